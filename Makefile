@@ -1,0 +1,41 @@
+# Two commands do everything, from a bare clone: `make demo` (the main job) and `make test`.
+# Both make .venv and install the pinned versions of constraints.txt. PYTHON names the interpreter.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test slow check format clean
+
+demo: $(VENV)/core
+	$(BIN)/isoglot demo --output build/demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest -m "not slow"
+
+slow: $(VENV)/dev
+	$(BIN)/python -m pytest -m slow
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf build $(VENV)
+
+$(VENV)/core: pyproject.toml constraints.txt
+	@echo "installing isoglot and what it needs into $(VENV) (once)"
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) torch
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/core
+	@echo "installing what the tests need into $(VENV) (once)"
+	$(PIP) --editable ".[dev,models,interop,datasets,tensorboard]"
+	@touch $@

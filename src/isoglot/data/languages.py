@@ -1,0 +1,104 @@
+"""The one place where language codes meet: every system in, the house code out.
+
+The house code is ISO 639-3, with `_Script` only where the script tells something: `deu`, `jpn`, `zho_Hans`,
+`srp_Latn`. In come ISO 639-1 (`de`), 639-2 (`ger`), 639-3 (`deu`), FLORES (`deu_Latn`), BCP 47 (`de-AT`, `zh-TW`)
+and the file names of Tatoeba, LASER and XTREME (`cmn`, `pes`, `swh`); the `langcodes` library knows them, without its
+optional `language_data`.
+
+*One language, one code.* A macro-language and the individual language that its code stands for in practice are the
+same: cmn zh -> zho, arb ar -> ara, pes fa -> fas, swh sw -> swa, ekk et -> est, lvs lv -> lav, zsm ms -> msa, nob no ->
+nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue, wuu, arz, ckb, prs, nno, ind.
+*Scripts* are dropped where they are the usual one (`eng_Latn`, `arb_Arab`, `srp_Cyrl`) and kept elsewhere. Chinese has
+two usual scripts, so its script is kept whenever it is known, be it only from the country (`zh-TW` -> `zho_Hant`);
+`zho` alone means either, and `matches` lets it stand for both. Regions and variants are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+
+from langcodes import Language
+from langcodes.data_dicts import LANGUAGE_ALPHA3, LANGUAGE_ALPHA3_BIBLIOGRAPHIC
+
+from isoglot.errors import CorpusError
+
+UNKNOWN = "und"
+
+# Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
+# no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba tests kzj beside dtp.
+_OURS = {
+    **{"sh": "hbs", "hbs": "hbs", "kzj": "kzj"},
+    **{"nb": "nor", "nob": "nor", "no": "nor", "nor": "nor"},
+    **{"tl": "tgl", "tgl": "tgl", "fil": "tgl"},
+}
+_ALWAYS_WITH_SCRIPT = {"zho"}
+_PART_OF_USUAL = {("kor", "Hang")}
+# Codes that are valid, yet mean something else whenever they stand at the top of a column.
+_NOT_MEANT = {"src", "tgt", "trg"}
+
+
+def canonical(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
+    """The house code of a language named in any system; `und` stays `und`.
+
+    Raises `CorpusError`, beginning with `file:line:` where they are given, when no such language exists, naming the
+    nearest codes that do.
+    """
+    found = _resolve(code.strip())
+    if found is None:
+        raise CorpusError(f"unknown language {code!r}: {_advice(code)}", file=file, line=line)
+    return found
+
+
+def canonical_list(
+    codes: str | Iterable[str], *, file: str | Path | None = None, line: int | None = None
+) -> tuple[str, ...]:
+    """House codes of several languages: an iterable of codes, or one string with commas (`"zh,kor"`)."""
+    names = codes.split(",") if isinstance(codes, str) else codes
+    return tuple(canonical(name, file=file, line=line) for name in names)
+
+
+def is_language(code: str) -> bool:
+    """Whether `canonical` accepts the code."""
+    return _resolve(code.strip()) is not None
+
+
+def matches(code: str, wanted: Collection[str]) -> bool:
+    """Whether a house code is among the wanted ones; a wanted code without a script accepts every script."""
+    return code in wanted or code.partition("_")[0] in wanted
+
+
+@lru_cache(maxsize=4096)
+def _resolve(code: str) -> str | None:
+    primary = code.replace("_", "-").partition("-")[0].lower()
+    if primary == UNKNOWN:
+        return UNKNOWN
+    if not primary or primary in _NOT_MEANT:
+        return None
+    try:
+        parsed = Language.get(code, normalize=primary not in _OURS)
+    except ValueError:
+        return None
+    if len(parsed.language or "") not in (2, 3) or not Language.get(code).is_valid():
+        return None
+    base = _OURS.get(primary) or parsed.prefer_macrolanguage().to_alpha3()
+    return base + _script_suffix(base, parsed)
+
+
+def _script_suffix(base: str, parsed: Language) -> str:
+    script = parsed.script or (parsed.maximize().script if parsed.territory else None)
+    if script is None or (base, script) in _PART_OF_USUAL:
+        return ""
+    usual = Language.make(language=parsed.language).maximize().script
+    return f"_{script}" if script != usual or base in _ALWAYS_WITH_SCRIPT else ""
+
+
+def _advice(code: str) -> str:
+    known = {**{two: two for two in LANGUAGE_ALPHA3 if len(two) == 2}, **{c: c for c in LANGUAGE_ALPHA3.values()}}
+    known |= {old: LANGUAGE_ALPHA3[two] for two, old in LANGUAGE_ALPHA3_BIBLIOGRAPHIC.items() if two in LANGUAGE_ALPHA3}
+    near = [known[match] for match in get_close_matches(code.strip().lower(), known, n=6, cutoff=0.5)]
+    codes = list(dict.fromkeys(near))[:3]
+    nearest = f"; nearest: {', '.join(codes)}" if codes else ""
+    return f"write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' for none{nearest}"

@@ -1,0 +1,99 @@
+"""Readers: from a file in somebody's format to a stream of `Group`s.
+
+One file per format; each reader is a generator `read_x(path, *, options)` that holds a block of text in memory and
+raises `CorpusError` with file and line for input it cannot use. A blank sentence is an error where it would shift or
+shrink the data in silence; `skip_empty=True` leaves it out and counts it. To add a format, write such a function and
+enter it in `READERS`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from isoglot.data.readers.dataset import from_dataset, read_dataset
+from isoglot.data.readers.folder import read_folder
+from isoglot.data.readers.jsonl import read_jsonl
+from isoglot.data.readers.moses import read_moses
+from isoglot.data.readers.nli import read_nli
+from isoglot.data.readers.sentences import read_sentences
+from isoglot.data.readers.tmx import read_tmx
+from isoglot.data.readers.tsv import read_tsv
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError, RecipeError
+
+__all__ = [
+    "READERS",
+    "Reader",
+    "check",
+    "files_of",
+    "from_dataset",
+    "read",
+    "read_dataset",
+    "read_folder",
+    "read_jsonl",
+    "read_moses",
+    "read_nli",
+    "read_sentences",
+    "read_tmx",
+    "read_tsv",
+]
+
+Reader = Callable[..., Iterator[Group]]
+
+READERS: dict[str, Reader] = {
+    "tsv": read_tsv,
+    "moses": read_moses,
+    "folder": read_folder,
+    "jsonl": read_jsonl,
+    "tmx": read_tmx,
+    "nli": read_nli,
+    "lines": read_sentences,
+    "dataset": read_dataset,
+}
+
+
+def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
+    """The groups of `path`, read by the reader of that name in `READERS`.
+
+    Raises `RecipeError` at once, as `check` does, and `CorpusError` while reading.
+    """
+    check(reader, options)
+    return READERS[reader](path, **options)
+
+
+def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:
+    """Raise `RecipeError` for a reader that does not exist and for an option that it does not have.
+
+    The message begins with `where`, the place in the recipe, and names the nearest valid reader or option.
+    """
+    place = f"{where}: " if where else ""
+    if reader not in READERS:
+        raise RecipeError(f"{place}unknown reader {reader!r}{_nearest(reader, READERS)}")
+    names = list(inspect.signature(READERS[reader]).parameters)[1:]
+    for option in options:
+        if option not in names:
+            raise RecipeError(f"{place}reader {reader!r} has no option {option!r}{_nearest(option, names)}")
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """The files that a path given to a reader stands for, sorted: itself, all of a folder, all that it begins.
+
+    Raises `CorpusError` when there are none.
+    """
+    root = Path(path)
+    if root.is_file():
+        return [root]
+    found = root.rglob("*") if root.is_dir() else root.parent.glob(f"{escape(root.name)}.*")
+    if not (files := sorted(file for file in found if file.is_file())):
+        raise CorpusError("no such file; check the name", file=root)
+    return files
+
+
+def _nearest(name: str, valid: Iterable[str]) -> str:
+    near = get_close_matches(name, list(valid), n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; choose one of: {', '.join(valid)}"

@@ -1,0 +1,76 @@
+"""Line-aligned files: line i of every file says the same. What the readers `moses` and `folder` share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+from isoglot.data.files import read_lines, without_compression
+from isoglot.data.languages import is_language
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+# File endings that happen to be codes of languages nobody means by them.
+_ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "tmx", "tsv", "txt", "xml", "zip"}
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """`news.deu.txt.xz` -> ("news", "deu"), `deu.txt` -> ("", "deu"); the code as written, None if there is none."""
+    stem, _, code = without_compression(name).removesuffix(".txt").rpartition(".")
+    named = code.lower() not in _ENDINGS and is_language(code)
+    return (stem, code) if named else (name, None)
+
+
+def read_aligned(
+    files: Sequence[tuple[Path, str]], *, skip_empty: bool = False, counts: Counter[str] | None = None
+) -> Iterator[Group]:
+    """One group a line, from (file, house code) pairs, with the sentences in that order.
+
+    A blank line is an error. With `skip_empty` it is left out: rows that keep two sentences or more are counted in
+    `counts["shortened"]`, the others are dropped and counted in `counts["empty"]`. Raises `CorpusError` when the files
+    have unequal numbers of lines.
+    """
+    languages = tuple(language for _, language in files)
+    streams = [read_lines(path) for path, _ in files]
+    counts = Counter() if counts is None else counts
+    for row in zip_longest(*streams):
+        if None in row:
+            raise _unequal(files, streams, row)
+        texts = tuple(text for _, text in row)
+        if all(map(str.strip, texts)):
+            yield Group(texts, languages)
+            continue
+        kept = _not_blank(row, files, skip_empty)
+        counts["shortened" if len(kept) >= 2 else "empty"] += 1
+        if len(kept) >= 2:
+            yield Group(tuple(text for text, _ in kept), tuple(language for _, language in kept))
+
+
+def _not_blank(
+    row: Sequence[tuple[int, str]], files: Sequence[tuple[Path, str]], skip_empty: bool
+) -> list[tuple[str, str]]:
+    kept = []
+    for (number, text), (path, language) in zip(row, files, strict=True):
+        if text.strip():
+            kept.append((text, language))
+        elif not skip_empty:
+            raise CorpusError(
+                "is empty; remove the line from all aligned files, or give skip_empty=true", file=path, line=number
+            )
+    return kept
+
+
+def _unequal(
+    files: Sequence[tuple[Path, str]],
+    streams: Sequence[Iterator[tuple[int, str]]],
+    row: Sequence[tuple[int, str] | None],
+) -> CorpusError:
+    ended = row.index(None)
+    longer, (number, _) = next((place, cell) for place, cell in enumerate(row) if cell is not None)
+    total = number + sum(1 for _ in streams[longer])
+    return CorpusError(
+        f"has {number - 1} lines, but {files[longer][0]} has {total}; aligned files need equal numbers of lines",
+        file=files[ended][0],
+    )

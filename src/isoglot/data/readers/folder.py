@@ -1,0 +1,73 @@
+"""Folders of line-aligned files, one per language: how N-way parallel sets such as NTREX, FLORES and Multi30k come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from isoglot.data.languages import canonical, canonical_list, matches
+from isoglot.data.readers.aligned import read_aligned, split_name
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+
+def read_folder(
+    path: str | Path,
+    *,
+    sets: str | None = None,
+    languages: str | Iterable[str] | None = None,
+    skip_empty: bool = False,
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
+    """One group a line from files `<name>.<language>[.txt][.gz|.xz|.bz2]` or `<language>...`, sorted by language.
+
+    Files of equal name, in the folder or below it, are one line-aligned set; the endings `-src` and `-ref` of WMT names
+    do not count. A set in a subfolder is called `<subfolder>/<name>`, or `<subfolder>` if its files are named by
+    language alone. A folder with several sets (train, val, test) needs `sets`, which may hold wildcards (`eng-*`, `*`
+    for all). `languages` limits the files read; sets with fewer than two of them are passed over. Blank lines as in
+    `read_aligned`. Raises `CorpusError` when there is no such folder or set, or two files for one language.
+    """
+    root = Path(path)
+    if not root.is_dir():
+        raise CorpusError("is not a folder; name the folder that holds the line-aligned files", file=root)
+    wanted = None if languages is None else canonical_list(languages, file=root)
+    named = _choose(_sets(root), sets, root)
+    chosen = [kept for files in named.values() if len(kept := _limit(files, wanted)) >= 2]
+    if not chosen:
+        raise CorpusError(f"no set has two of the languages {', '.join(wanted or ())}", file=root)
+    for files in chosen:
+        yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
+
+
+def _sets(root: Path) -> dict[str, dict[str, Path]]:
+    found: dict[str, dict[str, Path]] = {}
+    for file in sorted(root.rglob("*")):
+        stem, code = split_name(file.name)
+        if code is None or not file.is_file():
+            continue
+        stem = stem.removesuffix("-src").removesuffix("-ref")
+        label = "/".join([*file.parent.relative_to(root).parts, *([stem] if stem else [])])
+        files = found.setdefault(label, {})
+        language = canonical(code)
+        if language in files:
+            raise CorpusError(f"and {files[language].name} are both {language}; remove one of them", file=file)
+        files[language] = file
+    return {label: files for label, files in found.items() if len(files) >= 2}
+
+
+def _choose(sets: dict[str, dict[str, Path]], name: str | None, root: Path) -> dict[str, dict[str, Path]]:
+    if not sets:
+        raise CorpusError("holds no line-aligned files named <name>.<language> or <language>.txt", file=root)
+    shown = ", ".join(list(sets)[:5]) + (", ..." if len(sets) > 5 else "")
+    if name is None and len(sets) > 1:
+        raise CorpusError(f"holds {len(sets)} sets ({shown}); give sets=, where '*' means all", file=root)
+    chosen = {label: files for label, files in sets.items() if name is None or fnmatchcase(label, name)}
+    if not chosen:
+        raise CorpusError(f"no set is named {name!r}; there are: {shown}", file=root)
+    return chosen
+
+
+def _limit(files: dict[str, Path], wanted: tuple[str, ...] | None) -> list[tuple[Path, str]]:
+    return [(files[lang], lang) for lang in sorted(files) if wanted is None or matches(lang, wanted)]

@@ -1,0 +1,76 @@
+"""Moses pairs: two line-aligned files that differ in the language at the end of their names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from isoglot.data.languages import canonical, canonical_list, is_language
+from isoglot.data.readers.aligned import read_aligned, split_name
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+
+def read_moses(
+    path: str | Path,
+    *,
+    other: str | Path | None = None,
+    languages: str | Iterable[str] | None = None,
+    skip_empty: bool = False,
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
+    """Pairs from two line-aligned files, the sentence of the first file or language in slot 0.
+
+    `path` is what both names begin with (`OpenSubtitles.de-en` for `OpenSubtitles.de-en.de` and `....en`, compressed
+    or not), or, with `other`, the first of the two files; a name in `other` that does not exist is looked for beside
+    it. The languages are those of the names unless `languages` gives two. Blank lines as in `read_aligned`. Raises
+    `CorpusError` when the files or languages cannot be told.
+    """
+    wanted = None if languages is None else canonical_list(languages, file=path)
+    if wanted is not None and len(wanted) != 2:
+        raise CorpusError(f"a pair has two languages, not {len(wanted)}: {', '.join(wanted)}", file=path)
+    files = (
+        _pair(Path(path), wanted) if other is None else _given((Path(path), _beside(Path(path), Path(other))), wanted)
+    )
+    yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
+
+
+def _given(path: Path, other: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
+    paths = (path, other if other.exists() else path.parent / other)
+    if wanted is not None:
+        return list(zip(paths, wanted, strict=True))
+    files = []
+    for path in paths:
+        _, code = split_name(path.name)
+        if code is None:
+            raise CorpusError("has no language at the end of its name; give languages=", file=path)
+        files.append((path, canonical(code)))
+    return files
+
+
+def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
+    found = _siblings(prefix)
+    named = wanted or _pair_in_name(prefix.name) or list(found)
+    missing = [language for language in named if language not in found]
+    if missing or len(named) != 2:
+        shown = ", ".join(file.name for file in found.values()) or "none"
+        lacking = f"no file for {', '.join(missing)}" if missing else f"two files are needed, not {len(found)}"
+        raise CorpusError(
+            f"{lacking}; files {prefix.name}.<language> here: {shown}; give languages= or other=", file=prefix
+        )
+    return [(found[language], language) for language in named]
+
+
+def _siblings(prefix: Path) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for file in sorted(prefix.parent.glob("*")) if prefix.parent.is_dir() else []:
+        stem, code = split_name(file.name)
+        if code is not None and stem == prefix.name:
+            found.setdefault(canonical(code), file)
+    return found
+
+
+def _pair_in_name(name: str) -> list[str]:
+    parts = name.rpartition(".")[2].split("-")
+    return [canonical(part) for part in parts] if len(parts) == 2 and all(map(is_language, parts)) else []

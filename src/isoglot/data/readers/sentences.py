@@ -1,0 +1,29 @@
+"""Plain text, one sentence a line: monolingual data, each line a group of one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from isoglot.data.files import read_lines
+from isoglot.data.languages import UNKNOWN, canonical
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+
+def read_sentences(
+    path: str | Path, *, language: str = UNKNOWN, skip_empty: bool = False, counts: Counter[str] | None = None
+) -> Iterator[Group]:
+    """A group of one sentence a line, all in `language`.
+
+    A blank line is an error, or with `skip_empty` left out and counted in `counts["empty"]`.
+    """
+    languages = (canonical(language, file=path),)
+    for number, text in read_lines(path):
+        if text.strip():
+            yield Group((text,), languages)
+        elif not skip_empty:
+            raise CorpusError("is empty; remove the line, or give skip_empty=true", file=path, line=number)
+        elif counts is not None:
+            counts["empty"] += 1

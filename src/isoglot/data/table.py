@@ -1,0 +1,201 @@
+"""Tokenised groups as a few long arrays, in memory or memory-mapped: every batch is cut from such a table.
+
+A sentence is tokenised once; the epochs, the seeds and the objectives read the same ids. On disk a table is a folder
+of raw arrays and one `table.json`; opening it reads nothing but that file, so a corpus may be larger than memory.
+Building streams over the groups and holds one block of them. An array `ends` says where each item ends in the next:
+
+    groups  group_ends (G,), key (G,), source (G,), extras.<name> (G, ...)
+    rows    ends (S,), lang (S,), slot (S,)          one row per sentence, a group's rows side by side
+    tokens  ids (sum of lengths,)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.batch import Tokens
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+Tokenize: TypeAlias = Callable[[Sequence[str]], Tokens]
+Array: TypeAlias = NDArray[Any]
+
+BLOCK = 8192  # groups tokenised at a time
+FORMAT = 1
+TYPES = {
+    "ids": "uint32",
+    "ends": "int64",
+    "lang": "int16",
+    "slot": "int16",
+    "group_ends": "int64",
+    "key": "int64",
+    "source": "int16",
+}
+
+
+class GroupTable:
+    """G groups of S sentences. `languages[lang]` is a sentence's code, `sources[source]` names a group's origin."""
+
+    def __init__(self, columns: dict[str, Array], languages: list[str], sources: list[str]) -> None:
+        self.ids, self.ends = columns["ids"], columns["ends"]
+        self.lang, self.slot = columns["lang"], columns["slot"]
+        self.group_ends, self.key, self.source = columns["group_ends"], columns["key"], columns["source"]
+        self.extras = {name[7:]: column for name, column in columns.items() if name.startswith("extras.")}
+        self.languages = languages
+        self.sources = sources
+
+    def __len__(self) -> int:
+        return len(self.group_ends)
+
+    @property
+    def sentences(self) -> int:
+        """Number S of sentences."""
+        return len(self.ends)
+
+    @classmethod
+    def build(
+        cls,
+        sources: Iterable[tuple[str, Iterable[Group]]],
+        tokenize: Tokenize,
+        *,
+        folder: Path | None = None,
+    ) -> GroupTable:
+        """Tokenise the groups of all named sources into memory, or into a new `folder` that appears when complete."""
+        if folder is None:
+            writer = _Writer(lambda _: io.BytesIO())
+            writer.write(sources, tokenize)
+            columns = {name: writer.array(name, stream.getvalue()) for name, stream in writer.streams.items()}  # type: ignore[attr-defined]
+            return cls(columns, list(writer.languages), writer.sources)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            writer = _Writer(lambda name: (working / f"{name}.bin").open("wb"))
+            writer.write(sources, tokenize)
+            writer.close()
+            (working / "table.json").write_text(json.dumps(writer.header()), encoding="utf-8")
+            if not folder.exists():  # another run may have built the same table meanwhile
+                working.rename(folder)
+        finally:
+            shutil.rmtree(working, ignore_errors=True)
+        return cls.open(folder)
+
+    @classmethod
+    def open(cls, folder: Path) -> GroupTable:
+        """Memory-map a table that `build` wrote; CorpusError if a file is missing or cut short."""
+        try:
+            header = json.loads((folder / "table.json").read_text(encoding="utf-8"))
+            columns = {
+                name: np.memmap(folder / f"{name}.bin", dtype=kind, mode="r", shape=tuple(shape))
+                if np.prod(shape)
+                else np.zeros(shape, dtype=kind)
+                for name, (kind, shape) in header["columns"].items()
+            }
+        except (OSError, ValueError, KeyError) as error:
+            raise CorpusError(
+                f"the token cache is damaged ({error}); delete this folder and run again", file=folder
+            ) from error
+        return cls(columns, header["languages"], header["sources"])
+
+    def row_bounds(self, groups: Array) -> tuple[Array, Array]:
+        """First row and one past the last row of each group, (n,) both."""
+        stops = self.group_ends[groups]
+        starts = np.where(groups > 0, self.group_ends[np.maximum(groups, 1) - 1], 0)
+        return starts, stops
+
+    def lengths(self, rows: Array) -> Array:
+        """(n,) numbers of tokens of the given rows."""
+        return np.asarray(self.ends[rows] - np.where(rows > 0, self.ends[np.maximum(rows, 1) - 1], 0))
+
+    def tokens(self, rows: Array) -> tuple[Array, Array]:
+        """Token ids of the given rows end to end, and their lengths, both int64."""
+        lengths = self.lengths(rows)
+        return self.ids[ragged(self.ends[rows] - lengths, lengths)].astype(np.int64), lengths.astype(np.int64)
+
+
+def ragged(starts: Array, lengths: Array) -> Array:
+    """The ranges [start, start + length) end to end; starts 5, 0 with lengths 2, 3 give 5, 6, 0, 1, 2."""
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths))
+
+
+def meaning(key: str) -> int:
+    """A group key as a 63-bit number, the same in every process."""
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little") >> 1
+
+
+class _Writer:
+    """Appends blocks of groups to one byte stream per column."""
+
+    def __init__(self, open_stream: Callable[[str], BinaryIO]) -> None:
+        self.open_stream = open_stream
+        self.streams: dict[str, BinaryIO] = {}
+        self.types: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and the shape of one item
+        self.counts: dict[str, int] = {}
+        self.languages: dict[str, int] = {}
+        self.sources: list[str] = []
+        self.groups = self.rows = self.tokens = 0
+        for name, kind in TYPES.items():
+            self._append(name, np.zeros(0, dtype=kind))
+
+    def write(self, sources: Iterable[tuple[str, Iterable[Group]]], tokenize: Tokenize) -> None:
+        for number, (name, groups) in enumerate(sources):
+            self.sources.append(name)
+            iterator: Iterator[Group] = iter(groups)
+            while block := list(islice(iterator, BLOCK)):
+                self._write_block(block, number, tokenize)
+
+    def _write_block(self, groups: list[Group], source: int, tokenize: Tokenize) -> None:
+        tokens = tokenize([text for group in groups for text in (*group.texts, *group.hard_negatives)])
+        lengths = tokens.lengths.numpy()
+        sizes = np.array([len(group.texts) + len(group.hard_negatives) for group in groups])
+        langs = chain.from_iterable((*group.langs, *group.hard_langs) for group in groups)
+        slots = chain.from_iterable(
+            (*range(len(group.texts)), *range(-1, -1 - len(group.hard_negatives), -1)) for group in groups
+        )
+        # An empty key means "like no other": such groups get the negative of their number, which no hash has.
+        keys = [meaning(group.key) if group.key else -1 - (self.groups + i) for i, group in enumerate(groups)]
+        self._append("ids", tokens.ids.numpy())
+        self._append("ends", self.tokens + np.cumsum(lengths))
+        self._append("lang", np.array([self.languages.setdefault(lang, len(self.languages)) for lang in langs]))
+        self._append("slot", np.fromiter(slots, dtype=np.int16))
+        self._append("group_ends", self.rows + np.cumsum(sizes))
+        self._append("key", np.array(keys))
+        self._append("source", np.full(len(groups), source))
+        for name in groups[0].extras:
+            self._append(f"extras.{name}", np.array([group.extras[name] for group in groups]))
+        self.groups, self.rows, self.tokens = (
+            self.groups + len(groups),
+            self.rows + len(lengths),
+            self.tokens + int(lengths.sum()),
+        )
+
+    def _append(self, name: str, values: Array) -> None:
+        if name not in self.streams:
+            self.streams[name] = self.open_stream(name)
+            kind = TYPES.get(name, "int64" if values.dtype.kind in "iub" else "float32")
+            self.types[name], self.counts[name] = (kind, values.shape[1:]), 0
+        self.streams[name].write(np.ascontiguousarray(values, dtype=self.types[name][0]).tobytes())
+        self.counts[name] += len(values)
+
+    def array(self, name: str, data: bytes) -> Array:
+        kind, tail = self.types[name]
+        return np.frombuffer(data, dtype=kind).reshape(-1, *tail)
+
+    def header(self) -> dict[str, Any]:
+        columns = {name: (kind, (self.counts[name], *tail)) for name, (kind, tail) in self.types.items()}
+        return {"format": FORMAT, "columns": columns, "languages": list(self.languages), "sources": self.sources}
+
+    def close(self) -> None:
+        for stream in self.streams.values():
+            stream.close()

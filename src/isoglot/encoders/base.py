@@ -1,0 +1,44 @@
+"""What an encoder is: anything that turns texts into tokens, and tokens into vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from isoglot.data.batch import Tokens
+
+
+class Encoder(nn.Module):
+    """Texts to tokens to vectors. Inference, batching, caching and saving are built on these members alone.
+
+    dim          width D of the vectors
+    max_length   most tokens kept of a sentence, special tokens included
+    pads         whether forward pads its rows to the longest, so that rows of like length should meet
+    tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added
+    forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
+    fingerprint  changes when the ids of any text would change: the key of token caches
+    save         writes a folder that `isoglot.load` and sentence-transformers open
+    """
+
+    dim: int
+    max_length: int
+    pads: bool = True
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Token ids of each text; an empty text gives a row too."""
+        raise NotImplementedError
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(N, D) vectors of N tokenised sentences."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of tokenizer and truncation."""
+        raise NotImplementedError
+
+    def save(self, folder: Path) -> None:
+        """Write the encoder to `folder` in the sentence-transformers layout, atomically."""
+        raise NotImplementedError

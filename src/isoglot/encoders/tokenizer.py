@@ -1,0 +1,119 @@
+"""Trains a subword tokenizer on plain sentences, and applies any tokenizer to many texts at once.
+
+One setting must suit scripts with and without spaces. Text is cut into runs of letters, of digits and of other signs,
+each with the space before it, so that a piece never crosses a word of Latin text, while a run of Chinese, Japanese or
+Thai is one stretch in which training is free to find the words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+import torch
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+from isoglot.data.batch import Tokens
+from isoglot.errors import EncoderError
+
+UNKNOWN = "<unk>"
+SPACE = "\u2581"  # stands for the space before a word
+_WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
+_BLOCK = 16_384  # texts tokenised at a time: encodings are bulky, so they are reduced to ids block by block
+
+
+def train_tokenizer(
+    texts: Iterable[str],
+    vocabulary: int,
+    *,
+    model: Literal["unigram", "bpe"] = "bpe",
+    lowercase: bool = True,
+    special_tokens: Sequence[str] = (),
+    min_frequency: int = 2,
+    longest_piece: int = 16,
+) -> Tokenizer:
+    """A tokenizer of at most `vocabulary` pieces, the same for the same texts.
+
+    model           `bpe` trains fastest; `unigram` picks likelier pieces in scripts without spaces, at more time
+    lowercase       case is dropped, which suits small vocabularies
+    special_tokens  added before the pieces, after `<unk>`, which is always number 0
+    min_frequency   pairs seen less often are not merged (bpe)
+    longest_piece   most characters in a piece
+
+    Raises ValueError for an impossible vocabulary, EncoderError if the texts hold nothing to learn from.
+    """
+    specials = [UNKNOWN, *(token for token in special_tokens if token != UNKNOWN)]
+    if vocabulary <= len(specials):
+        raise ValueError(f"vocabulary must exceed the {len(specials)} special tokens, got {vocabulary}")
+    tokenizer = Tokenizer(models.Unigram() if model == "unigram" else models.BPE(unk_token=UNKNOWN, fuse_unk=True))
+    tokenizer.normalizer = _normalizer(lowercase)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False),
+            pre_tokenizers.Split(Regex(_WORDS), behavior="isolated"),
+        ]
+    )
+    tokenizer.train_from_iterator(texts, _trainer(model, vocabulary, specials, min_frequency, longest_piece))
+    if tokenizer.get_vocab_size() <= len(specials):
+        raise EncoderError("the texts hold no words to learn a tokenizer from; give it sentences")
+    return tokenizer
+
+
+def _normalizer(lowercase: bool) -> normalizers.Normalizer:
+    steps = [normalizers.NFKC(), *([normalizers.Lowercase()] if lowercase else [])]
+    return normalizers.Sequence([*steps, normalizers.Strip()])
+
+
+def _trainer(
+    model: str, vocabulary: int, specials: list[str], min_frequency: int, longest_piece: int
+) -> trainers.Trainer:
+    if model == "unigram":
+        return trainers.UnigramTrainer(
+            vocab_size=vocabulary,
+            special_tokens=specials,
+            unk_token=UNKNOWN,
+            max_piece_length=longest_piece,
+            show_progress=False,
+        )
+    if model != "bpe":
+        raise ValueError(f"model must be 'unigram' or 'bpe', got {model!r}")
+    return trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=specials,
+        min_frequency=min_frequency,
+        max_token_length=longest_piece,
+        limit_alphabet=min(vocabulary // 2, 6_000),
+        show_progress=False,
+    )
+
+
+def ragged(tokenizer: Tokenizer, texts: Sequence[str], *, special: bool, filler: int | None = None) -> Tokens:
+    """Token ids of each text, with or without special tokens, cut where the tokenizer's truncation says.
+
+    A text without any token gives an empty row, or one row of `filler`. Half a surrogate pair, which is no character
+    and which tokenizers refuse, is read as U+FFFD.
+    """
+    ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for start in range(0, len(texts), _BLOCK):
+        block = list(texts[start : start + _BLOCK])
+        try:
+            encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
+        except (TypeError, UnicodeEncodeError):
+            mended = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in block]
+            encodings = tokenizer.encode_batch_fast(mended, add_special_tokens=special)
+        rows = [encoding.ids for encoding in encodings]
+        if filler is not None:
+            rows = [row or [filler] for row in rows]
+        counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        lengths.append(counts)
+        ids.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum())))
+    return Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths)))
+
+
+def digest(tokenizer: Tokenizer, *settings: object) -> str:
+    """Hexadecimal digest of a tokenizer's whole definition and of further settings."""
+    text = tokenizer.to_str() + "\0" + "\0".join(map(repr, settings))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

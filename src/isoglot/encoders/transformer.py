@@ -1,0 +1,173 @@
+"""The transformer encoder: any Hugging Face backbone, a pooling over its tokens, and nothing else at inference.
+
+Token ids stay ragged until the backbone is called, so a chunk is padded to its own longest sentence and no further.
+The backbone's own pooler, where a checkpoint has one, is kept for the saved file's sake but is frozen and never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from isoglot.data.batch import Tokens
+from isoglot.encoders import dense, layout
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.tokenizer import digest, ragged
+from isoglot.errors import EncoderError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+
+class TransformerEncoder(Encoder):
+    """A backbone from `transformers` with its fast tokenizer, and a pooling.
+
+    pooling            cls, mean, max, first-last or first1-last (see pooling.py)
+    max_length         most tokens of a sentence; None: what tokenizer and backbone allow
+    head               a new linear layer with tanh behind cls pooling, in training mode only, never saved (SimCSE)
+    prompt             put before every text
+    layers             keep only the first so many layers of the backbone
+    freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
+    sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
+    projections        layers behind the pooling that a saved model brought along (see dense.py)
+    normalizes         saved with a Normalize module, and `encode` gives unit vectors unless told otherwise
+    seed               draws the head's weights
+
+    Raises ValueError for settings that contradict each other or the backbone.
+    """
+
+    def __init__(
+        self,
+        backbone: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerFast,
+        *,
+        pooling: str = "mean",
+        max_length: int | None = None,
+        head: bool = False,
+        prompt: str = "",
+        layers: int | None = None,
+        freeze_embeddings: bool = False,
+        sparse_embeddings: bool = False,
+        projections: Sequence[dense.Dense] = (),
+        normalizes: bool = False,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
+        if head and pooling != "cls":
+            raise ValueError(f"the training head belongs to cls pooling, got pooling {pooling!r} with head=True")
+        self.max_length = _allowed_length(backbone, tokenizer, max_length)
+        self.backbone, self.tokenizer = backbone, tokenizer
+        self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
+        if layers is not None:
+            _keep_layers(backbone, layers)
+        if getattr(backbone, "pooler", None) is not None:
+            backbone.pooler.requires_grad_(False)
+        words = backbone.get_input_embeddings()
+        words.requires_grad_(not freeze_embeddings)
+        words.sparse = sparse_embeddings
+        self.hidden = int(backbone.config.hidden_size)
+        self.projections = nn.ModuleList(projections)
+        self.dim = projections[-1].linear.out_features if projections else self.hidden
+        self.head = _head(self.hidden, seed) if head else None
+        self.pad = int(tokenizer.pad_token_id or 0)
+        tokenizer.backend_tokenizer.no_padding()
+        tokenizer.backend_tokenizer.enable_truncation(self.max_length)
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Token ids with special tokens; a text that gives none is one padding token."""
+        prompted = [self.prompt + text for text in texts] if self.prompt else texts
+        return ragged(self.tokenizer.backend_tokenizer, prompted, special=True, filler=self.pad)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(N, D) in float32, or wider if the backbone is."""
+        if not len(tokens):
+            return next(self.backbone.parameters()).new_zeros((0, self.dim))
+        ids, mask = tokens.padded(self.pad)
+        layered = self.pooling in FIRST_LAYER
+        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
+        states = output.hidden_states if layered else (output.last_hidden_state,)
+        vectors = POOLINGS[self.pooling](states, mask)
+        if self.head is not None and self.training:
+            vectors = self.head(vectors)
+        for projection in self.projections:
+            vectors = projection(vectors)
+        return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of tokenizer, truncation and prompt."""
+        return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
+
+    def save(self, folder: Path) -> None:
+        """Write backbone, tokenizer and pooling in the sentence-transformers layout, atomically; never the head."""
+        layered = self.pooling in FIRST_LAYER
+        kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
+        kinds += [("Pooling", f"{len(kinds)}_Pooling")]
+        for _ in self.projections:
+            kinds += [("Dense", f"{len(kinds)}_Dense")]
+        if self.normalizes:
+            kinds += [("Normalize", f"{len(kinds)}_Normalize")]
+        with layout.replacing(folder) as new:
+            self._save_backbone(new)
+            layout.write_tokenizer(new, self.tokenizer, self.max_length)
+            layout.write_modules(new, kinds, prompt=self.prompt)
+            places = {kind: new / path for kind, path in kinds}
+            layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
+            if layered:
+                depth = int(self.backbone.config.num_hidden_layers)
+                dense.write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
+            denses = [new / path for kind, path in kinds if kind == "Dense"]
+            for place, projection in zip(denses, self.projections, strict=True):
+                dense.write(place, cast(dense.Dense, projection))
+
+    def _save_backbone(self, folder: Path) -> None:
+        config, before = self.backbone.config, getattr(self.backbone.config, "output_hidden_states", False)
+        config.output_hidden_states = self.pooling in FIRST_LAYER  # sentence-transformers looks for it there
+        try:
+            with layout.quiet():
+                self.backbone.save_pretrained(folder)
+        finally:
+            config.output_hidden_states = before
+
+
+def _head(dim: int, seed: int) -> nn.Sequential:
+    """Linear and tanh, drawn as BERT draws its layers."""
+    linear = nn.Linear(dim, dim)
+    nn.init.normal_(linear.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
+    nn.init.zeros_(linear.bias)
+    return nn.Sequential(linear, nn.Tanh())
+
+
+def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, wish: int | None) -> int:
+    """The wished length if the backbone has positions for it, or the most that tokenizer and backbone allow."""
+    positions = int(getattr(backbone.config, "max_position_embeddings", 0) or 10**9)
+    if getattr(getattr(backbone, "embeddings", None), "padding_idx", None):
+        positions -= int(backbone.embeddings.padding_idx) + 1  # RoBERTa numbers its positions from there
+    if wish is None:
+        return min(positions, int(tokenizer.model_max_length), 8192)
+    if not 2 <= wish <= positions:
+        raise ValueError(f"max_length must lie between 2 and the backbone's {positions} positions, got {wish}")
+    return wish
+
+
+def _keep_layers(backbone: PreTrainedModel, count: int) -> None:
+    """Drop all but the first `count` layers, wherever the architecture keeps them."""
+    depth = int(backbone.config.num_hidden_layers)
+    if not 1 <= count <= depth:
+        raise ValueError(f"layers must lie between 1 and the backbone's {depth}, got {count}")
+    stacks: list[Any] = [
+        module for module in backbone.modules() if isinstance(module, nn.ModuleList) and len(module) == depth
+    ]
+    if len(stacks) != 1:
+        raise EncoderError(f"cannot tell the layers of a {type(backbone).__name__}; leave `layers` unset")
+    del stacks[0][count:]
+    backbone.config.num_hidden_layers = count
+    if getattr(backbone.config, "layer_types", None):
+        backbone.config.layer_types = backbone.config.layer_types[:count]

@@ -1,0 +1,65 @@
+"""What a task is: a protocol over a function from texts to vectors. A task never sees a model.
+
+To add a task, write a class with the members of `Task`, one file for each kind, and enter it in `TASKS`
+(`evaluation/__init__.py`). Protocols that differ have names that differ (`bucc/xtreme`, `bucc/moco`), so that numbers
+under one name can always be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Vectors (N, D) of N texts, in their order. Dropout is off: the same text always gives the same vector.
+Encode = Callable[[Sequence[str]], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One number. `task`, `subset` and `metric` together say which.
+
+    `value` is a share from 0 to 1 or a correlation, never a percentage; `n` says over how many items it is: pairs for
+    a language, languages for an average. `items` (n,) holds the outcome of each item where there is one, in the order
+    of the data, so that two encoders can be compared item by item; it takes no part in equality.
+    """
+
+    task: str
+    subset: str
+    metric: str
+    value: float
+    n: int
+    items: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+
+
+class Task(Protocol):
+    """Something that scores vectors of its own texts.
+
+    `data` is the folder the user named; a task knows the layouts in which its files are met there. `languages` are
+    codes of any system; none means all that the data have.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name that its scores and the table of tasks have."""
+        ...
+
+    @property
+    def needs(self) -> str:
+        """Which files it looks for and where they come from, for the message that they are missing."""
+        ...
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """The subsets `run` would score, in its order; empty when the data are not there.
+
+        A subset is named by the code of its language, or by those of its languages joined with `-`.
+        """
+        ...
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Scores of each subset, then averages. Raises `EvaluationError` naming task, language and line."""
+        ...

@@ -1,0 +1,55 @@
+"""The objectives, one file per method. A new one is its file and its line in `OBJECTIVES`."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Mapping
+from typing import Any, get_args, get_type_hints
+
+from isoglot.encoders.base import Encoder
+from isoglot.errors import RecipeError
+from isoglot.objectives.base import Losses, Objective, Sum
+from isoglot.objectives.info_nce import InfoNCE
+from isoglot.objectives.multi_positive import MultiPositive
+
+OBJECTIVES: dict[str, type[Objective]] = {
+    "info_nce": InfoNCE,
+    "multi_positive": MultiPositive,
+}
+
+__all__ = ["OBJECTIVES", "InfoNCE", "Losses", "MultiPositive", "Objective", "Sum", "build", "check"]
+
+
+def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:
+    """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
+    if name not in OBJECTIVES:
+        raise RecipeError(f"{where}.name: no objective is called {name!r}; {_nearest(name, list(OBJECTIVES))}")
+    hints = get_type_hints(OBJECTIVES[name].__init__)
+    known = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key != "encoder"]
+    for key, value in options.items():
+        if key not in known:
+            raise RecipeError(f"{where}.{key}: {name} has no such setting (value {value!r}); {_nearest(key, known)}")
+        allowed = get_args(hints[key])
+        if allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
+            raise RecipeError(
+                f"{where}.{key}: {value!r} is not one of {', '.join(allowed)}; {_nearest(str(value), list(allowed))}"
+            )
+        if hints[key] in (float, int) and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise RecipeError(f"{where}.{key}: {value!r} is not a number; write for example {key} = 0.05")
+
+
+def build(name: str, options: Mapping[str, Any], encoder: Encoder, *, where: str = "objectives") -> Objective:
+    """The objective `name` with its options. One that asks for `encoder` (to copy it) is handed the trained one."""
+    check(name, options, where=where)
+    kind = OBJECTIVES[name]
+    given = {"encoder": encoder} if "encoder" in inspect.signature(kind).parameters else {}
+    try:
+        return kind(**options, **given)
+    except ValueError as error:
+        raise RecipeError(f"{where}: {error}") from error
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"

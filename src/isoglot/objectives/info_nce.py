@@ -1,0 +1,64 @@
+"""InfoNCE with in-batch and hard negatives: SimCSE (Gao et al. 2021, eq. 1 and 5), mSimCSE (Wang et al. 2022, eq. 1).
+
+    loss_i = -log  exp(cos(h_i, h_i+)/T) / sum_j [exp(cos(h_i, h_j+)/T) + exp(cos(h_i, h_j-)/T)]
+
+The strategies of mSimCSE differ in their data alone, so they are recipes: dropout views repeat each sentence, hard
+negatives are rows of negative slot, translations are groups of two.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from isoglot.data.batch import Batch
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import Equation, contrast, contrast_both_ways, unit
+from isoglot.objectives.pairs import matches, same_meaning, where
+
+
+class InfoNCE(Objective):
+    """Pull slot 0 of each group to its other slots, away from those of other groups and from all hard negatives.
+
+    `two-way` adds the same in the other direction, anchors being the other slots and candidates the slots 0 (as CLIP
+    and the dual encoders have it, summed); hard negatives are candidates of the first direction only. A group of one
+    has no positive and gives only candidates. `hard_negative_weight` is added to the logit of the group's own hard
+    negatives: 0 counts them once (SimCSE's alpha in log space).
+
+    Raises ValueError unless temperature > 0.
+    """
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 0.05,
+        direction: Literal["one-way", "two-way"] = "one-way",
+        hard_negative_weight: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        if direction not in ("one-way", "two-way"):
+            raise ValueError(f"direction must be 'one-way' or 'two-way', got {direction!r}")
+        self.temperature = temperature
+        self.direction = direction
+        self.hard_negative_weight = hard_negative_weight
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The loss, under `info_nce`, and that of the other direction, under `info_nce/back`."""
+        z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
+        group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
+        own = matches(batch.group[anchors], group)
+        hard = slot[own[1]] < 0
+        equation = Equation(
+            temperature=self.temperature,
+            dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
+            favoured=where(own, hard),
+            favour=self.hard_negative_weight,
+        )
+        positives = where(own, ~hard)
+        if self.direction == "one-way":
+            return {"info_nce": contrast(z[anchors], z[candidates], positives, equation)}
+        forth, back = contrast_both_ways(z[anchors], z[candidates], positives, equation)
+        return {"info_nce": forth, "info_nce/back": back}

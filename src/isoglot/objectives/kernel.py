@@ -1,0 +1,208 @@
+"""The one equation all methods share: log-sum-exp over the candidates, minus the positives.
+
+Two readings of the target. `outside`: a distribution t over the candidates stands outside the logarithm,
+
+    loss_i = LSE_j(s_ij) - sum_j t_ij s_ij                 (cross-entropy: SimCSE eq. 1, soft labels)
+
+`inside`: a set P of positives stands inside it,
+
+    loss_i = LSE_j(s_ij) - LSE_{j in P_i}(s_ij)            (MPCL eq. 2)
+
+With one positive per anchor both are InfoNCE. Who is whose positive, and what is left out, are lists of index pairs:
+a batch has few of them, so no mask of anchors times candidates is ever made. The one large thing is the matrix of
+logits; anchors are taken in blocks, and once it would be large, each block is computed again in the backward pass, so
+that memory is bounded by the block and not by the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from isoglot.objectives.pairs import Pairs, rows_between
+
+Reading: TypeAlias = Literal["outside", "inside"]
+Rescale: TypeAlias = Literal["off", "row", "matrix"]
+Target: TypeAlias = Callable[[slice], Tensor]  # a block of a anchors -> (a, C), >= 0; a row is scaled to sum to one
+
+BLOCK_CELLS = 1 << 24  # 64 MB of float32: up to it, one block with its graph; above it, blocks computed twice
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """How cosines become logits, and which cells are special.
+
+    temperature      divides the cosines
+    dropped          pairs that are taken out of the equation altogether; no positive may be among them
+    favoured         pairs whose logit gets `favour` added, in the denominator only
+    rescale          min-max: stretch the cosines of the cells that are left to exactly [-1, 1] before the division, by
+                     the extremes of the matrix or of each row (MPCL section 3.3)
+    detach_extremes  whether gradient stops at the extremes
+    """
+
+    temperature: float
+    dropped: Pairs | None = None
+    favoured: Pairs | None = None
+    favour: float = 0.0
+    rescale: Rescale = "off"
+    detach_extremes: bool = True
+
+
+def contrast(
+    anchors: Tensor, candidates: Tensor, positives: Pairs | Target, equation: Equation, *, reading: Reading = "outside"
+) -> Tensor:
+    """Mean loss over the anchors that have a positive; zero, with zero gradient, if none has.
+
+    anchors (A, D) and candidates (C, D) are unit rows. `positives` are pairs (anchor, candidate), which share the
+    target equally where it stands outside, or a function to the target's rows. Computed in float32 at least.
+    """
+    with torch.autocast(anchors.device.type, enabled=False):
+        anchors, candidates = _wide(anchors), _wide(candidates)
+        if not len(anchors) or not len(candidates):
+            return (anchors.sum() + candidates.sum()) * 0
+        matrix = _Matrix(anchors, candidates, equation)
+        if callable(positives):
+            total, positive, has = matrix.distribution(positives)
+            return _mean(total - positive, has)
+        total, _ = matrix.totals(columns=False)
+        return _read(positives[0], matrix.cells(positives), total, reading)
+
+
+def contrast_both_ways(
+    anchors: Tensor, candidates: Tensor, positives: Pairs, equation: Equation, *, reading: Reading = "outside"
+) -> tuple[Tensor, Tensor]:
+    """`contrast`, and the same with anchors and candidates exchanged, from one product of the two."""
+    with torch.autocast(anchors.device.type, enabled=False):
+        anchors, candidates = _wide(anchors), _wide(candidates)
+        if not len(anchors) or not len(candidates):
+            nothing = (anchors.sum() + candidates.sum()) * 0
+            return nothing, nothing
+        matrix = _Matrix(anchors, candidates, equation)
+        of_rows, of_columns = matrix.totals(columns=True)
+        cells = matrix.cells(positives)
+        return _read(positives[0], cells, of_rows, reading), _read(positives[1], cells, of_columns, reading)
+
+
+def _read(owner: Tensor, cells: Tensor, total: Tensor, reading: Reading) -> Tensor:
+    """Mean loss from the logits of the positive cells (P,), whose they are (P,), and the log-sum-exps (A,)."""
+    count = torch.bincount(owner, minlength=len(total)).to(total.dtype)
+    nothing = total.new_zeros(len(total))
+    if reading == "outside":
+        positive = nothing.index_add(0, owner, cells) / count.clamp(min=1)
+    else:
+        top = nothing.scatter_reduce(0, owner, cells.detach(), "amax", include_self=False)
+        mass = nothing.index_add(0, owner, (cells - top[owner]).exp())
+        positive = mass.clamp(min=torch.finfo(mass.dtype).tiny).log() + top
+    return _mean(total - positive, count > 0)
+
+
+def _mean(losses: Tensor, has: Tensor) -> Tensor:
+    """Mean over the anchors that have a positive."""
+    return torch.where(has, losses, losses.new_zeros(())).sum() / has.sum().clamp(min=1)
+
+
+class _Matrix:
+    """The logits of A anchors and C candidates, never whole unless they are few."""
+
+    def __init__(self, anchors: Tensor, candidates: Tensor, equation: Equation) -> None:
+        self.anchors, self.candidates, self.equation = anchors, candidates, equation
+        size = max(1, BLOCK_CELLS // len(candidates))
+        self.blocks = [slice(i, min(i + size, len(anchors))) for i in range(0, len(anchors), size)]
+        self.bounds = self._extremes() if equation.rescale != "off" else None
+
+    def totals(self, *, columns: bool) -> tuple[Tensor, Tensor]:
+        """Log-sum-exp of each row (A,), and of each column (C,) if asked for."""
+
+        def block(rows: slice, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+            logits = self._block(rows, left, right)
+            return logits.logsumexp(dim=1), logits.logsumexp(dim=0) if columns else logits.new_zeros(0)
+
+        of_rows, of_columns = zip(*self._each(block), strict=True)
+        return torch.cat(of_rows), torch.stack(of_columns).logsumexp(dim=0)
+
+    def distribution(self, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-sum-exp of each row, its mean logit under the target, and whether it has a target; (A,) each."""
+
+        def block(rows: slice, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            logits, weights = self._block(rows, left, right), target(rows).to(left.dtype)
+            mass = weights.sum(dim=1)
+            share = weights / mass.clamp(min=torch.finfo(mass.dtype).tiny)[:, None]
+            return logits.logsumexp(dim=1), (share * logits).sum(dim=1), mass > 0
+
+        total, positive, has = (torch.cat(parts) for parts in zip(*self._each(block), strict=True))
+        return total, positive, has
+
+    def cells(self, pairs: Pairs) -> Tensor:
+        """Logits (P,) of single cells, without the matrix."""
+        i, j = pairs
+        size = max(1, BLOCK_CELLS // self.anchors.shape[1])
+
+        def block(rows: slice, left: Tensor, right: Tensor) -> Tensor:
+            return (left[i[rows]] * right[j[rows]]).sum(dim=1)
+
+        if len(i) <= size:
+            cosines = block(slice(None), self.anchors, self.candidates)
+        else:  # groups of sixty languages have thousands of pairs each
+            starts = range(0, len(i), size)
+            parts = [_twice(block)(slice(at, at + size), self.anchors, self.candidates) for at in starts]
+            cosines = torch.cat(parts)
+        return self._scale(cosines[:, None], i)[:, 0]
+
+    def _each(self, block: Callable[..., tuple[Tensor, ...]]) -> list[tuple[Tensor, ...]]:
+        run = block if len(self.blocks) == 1 else _twice(block)
+        return [run(rows, self.anchors[rows], self.candidates) for rows in self.blocks]
+
+    def _block(self, rows: slice, left: Tensor, right: Tensor) -> Tensor:
+        """Logits (a, C) of a block of anchors."""
+        logits = self._scale(left @ right.T, rows)
+        equation = self.equation
+        if equation.favoured is not None and equation.favour:
+            favour = logits.new_full((), equation.favour)
+            logits = logits.index_put(rows_between(equation.favoured, rows), favour, accumulate=True)
+        # Not minus infinity, so that a row of nothing but dropped cells has finite gradients.
+        return self._without_dropped(logits, rows, torch.finfo(logits.dtype).min)
+
+    def _scale(self, cosines: Tensor, rows: slice | Tensor) -> Tensor:
+        """Logits of cosines (n, C): stretched between the extremes of their row or of all, over the temperature."""
+        if self.bounds is None:
+            return cosines / self.equation.temperature
+        low, high = (bound if len(bound) == 1 else bound[rows] for bound in self.bounds)
+        slope = 2 / ((high - low).clamp(min=1e-6) * self.equation.temperature)
+        return (cosines - low) * slope - 1 / self.equation.temperature
+
+    def _without_dropped(self, cells: Tensor, rows: slice, instead: float) -> Tensor:
+        if self.equation.dropped is None or not len(self.equation.dropped[0]):
+            return cells
+        return cells.index_put(rows_between(self.equation.dropped, rows), cells.new_full((), instead))
+
+    def _extremes(self) -> tuple[Tensor, Tensor]:
+        """Least and greatest cosine that is not dropped, of each row, (A, 1) both, or of the matrix, (1, 1) both."""
+        lows: list[Tensor] = []
+        highs: list[Tensor] = []
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.equation.detach_extremes):
+            for rows in self.blocks:
+                cosines = self.anchors[rows] @ self.candidates.T
+                lows.append(self._without_dropped(cosines, rows, 2.0).amin(dim=1, keepdim=True))
+                highs.append(self._without_dropped(cosines, rows, -2.0).amax(dim=1, keepdim=True))
+            low, high = torch.cat(lows), torch.cat(highs)
+            return (low, high) if self.equation.rescale == "row" else (low.amin().view(1, 1), high.amax().view(1, 1))
+
+
+def _twice(block: Callable[..., Any]) -> Callable[..., Any]:
+    """A block that forgets its cells and computes them again in the backward pass."""
+    return lambda *arguments: checkpoint(block, *arguments, use_reentrant=False, preserve_rng_state=False)
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Rows of length one, in float32 at least; a zero row stays zero."""
+    return F.normalize(_wide(vectors), dim=1)
+
+
+def _wide(vectors: Tensor) -> Tensor:
+    return vectors if vectors.dtype == torch.float64 else vectors.float()

@@ -1,0 +1,90 @@
+"""MPCL: contrast with all translations of a sentence at once as positives (Zhao et al. 2024, eq. 2).
+
+    loss_i = -log  sum_{k in positives of i} exp(s_ik / T)  /  sum_{j in batch, j != i} exp(s_ij / T)
+
+The sum over the positives stands inside the logarithm; the positives are also in the denominator, so the loss is
+never negative. Similarities are stretched by min-max before the division (section 3.3).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from isoglot.data.batch import Batch
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import Equation, Rescale, contrast, unit
+from isoglot.objectives.pairs import matches, same_meaning, union, where
+
+
+class MultiPositive(Objective):
+    """One row of each group is an anchor, every other row of the batch a candidate, its own group the positives.
+
+    anchors        `first`: slot 0 of each group, whose language the batching draws uniformly; `every`: each row in turn
+    candidates     `batch`: every row but the anchor itself; `non-anchors`: the rows of slot other than 0, which with
+                   pairs is InfoNCE
+    rescale        `matrix`, `row` or `off`: the scope of min-max; the paper does not say, nor whether its extremes
+                   carry gradient (`extremes`: `detached` or `live`)
+    hard_negatives `shared`: hard negatives of all groups are candidates, as in SimCSE; `own`: only the anchor's
+
+    Deviation: rows of another group with the same key (the same premise met twice) are left out, where the paper
+    would count them as negatives.
+
+    Raises ValueError unless temperature > 0 and every switch has one of its values.
+    """
+
+    def __init__(
+        self,
+        *,
+        temperature: float = 0.05,
+        rescale: Rescale = "matrix",
+        anchors: Literal["first", "every"] = "first",
+        candidates: Literal["batch", "non-anchors"] = "batch",
+        hard_negatives: Literal["shared", "own"] = "shared",
+        extremes: Literal["detached", "live"] = "detached",
+    ) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        for name, value, known in (
+            ("rescale", rescale, ("off", "row", "matrix")),
+            ("anchors", anchors, ("first", "every")),
+            ("candidates", candidates, ("batch", "non-anchors")),
+            ("hard_negatives", hard_negatives, ("shared", "own")),
+            ("extremes", extremes, ("detached", "live")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        self.temperature = temperature
+        self.rescale: Rescale = rescale
+        self.anchors = anchors
+        self.candidates = candidates
+        self.hard_negatives = hard_negatives
+        self.extremes = extremes
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The loss, under `multi_positive`."""
+        z = unit(vectors)
+        rows = torch.arange(len(z), device=z.device)
+        anchor = rows[batch.slot == 0 if self.anchors == "first" else batch.slot >= 0]
+        candidate = rows if self.candidates == "batch" else rows[batch.slot != 0]
+        group, key, slot = batch.group[candidate], batch.key[candidate], batch.slot[candidate]
+        own = matches(batch.group[anchor], group)
+        itself = anchor[own[0]] == candidate[own[1]]
+        hard = slot[own[1]] < 0
+        dropped = [where(own, itself), same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot)]
+        if self.hard_negatives == "own":
+            foreign = matches(
+                torch.zeros_like(anchor), torch.where(slot < 0, 0, 1)
+            )  # every anchor, every hard negative
+            dropped.append(where(foreign, batch.group[anchor][foreign[0]] != group[foreign[1]]))
+        equation = Equation(
+            temperature=self.temperature,
+            dropped=union(*dropped),
+            rescale=self.rescale,
+            detach_extremes=self.extremes == "detached",
+        )
+        loss = contrast(z[anchor], z[candidate], where(own, ~hard & ~itself), equation, reading="inside")
+        return {"multi_positive": loss}

@@ -1,0 +1,133 @@
+"""Recipes: one TOML file is one run, checked before anything starts.
+
+A recipe says which encoder is trained, by which stages, and how it is judged meanwhile. A stage has streams (where
+groups come from, how they are batched, which objectives read them) and an optimiser. A recipe of one stage writes
+`[[streams]]` and `[optimizer]` at the top; a recipe of several writes `[[stages]]`, each with its own.
+
+Settings are frozen. An unknown key or a wrong value is a RecipeError that names the key, the value and the nearest
+valid one. The options of readers and objectives are checked by those, since they are theirs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from isoglot.errors import RecipeError
+from isoglot.settings import Recipe
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PACKAGED = Path(__file__).parent / "recipes"
+
+
+def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe in a file, or the packaged one of that name, with `key.path=value` overrides (values as in TOML)."""
+    path = find(name)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: not valid TOML: {error}") from error
+    for override in overrides:
+        _override(data, override)
+    return parse(data, folder=path.parent, where=str(path))
+
+
+def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
+    """Validate settings; `where` begins the message of an error."""
+    try:
+        return Recipe.model_validate({**data, "folder": folder})
+    except ValidationError as error:
+        raise RecipeError("; ".join(f"{where}: {_explain(item)}" for item in error.errors()[:3])) from error
+
+
+def find(name: str | Path) -> Path:
+    """The file of a recipe given by path or by packaged name, such as `demo/pairs`."""
+    for path in (Path(name), PACKAGED / f"{name}.toml"):
+        if path.is_file():
+            return path
+    known = list(names())
+    close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
+    hint = f"did you mean {close[0]!r}?" if close else "`isoglot recipe list` shows the packaged ones"
+    raise RecipeError(f"{name}: neither a file nor a packaged recipe; {hint}")
+
+
+def names() -> Iterator[str]:
+    """Names of the packaged recipes."""
+    for path in sorted(PACKAGED.rglob("*.toml")):
+        yield path.relative_to(PACKAGED).with_suffix("").as_posix()
+
+
+def _override(data: dict[str, Any], assignment: str) -> None:
+    """Set one value in place. The path may step into lists by number: streams.0.batching.size=64."""
+    path, equals, text = assignment.partition("=")
+    if not equals:
+        raise RecipeError(f"--set {assignment}: write key=value, for example optimizer.lr=1e-4")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text  # a bare word is a string
+    *parents, last = path.strip().split(".")
+    place: Any = data
+    try:
+        for part in parents:
+            place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
+        place[int(last) if isinstance(place, list) else last] = value
+    except (ValueError, IndexError, TypeError, AttributeError) as error:
+        raise RecipeError(f"--set {assignment}: {path} leads nowhere in this recipe") from error
+
+
+def _explain(error: Any) -> str:
+    """One error of pydantic as key, value and what to do."""
+    place = [part for part in error["loc"] if part not in ("static", "transformer")]
+    if "stages" in place[:1] and "stages" not in _text(error):  # written at the top, as the only stage
+        place = place[2:] if place[1:2] == [0] else place
+    key = ".".join(map(str, place)) or "recipe"
+    if error["type"] == "extra_forbidden":
+        known = _fields(error["loc"][:-1])
+        close = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+        return f"{key}: no such setting (value {error['input']!r}); {hint}"
+    if error["type"] == "missing":
+        return f"{key}: missing; it must be given"
+    if error["type"] == "union_tag_invalid":
+        context = error["ctx"]
+        part = context["discriminator"].strip("'")
+        return f"{key}.{part}: {context['tag']!r} is none of {context['expected_tags']}"
+    message = error["msg"].removeprefix("Value error, ")
+    given = "" if isinstance(error["input"], dict) else f" (value {error['input']!r})"
+    return f"{key}: {message[0].lower()}{message[1:]}{given}"
+
+
+def _text(error: Any) -> str:
+    return str(error.get("msg", ""))
+
+
+def _fields(place: Sequence[Any]) -> list[str]:
+    """Names of the settings that are known at a place of the recipe."""
+    models: list[type[BaseModel]] = [Recipe]
+    for part in place:
+        tagged = [model for model in models if _tag(model) == part]
+        inner = [
+            m for model in models if part in model.model_fields for m in _models(model.model_fields[part].annotation)
+        ]
+        models = tagged or inner or models
+    return [name for model in models for name in model.model_fields if name != "folder"]
+
+
+def _tag(model: type[BaseModel]) -> str | None:
+    return get_args(model.model_fields["kind"].annotation)[0] if "kind" in model.model_fields else None
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for argument in get_args(annotation) for model in _models(argument)]

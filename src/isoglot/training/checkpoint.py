@@ -1,0 +1,68 @@
+"""Checkpoints that survive a kill, a full disk and a torn file.
+
+A checkpoint is one file and a manifest with its digest, each written beside its place and renamed into it, the
+manifest last. A file without a manifest, or one whose digest differs, is never read as good: resuming falls back to
+the checkpoint before it, which is deleted only when a newer one is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isoglot.data.files import atomic_write, digest
+from isoglot.errors import CheckpointError
+
+KEPT = 2
+
+
+def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
+    """Write `state` as the checkpoint of `step` and drop all but the newest two; CheckpointError if it cannot be."""
+    path = folder / f"step-{step:08d}.pt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path, binary=True) as stream:
+            torch.save(state, stream)
+        with atomic_write(path.with_suffix(".json")) as stream:
+            stream.write(json.dumps({"step": step, "bytes": path.stat().st_size, "sha256": digest(path)}))
+    except (OSError, RuntimeError) as error:  # torch turns some write errors into RuntimeError
+        rest = [old.name for old in _manifests(folder) if old != path.with_suffix(".json")]
+        kept = f"{rest[0].removesuffix('.json')} is intact" if rest else "there is no earlier checkpoint"
+        reason = getattr(error, "strerror", None) or error
+        raise CheckpointError(
+            f"{path}: cannot be written ({reason}); {kept}; make room and run again with --resume"
+        ) from error
+    for manifest in _manifests(folder)[KEPT:]:
+        manifest.unlink()
+        manifest.with_suffix(".pt").unlink(missing_ok=True)
+    return path
+
+
+def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The newest whole checkpoint of a folder, or None where there is none; and what was wrong with newer ones.
+
+    Raises CheckpointError if there are checkpoints and none is whole.
+    """
+    problems: list[str] = []
+    for manifest in _manifests(folder):
+        path = manifest.with_suffix(".pt")
+        try:
+            expected = json.loads(manifest.read_text(encoding="utf-8"))
+            if (size := path.stat().st_size) != expected["bytes"]:
+                raise ValueError(f"{size} bytes where {expected['bytes']} were written")
+            if digest(path) != expected["sha256"]:
+                raise ValueError("its content is not what was written")
+            return torch.load(path, map_location="cpu", weights_only=True), problems
+        except (OSError, ValueError, KeyError) as error:
+            problems.append(f"{path}: damaged: {error}")
+    if problems:
+        raise CheckpointError("; ".join(problems) + "; no whole checkpoint is left: start again without --resume")
+    return None, problems
+
+
+def _manifests(folder: Path) -> list[Path]:
+    """Manifests, newest first."""
+    return sorted(folder.glob("step-*.json"), reverse=True)

@@ -1,0 +1,66 @@
+"""What a run writes down: one JSON object per line, always, and TensorBoard's files where that library is installed."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+
+class RunLog:
+    """Appends records to `log.jsonl` of the run's folder; each says which step of the whole run it belongs to.
+
+    A resumed run first drops the lines of the steps it is about to repeat, so the log reads as if nothing had
+    happened.
+    """
+
+    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "log.jsonl"
+        if resumed_at is not None and path.exists():
+            lines = path.read_text(encoding="utf-8").split("\n")
+            kept = [line for line in lines if _step(line) <= resumed_at]
+            path.write_text("".join(f"{line}\n" for line in kept if line), encoding="utf-8")
+        self._stream = path.open("a", encoding="utf-8")
+        self._board = _tensorboard(folder)
+
+    def write(self, kind: str, step: int, **values: Any) -> None:
+        """Append a record of a kind (`step`, `evaluation`, `checkpoint`, `note`)."""
+        self._stream.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+        self._stream.flush()
+        if self._board is not None:
+            for name, value in _numbers(values):
+                self._board.add_scalar(f"{kind}/{name}", value, step)
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        self._stream.close()
+        if self._board is not None:
+            self._board.close()
+
+
+def _step(line: str) -> float:
+    """The step of a line; a torn last line belongs to no step."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def _tensorboard(folder: Path) -> Any:
+    if find_spec("tensorboard") is None:
+        return None
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(str(folder / "tensorboard"))
+
+
+def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
+    flat = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat += [(f"{name}/{inner}", number) for inner, number in _numbers(value)]
+        elif isinstance(value, int | float):
+            flat.append((name, float(value)))
+    return flat

@@ -1,0 +1,166 @@
+"""The training loop: stages, steps, evaluations and checkpoints, in the order in which they happen.
+
+A run lives in one folder: `run.json` (what was run), `log.jsonl`, `checkpoints/` and `model/`, which holds the best
+encoder of the named dev score, or the last one where none is named. A run that is killed and resumed gives the same
+model, bit for bit on one device, as one that is not: whatever changes from step to step is in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from isoglot.data.batching import Position
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.device import default_device
+from isoglot.errors import CheckpointError
+from isoglot.settings import Recipe
+from isoglot.training import checkpoint, optimizer, ranks
+from isoglot.training.best import Selector
+from isoglot.training.log import RunLog
+from isoglot.training.progress import Watch, silent
+from isoglot.training.setup import Stream, make_encoder, make_streams, write_run
+from isoglot.training.stage import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished run: the folder of the model, the best dev score (None without evaluation), steps and seconds."""
+
+    model: Path
+    best: float | None
+    steps: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class State:
+    """Where the run stands; with the modules' own state, all of a checkpoint."""
+
+    stage: int = 0
+    step: int = 0  # of the stage
+    done: int = 0  # steps of the stages before
+    positions: list[Position] = field(default_factory=list)
+
+    @property
+    def overall(self) -> int:
+        """Steps of the whole run."""
+        return self.done + self.step
+
+
+def train(
+    recipe: Recipe,
+    output: Path,
+    *,
+    seed: int | None = None,
+    resume: bool = False,
+    device: torch.device | None = None,
+    watch: Watch = silent,
+) -> Outcome:
+    """Run a recipe into the folder `output`; with `resume`, go on from its newest whole checkpoint.
+
+    Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe.
+    """
+    began = time.monotonic()
+    ranks.start()
+    run = Run(
+        recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
+    )
+    run.open(resume=resume)
+    try:
+        for number in range(run.state.stage, len(recipe.stages)):
+            run.stage(number)
+            if run.selector.exhausted:
+                break
+        run.finish()
+    finally:
+        run.log.close()
+    return Outcome(output / "model", run.selector.best, run.state.overall, time.monotonic() - began)
+
+
+class Run:
+    """One run of a recipe: the encoder, where it stands, and what it writes."""
+
+    def __init__(self, recipe: Recipe, output: Path, *, seed: int, device: torch.device, watch: Watch) -> None:
+        self.recipe, self.output, self.seed, self.device = recipe, output, seed, device
+        self.watch = watch if ranks.rank() == 0 else silent
+        self.state = State()
+        self.saved: dict[str, Any] | None = None
+        torch.manual_seed(seed)
+        self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
+        self.selector = Selector(recipe, output / "model")
+
+    def open(self, *, resume: bool) -> None:
+        """Begin the folder, or take up what its newest checkpoint holds."""
+        folder = self.output / "checkpoints"
+        if (self.output / "run.json").exists() and not resume:
+            raise CheckpointError(
+                f"{self.output}: holds a run already; add --resume to go on with it, or name another folder"
+            )
+        self.saved, problems = checkpoint.load(folder) if resume else (None, [])
+        for problem in problems:
+            self.watch(f"{problem}; going back to the checkpoint before it")
+        if ranks.rank() == 0:
+            write_run(self.recipe, self.output, seed=self.seed, resume=resume)
+        if self.saved is not None:
+            self.encoder.load_state_dict(self.saved["encoder"])
+            self.selector.restore(self.saved["selector"])
+            place = self.saved["state"]
+            self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
+            self.watch(f"resumed at step {self.state.overall}")
+        self.log = RunLog(self.output, resumed_at=self.state.overall if resume else None)
+
+    def stage(self, number: int) -> None:
+        """Train one stage from where the run stands to its end."""
+        settings = self.recipe.stages[number]
+        if self.state.stage != number:
+            self.state = State(number, 0, self.state.overall)
+        streams = make_streams(
+            self.recipe, settings, self.encoder, seed=self.seed, positions=self.state.positions, watch=self.watch
+        )
+        modules = [self.encoder, *(stream.objective.to(self.device) for stream in streams)]
+        adam = optimizer.build(modules, settings.optimizer)
+        if self.saved is not None:
+            for stream, state in zip(streams, self.saved["objectives"], strict=True):
+                stream.objective.load_state_dict(state)
+            adam.load_state_dict(self.saved["optimizer"])
+            torch.set_rng_state(self.saved["random"][ranks.rank()])
+            self.saved = None
+        else:
+            torch.manual_seed(self.seed + 1000 * number + ranks.rank())
+        total = settings.steps or max(1, round((settings.epochs or 1) * streams[0].batches.count()))
+        try:
+            Stage(self, settings, streams, adam, total).run()
+        finally:
+            for stream in streams:
+                stream.close()
+
+    def save(self, streams: list[Stream], adam: torch.optim.Optimizer) -> None:
+        """Write a checkpoint of everything that changes from step to step."""
+        random = ranks.collect(torch.get_rng_state())
+        if ranks.rank() == 0:
+            state = {
+                "encoder": self.encoder.state_dict(),
+                "objectives": [stream.objective.state_dict() for stream in streams],
+                "optimizer": adam.state_dict(),
+                "selector": self.selector.snapshot(),
+                "random": random,
+                "state": {
+                    "stage": self.state.stage,
+                    "step": self.state.step,
+                    "done": self.state.done,
+                    "positions": [(p.epoch, p.pool, p.batch) for p in (stream.position for stream in streams)],
+                },
+            }
+            checkpoint.save(self.output / "checkpoints", self.state.overall, state)
+        ranks.wait()
+
+    def finish(self) -> None:
+        """Leave the encoder in `model/` unless a better one of an earlier step is there."""
+        if ranks.rank() == 0 and self.recipe.evaluation is None:
+            self.encoder.save(self.output / "model")
+        ranks.wait()

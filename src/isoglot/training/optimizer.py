@@ -1,0 +1,96 @@
+"""AdamW for dense parameters and, in the same step, its row-sparse counterpart for embedding tables.
+
+The word table of a multilingual model is most of its parameters, and a batch touches a fraction of its rows. With a
+row-sparse gradient only these rows, their moments included, are read and written. A row that is not met does not
+move: its moments wait (the "lazy" Adam; torch's SparseAdam has the same rule and takes several times as long, since
+it builds sparse tensors of the moments at every step).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoglot.settings import OptimizerSettings
+
+
+class AdamW(torch.optim.AdamW):
+    """Decoupled weight decay Adam (Loshchilov and Hutter 2019); parameters with sparse gradients are updated by row.
+
+    The bias correction of a row counts the steps of its table, not of the row. Row-sparse tables have no decay.
+    """
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        if closure is not None:
+            raise ValueError("closures are not supported")
+        sparse: list[tuple[Tensor, Tensor]] = []
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None and parameter.grad.is_sparse:
+                    self._step_rows(parameter, group)
+                    sparse.append((parameter, parameter.grad))
+                    parameter.grad = None
+        super().step()
+        for parameter, grad in sparse:
+            parameter.grad = grad
+
+    def _step_rows(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        rows, grad = _coalesce(parameter.grad)  # type: ignore[arg-type]
+        state = self.state[parameter]
+        if not state:
+            state["step"] = torch.tensor(0.0)
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["exp_avg_sq"] = torch.zeros_like(parameter)
+        state["step"] += 1
+        beta1, beta2 = group["betas"]
+        step = float(state["step"])
+        mean = state["exp_avg"][rows].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"][rows].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        state["exp_avg"][rows], state["exp_avg_sq"][rows] = mean, square
+        root = square.sqrt_().div_(math.sqrt(1 - beta2**step)).add_(group["eps"])
+        parameter.index_add_(0, rows, mean.div_(root), alpha=-float(group["lr"]) / (1 - beta1**step))
+
+
+def _coalesce(grad: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows of a row-sparse gradient, and the sum of what was given for each."""
+    rows, values = grad._indices()[0], grad._values()
+    distinct, inverse = torch.unique(rows, return_inverse=True)
+    return distinct, values.new_zeros((len(distinct), *values.shape[1:])).index_add_(0, inverse, values)
+
+
+def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> AdamW:
+    """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed."""
+    trained = [p for module in modules for p in module.parameters() if p.requires_grad]
+    decayed = [p for p in trained if p.ndim > 1]
+    plain = [p for p in trained if p.ndim <= 1]
+    groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    return AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, eps=settings.eps)
+
+
+def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
+    """Scale all gradients so that their joint norm is at most `norm` (0: leave them); returns the norm before."""
+    grads = [p.grad for p in parameters if p.grad is not None]
+    parts = [_coalesce(grad)[1] if grad.is_sparse else grad for grad in grads]
+    total = float(torch.stack([part.float().norm() for part in parts]).norm()) if parts else 0.0
+    if norm and total > norm:
+        for grad in grads:
+            (grad._values() if grad.is_sparse else grad).mul_(norm / (total + 1e-6))
+    return total
+
+
+def rate(step: int, *, total: int, settings: OptimizerSettings) -> float:
+    """Learning rate of a step counted from 0: linear warm-up, then linear or cosine decay to zero at `total`."""
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    progress = (step - settings.warmup) / max(1, total - settings.warmup)
+    if settings.schedule == "linear":
+        return settings.lr * max(0.0, 1 - progress)
+    if settings.schedule == "cosine":
+        return settings.lr * 0.5 * (1 + math.cos(math.pi * min(1.0, progress)))
+    return settings.lr

@@ -1,0 +1,122 @@
+"""Several processes as one: what torch.distributed must do for a step, and nothing when there is one process."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from isoglot.data.batch import Batch, Tokens
+
+
+def start() -> None:
+    """Join the process group that torchrun announces in the environment; without torchrun, do nothing."""
+    if "RANK" in os.environ and not dist.is_initialized():
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+def rank() -> int:
+    """Number of this process, from 0."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def world() -> int:
+    """How many processes there are."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def gather(rows: Tensor) -> Tensor:
+    """The rows of all ranks, rank by rank, without gradient. Ranks may hold different numbers of rows."""
+    if world() == 1:
+        return rows
+    counts = row_counts(len(rows), rows.device)
+    padded = rows.new_zeros((max(counts), *rows.shape[1:]))
+    padded[: len(rows)] = rows
+    parts = [torch.empty_like(padded) for _ in counts]
+    dist.all_gather(parts, padded)
+    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+
+
+def row_counts(rows: int, device: torch.device) -> list[int]:
+    """How many rows each rank holds."""
+    if world() == 1:
+        return [rows]
+    counts = [torch.zeros(1, dtype=torch.long, device=device) for _ in range(world())]
+    dist.all_gather(counts, torch.tensor([rows], device=device))
+    return [int(count) for count in counts]
+
+
+def collect(value: Tensor) -> list[Tensor]:
+    """The value of every rank, on every rank."""
+    if world() == 1:
+        return [value]
+    values: list[Any] = [None] * world()
+    dist.all_gather_object(values, value)
+    return values
+
+
+def from_first(value: float) -> float:
+    """The value of rank 0, on every rank: decisions must be the same everywhere."""
+    if world() == 1:
+        return value
+    values = [value]
+    dist.broadcast_object_list(values, src=0)
+    return values[0]
+
+
+def wait() -> None:
+    """Go on when all ranks are here."""
+    if world() > 1:
+        dist.barrier()
+
+
+def gather_batch(batch: Batch) -> Batch:
+    """The columns of the global batch. Tokens stay where they are: no objective reads them."""
+    if world() == 1:
+        return batch
+    device = batch.group.device
+    none = Tokens(torch.zeros(0, dtype=torch.long, device=device), torch.zeros(0, dtype=torch.long, device=device))
+    return Batch(
+        tokens=none,
+        group=gather(batch.group),
+        key=gather(batch.key),
+        slot=gather(batch.slot),
+        lang=gather(batch.lang),
+        extras={name: gather(value) for name, value in sorted(batch.extras.items())},
+    )
+
+
+def sum_gradients(module: nn.Module) -> None:
+    """Add up the gradients of all ranks: each holds those of its own rows."""
+    if world() == 1:
+        return
+    for parameter in module.parameters():
+        if not parameter.requires_grad:
+            continue
+        if _is_sparse(parameter):
+            parameter.grad = _sum_sparse(parameter)
+            continue
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        dist.all_reduce(parameter.grad)
+
+
+def _is_sparse(parameter: Tensor) -> bool:
+    """Whether any rank holds a row-sparse gradient; all ranks must give the same answer."""
+    flag = torch.tensor([float(parameter.grad is not None and parameter.grad.is_sparse)], device=parameter.device)
+    dist.all_reduce(flag, dist.ReduceOp.MAX)
+    return bool(flag)
+
+
+def _sum_sparse(parameter: Tensor) -> Tensor:
+    """Row-sparse gradients of all ranks end to end; duplicates are added up when they are coalesced."""
+    grad = parameter.grad
+    if grad is None:
+        rows = torch.zeros(0, dtype=torch.long, device=parameter.device)
+        values = parameter.new_zeros((0, *parameter.shape[1:]))
+    else:
+        rows, values = grad._indices()[0], grad._values()
+    return torch.sparse_coo_tensor(gather(rows)[None], gather(values), parameter.shape)

@@ -1,0 +1,92 @@
+"""The steps of one stage: gradients of all streams, one move, and what is due after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from isoglot.encoders.device import bf16_pays
+from isoglot.settings import StageSettings
+from isoglot.training import optimizer, ranks
+from isoglot.training.progress import Meter
+from isoglot.training.setup import Stream
+from isoglot.training.step import StepLimits, StepReport, backward
+
+if TYPE_CHECKING:
+    from isoglot.training.loop import Run
+
+
+class Stage:
+    """The steps of one stage."""
+
+    def __init__(
+        self, run: Run, settings: StageSettings, streams: list[Stream], adam: optimizer.AdamW, total: int
+    ) -> None:
+        self.run_, self.settings, self.streams, self.adam, self.total = run, settings, streams, adam, total
+        precision = settings.optimizer.precision
+        bf16 = bf16_pays(run.device) if precision == "auto" else precision == "bf16"
+        self.limits = StepLimits(run.recipe.memory.chunk_tokens, run.recipe.memory.graph_tokens, bf16=bf16)
+        self.meter = Meter(total)
+
+    def run(self) -> None:
+        """Step to the end, or to an early stop."""
+        run = self.run_
+        run.encoder.train()
+        evaluation = run.recipe.evaluation
+        for step in range(run.state.step, self.total):
+            lr = optimizer.rate(step, total=self.total, settings=self.settings.optimizer)
+            reports, norm = self.step(lr)
+            run.state.step = step + 1
+            self.tell(reports, lr, norm)
+            last = step + 1 == self.total
+            judge = evaluation is not None and (last or (evaluation.every and (step + 1) % evaluation.every == 0))
+            if judge:
+                self.evaluate()
+            every = run.recipe.checkpoint_every
+            if last or (every and (step + 1) % every == 0) or (judge and not every):
+                run.save(self.streams, self.adam)
+            if run.selector.exhausted:
+                run.watch(
+                    f"stopped at step {run.state.overall}: no better dev score for {run.selector.since} evaluations"
+                )
+                return
+
+    def step(self, lr: float) -> tuple[dict[str, StepReport], float]:
+        """Gradients of all streams, then one move of the parameters."""
+        for group in self.adam.param_groups:
+            group["lr"] = lr
+        self.adam.zero_grad(set_to_none=True)
+        reports, batches = {}, []
+        for stream in self.streams:
+            batch = stream.next().to(self.run_.device)
+            reports[stream.name] = backward(self.run_.encoder, stream.objective, batch, self.limits)
+            batches.append(batch)
+        parameters = [p for group in self.adam.param_groups for p in group["params"]]
+        norm = optimizer.clip(parameters, self.settings.optimizer.clip)
+        self.adam.step()
+        with torch.no_grad():
+            for stream, batch in zip(self.streams, batches, strict=True):
+                stream.objective.after_step(self.run_.encoder, batch)
+        return reports, norm
+
+    def tell(self, reports: dict[str, StepReport], lr: float, norm: float) -> None:
+        """Write the step to the log and show it."""
+        progress = self.meter.read(reports, stage=self.settings.name, step=self.run_.state.step, lr=lr, norm=norm)
+        if ranks.rank() == 0:
+            self.run_.log.write(
+                "step", self.run_.state.overall, stage=progress.stage, losses=progress.losses, lr=lr, norm=norm,
+                padding=progress.padding, negatives=progress.negatives,
+            )  # fmt: skip
+        self.run_.watch(progress)
+
+    def evaluate(self) -> None:
+        """Score the encoder on the dev task; keep it if it is the best so far."""
+        run = self.run_
+        scores = run.selector.judge(run.encoder)
+        run.encoder.train()
+        if ranks.rank() == 0:
+            run.log.write(
+                "evaluation", run.state.overall, score=run.selector.latest, best=run.selector.best, scores=scores
+            )
+        run.watch(f"step {run.state.overall}: dev {run.selector.latest:.4f} (best {run.selector.best:.4f})")

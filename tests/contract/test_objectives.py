@@ -1,0 +1,157 @@
+"""What every registered objective must hold, by registration alone."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from toys import ToyEncoder, toy_batch
+
+from isoglot.data.batch import Batch
+from isoglot.objectives import OBJECTIVES, build
+from isoglot.training.step import StepLimits, backward
+
+SIZES, HARD, KEYS = [2, 2, 3, 1, 2, 2, 4], [1, 0, 1, 1, 0, 2, 0], [1, 2, 3, 4, 2, 6, 7]
+WHOLE = StepLimits(chunk_tokens=10**9, graph_tokens=10**9)
+every_objective = pytest.mark.parametrize("name", sorted(OBJECTIVES))
+
+
+def example() -> Batch:
+    return toy_batch(SIZES, hard=HARD, keys=KEYS)
+
+
+def gradients(encoder, objective) -> list[torch.Tensor]:
+    modules = [*encoder.parameters(), *objective.parameters()]
+    return [p.grad.to_dense().clone() if p.grad is not None else torch.zeros_like(p) for p in modules]
+
+
+def assert_equal(left, right, **tolerance) -> None:
+    for a, b in zip(left, right, strict=True):
+        assert torch.allclose(a, b, **tolerance)
+    assert any(bool(a.abs().max() > 0) for a in left)
+
+
+@every_objective
+@pytest.mark.parametrize("chunk", [30, 9, 1])
+@pytest.mark.parametrize("graph", [0, 10**9])
+def test_chunked_gradient_is_the_direct_one(name, chunk, graph):
+    """Gradient caching, and chunks that keep their graph, against plain autograd over the whole batch."""
+    encoder, batch = ToyEncoder(), example()
+    objective = build(name, {}, encoder)
+    results = []
+    direct, direct_objective = copy.deepcopy(encoder), copy.deepcopy(objective)
+    with torch.no_grad():
+        direct_objective.annotate(batch)
+    torch.stack(list(direct_objective(direct(batch.tokens), batch).values())).sum().backward()
+    results.append(gradients(direct, direct_objective))
+    backward(encoder, objective, batch, StepLimits(chunk, graph))
+    results.append(gradients(encoder, objective))
+    assert_equal(*results, rtol=1e-9, atol=1e-12)
+
+
+@every_objective
+def test_dropout_is_replayed_exactly(name):
+    """With dropout, the cached path must meet the same masks twice: it equals the path that keeps its graph."""
+    results = []
+    for graph in (0, 10**9):
+        encoder = ToyEncoder(dropout=0.3)
+        objective = build(name, {}, encoder)
+        torch.manual_seed(5)
+        backward(encoder, objective, example(), StepLimits(9, graph))
+        results.append((gradients(encoder, objective), torch.rand(1)))
+    assert_equal(results[0][0], results[1][0])
+    assert torch.equal(results[0][1], results[1][1])  # and the generator stands at the same place afterwards
+
+
+@every_objective
+def test_row_order_means_nothing(name):
+    batch = example()
+    order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(1))
+    mixed = Batch(
+        batch.tokens.select(order), batch.group[order], batch.key[order], batch.slot[order], batch.lang[order]
+    )
+    results = []
+    for case in (batch, mixed):
+        encoder = ToyEncoder()
+        objective = build(name, {}, encoder)
+        backward(encoder, objective, case, WHOLE)
+        results.append(gradients(encoder, objective))
+    assert_equal(*results, rtol=1e-9, atol=1e-12)
+
+
+@every_objective
+def test_no_positives_no_loss(name):
+    encoder = ToyEncoder()
+    objective = build(name, {}, encoder)
+    report = backward(encoder, objective, toy_batch([1, 1, 1], hard=[0, 1, 0]), WHOLE)
+    assert sum(float(loss) for loss in report.losses.values()) == 0
+    assert all(bool(torch.isfinite(grad).all()) for grad in gradients(encoder, objective))
+
+
+@every_objective
+def test_bfloat16_stays_finite(name):
+    encoder = ToyEncoder().float()
+    objective = build(name, {}, encoder).float()
+    report = backward(encoder, objective, example(), StepLimits(30, 0, bf16=True))
+    assert all(bool(torch.isfinite(loss)) for loss in report.losses.values())
+    assert all(bool(torch.isfinite(grad).all()) for grad in gradients(encoder, objective))
+
+
+@every_objective
+def test_state_survives_a_round_trip(name):
+    """Two steps equal one step, a save, a load into a fresh module, and one step."""
+    batch, results = example(), []
+    for interrupted in (False, True):
+        encoder = ToyEncoder()
+        objective = build(name, {}, encoder)
+        for turn in range(2):
+            if interrupted and turn:
+                state, objective = objective.state_dict(), build(name, {}, ToyEncoder(seed=9))
+                objective.load_state_dict(state)
+            encoder.zero_grad()
+            backward(encoder, objective, batch, WHOLE)
+            with torch.no_grad():
+                objective.after_step(encoder, batch)
+        results.append(gradients(encoder, objective))
+    assert_equal(*results)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_two_ranks_give_the_gradient_of_one(sparse):
+    """Two processes over gloo, with unequal numbers of rows, for all objectives at once."""
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_rank, args=(folder, sparse), nprocs=2)
+        for name in OBJECTIVES:
+            encoder = ToyEncoder(sparse=sparse)
+            objective = build(name, {}, encoder)
+            report = backward(encoder, objective, example(), WHOLE)
+            expected = gradients(encoder, objective)
+            for rank in range(2):
+                got = torch.load(Path(folder) / f"{name}-{rank}.pt")
+                assert_equal(got["gradients"], expected, rtol=1e-9, atol=1e-12)
+                assert got["losses"] == pytest.approx({k: float(v) for k, v in report.losses.items()})
+                assert got["negatives"] == pytest.approx(report.negatives)
+
+
+def _rank(rank: int, folder: str, sparse: bool) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    torch.set_num_threads(1)
+    batch = example()
+    first = batch.group < 3 if rank == 0 else batch.group >= 3
+    rows = first.nonzero()[:, 0]
+    mine = Batch(batch.tokens.select(rows), batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
+    for name in OBJECTIVES:
+        encoder = ToyEncoder(sparse=sparse)
+        objective = build(name, {}, encoder)
+        report = backward(encoder, objective, mine, StepLimits(10, 0))
+        losses = {key: float(value) for key, value in report.losses.items()}
+        torch.save(
+            {"gradients": gradients(encoder, objective), "losses": losses, "negatives": report.negatives},
+            Path(folder) / f"{name}-{rank}.pt",
+        )
+    dist.destroy_process_group()

@@ -1,0 +1,235 @@
+"""Batches: every sentence once, the same batch at the same place, and the choices inside groups."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toys import ToyEncoder, toy_groups
+
+from isoglot.data.batching import Batches, Position
+from isoglot.data.records import Group
+from isoglot.data.selection import matching_sizes
+from isoglot.data.table import GroupTable
+from isoglot.settings import Batching
+
+ENCODER = ToyEncoder()
+
+
+def table_of(*sources):
+    return GroupTable.build([(f"source{i}", groups) for i, groups in enumerate(sources)], ENCODER.tokenize)
+
+
+def epoch(table, batching, number=0, **options):
+    batches = Batches(table, batching, seed=7, position=Position(number), **options)
+    return [batches.next() for _ in range(batches.count(number))]
+
+
+def sentences(batch):
+    """Each row as the tuple of its ids: texts of toy groups are distinct."""
+    return [tuple(part.tolist()) for part in batch.tokens.ids.split(batch.tokens.lengths.tolist())]
+
+
+def pairs_with_counts(counts, tail=2):
+    return [Group((f"{lang} {i} x", f"eng {lang} {i}"), (lang, "eng")) for lang, n in counts.items() for i in range(n)]
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=40),
+    st.integers(1, 9),
+    st.sampled_from([1, 3, 100]),
+    st.sampled_from([0, 40, 200]),
+    st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_epoch_holds_every_sentence_once(sizes, size, pool, tokens, one_pair):
+    groups = toy_groups(sizes, hard=1)
+    table = table_of(groups)
+    batches = epoch(table, Batching(size=size, pool=pool, tokens=tokens, one_pair=one_pair))
+    seen = Counter(row for batch in batches for row in sentences(batch))
+    expected = ENCODER.tokenize([t for g in groups for t in (*g.texts, *g.hard_negatives)])
+    assert seen == Counter(tuple(p.tolist()) for p in expected.ids.split(expected.lengths.tolist()))
+    for batch in batches:
+        groups_met = len(batch.group.unique())
+        assert groups_met <= size
+        padded = len(batch) * int(batch.tokens.lengths.max())
+        assert not tokens or padded <= tokens or groups_met == 1
+        if one_pair:
+            assert (
+                len(
+                    {
+                        tuple(sorted(batch.lang[(batch.group == g) & (batch.slot >= 0)].tolist()))
+                        for g in batch.group.unique()
+                    }
+                )
+                == 1
+            )
+
+
+def test_slots_and_hard_negatives():
+    batch = epoch(table_of(toy_groups([3, 1, 2], hard=2)), Batching(size=10))[0]
+    for group, texts in zip(batch.group.unique(), (3, 1, 2), strict=True):
+        slots = sorted(batch.slot[batch.group == group].tolist())
+        assert slots[:2] == [-2, -1]
+        assert slots[2:] in ([0], [0, 1], [0, 1, 2])
+    assert sorted(len(batch.slot[(batch.group == g) & (batch.slot >= 0)]) for g in batch.group.unique()) == [1, 2, 3]
+
+
+def test_any_position_gives_the_batch_of_an_uninterrupted_run():
+    table = table_of(toy_groups([2, 3, 1, 4] * 20))
+    for batching in (
+        Batching(size=7, pool=3),
+        Batching(size=9, tokens=60, pool=4),
+        Batching(size=5, pool=1, rows="matching"),
+    ):
+        straight, positions = Batches(table, batching, seed=3), []
+        reference = []
+        for _ in range(straight.count() * 2 + 3):  # into the third epoch
+            positions.append(straight.position)
+            reference.append(straight.next())
+        for at in (0, 1, len(positions) // 2, len(positions) - 1):
+            again = Batches(table, batching, seed=3, position=positions[at]).next()
+            assert torch.equal(again.tokens.ids, reference[at].tokens.ids)
+            assert torch.equal(again.slot, reference[at].slot)
+            assert torch.equal(again.group, reference[at].group)
+
+
+def test_epochs_and_seeds_differ():
+    table = table_of(toy_groups([2] * 30))
+    first = [sentences(b) for b in epoch(table, Batching(size=5))]
+    assert first != [sentences(b) for b in epoch(table, Batching(size=5), 1)]
+    other = Batches(table, Batching(size=5), seed=8)
+    assert first != [sentences(other.next()) for _ in first]
+
+
+def test_ranks_share_a_batch_between_them():
+    table = table_of(toy_groups([2, 3, 1] * 10, hard=1))
+    whole = epoch(table, Batching(size=7))
+    parts = [epoch(table, Batching(size=7), rank=rank, world=3) for rank in range(3)]
+    for number, batch in enumerate(whole):
+        shared = [row for rank in parts for row in sentences(rank[number])]
+        assert Counter(shared) == Counter(sentences(batch))
+        groups = [set(rank[number].group.tolist()) for rank in parts]
+        assert not groups[0] & groups[1] | groups[1] & groups[2]
+
+
+def test_a_rank_may_get_nothing():
+    """Five ranks and a last batch of one item: the others hold no rows, and say so."""
+    table = table_of(toy_groups([2] * 8))
+    last = [epoch(table, Batching(size=7), rank=rank, world=5)[-1] for rank in range(5)]
+    assert sum(len(batch) for batch in last) in (2, 14)
+    assert all(len(batch.tokens) == len(batch.slot) == len(batch) for batch in last)
+
+
+def test_like_lengths_meet_in_a_pool():
+    groups = [Group(("x" * n, "y" * n), ("aaa", "aab")) for n in range(1, 61)]
+    shares = []
+    for pool in (1, 10):
+        batches = epoch(table_of(groups), Batching(size=6, pool=pool))
+        real = sum(int(b.tokens.lengths.sum()) for b in batches)
+        shares.append(1 - real / sum(len(b) * int(b.tokens.lengths.max()) for b in batches))
+    assert shares[1] < 0.2 < shares[0]
+
+
+def test_matching_cuts_each_group_into_random_cross_language_pairs():
+    """The control of MPCL: three pairs per group of six, each sentence once, two languages, both ways round."""
+    table = table_of(toy_groups([6] * 200))
+    batches = epoch(table, Batching(size=50, rows="matching"))
+    whole = epoch(table, Batching(size=50))
+    assert Counter(r for b in batches for r in sentences(b)) == Counter(r for b in whole for r in sentences(b))
+    partners, anchors = Counter(), Counter()
+    for batch in batches:
+        for group in batch.group.unique():
+            rows = batch.group == group
+            langs, slots = batch.lang[rows].tolist(), batch.slot[rows].tolist()
+            assert sorted(slots) == [0, 1]
+            assert langs[0] != langs[1]
+            partners[tuple(sorted(langs))] += 1
+            anchors[langs[slots.index(0)]] += 1
+    assert len(partners) == 15
+    assert min(partners.values()) > 15  # 600 pairs over 15 combinations, 40 each
+    assert min(anchors.values()) > 60  # over six languages, 100 each
+
+
+def test_pairs_of_one_group_are_not_negatives_of_each_other():
+    batch = epoch(table_of(toy_groups([6, 6], key="same")), Batching(size=50, rows="matching"))[0]
+    assert len(batch.group.unique()) == 6
+    assert len(batch.key.unique()) == 1
+    apart = epoch(table_of(toy_groups([6, 6])), Batching(size=50, rows="matching"))[0]
+    assert len(apart.key.unique()) == 2
+
+
+@pytest.mark.parametrize(
+    ("langs", "pairs"), [("aab", 1), ("aaab", 1), ("aabb", 2), ("abc", 1), ("aaa", 0), ("a", 0), ("aabbc", 2)]
+)
+def test_matching_pairs_never_share_a_language(langs, pairs):
+    table = table_of([Group(tuple(f"t{i}" for i in range(len(langs))), tuple(f"aa{x}" for x in langs))] * 20)
+    assert matching_sizes(table).tolist() == [pairs] * 20
+    if not pairs:
+        return
+    for batch in epoch(table, Batching(size=4, rows="matching")):
+        for group in batch.group.unique():
+            assert len(set(batch.lang[batch.group == group].tolist())) == 2
+
+
+def test_anchor_language_is_uniform():
+    batches = epoch(table_of(toy_groups([6] * 1200)), Batching(size=100))
+    counts = np.bincount(torch.cat([b.lang[b.slot == 0] for b in batches]), minlength=6)
+    assert ((counts - 200) ** 2 / 200).sum() < 20.5  # chi-square, 5 degrees of freedom, p = .001
+
+
+def test_a_subset_of_languages_is_drawn_anew_each_epoch():
+    table = table_of(toy_groups([15] * 50, hard=3))
+    seen = []
+    for number in range(2):
+        batch = epoch(table, Batching(size=50, most=6, hard_negatives=1), number)[0]
+        for group in batch.group.unique():
+            assert sorted(batch.slot[batch.group == group].tolist()) == [-1, 0, 1, 2, 3, 4, 5]
+        seen.append(sentences(batch))
+    assert Counter(seen[0]) != Counter(seen[1])
+
+
+def test_views_repeat_sentences_as_new_slots():
+    batch = epoch(table_of(toy_groups([1, 1], hard=1)), Batching(size=2, views=2))[0]
+    for group in batch.group.unique():
+        rows = [r for r, g in zip(sentences(batch), batch.group.tolist(), strict=True) if g == group]
+        slots = batch.slot[batch.group == group].tolist()
+        assert sorted(slots) == [-1, 0, 1]
+        assert rows[slots.index(0)] == rows[slots.index(1)] != rows[slots.index(-1)]
+
+
+def test_first_anchor_keeps_the_order_of_the_source():
+    batches = epoch(table_of(toy_groups([4] * 10)), Batching(size=5, anchor="first"))
+    for batch in batches:
+        assert torch.equal(batch.slot, batch.lang)  # toy groups: slot i is in language i
+
+
+def test_temperature_evens_out_languages():
+    table = table_of(pairs_with_counts({"aaa": 900, "aab": 100}))
+    rare = table.languages.index("aab")
+
+    def share(temperature):
+        batches = epoch(table, Batching(size=100, pool=1, temperature=temperature))
+        assert len(batches) == 10
+        return [int((b.lang == rare).sum()) for b in batches]
+
+    assert share(1.0) == pytest.approx([10] * 10, abs=2)  # and every batch has its share
+    assert share(2.0) == pytest.approx([25] * 10, abs=2)  # 30 : 10
+    assert share(1e9) == pytest.approx([50] * 10, abs=2)
+
+
+def test_weights_mix_sources():
+    table = table_of(pairs_with_counts({"aaa": 300}), pairs_with_counts({"aab": 100}))
+    batches = Batches(table, Batching(size=40), seed=1, weights={"source0": 1, "source1": 3})
+    rare = table.languages.index("aab")
+    rows = [batches.next() for _ in range(batches.count())]
+    assert sum(int((b.lang == rare).sum()) for b in rows) == 300
+    met = Counter(r for b in rows for r in sentences(b) if len(r))
+    assert max(met.values()) - min(v for v in met.values()) <= 4  # 100 groups, 300 times: each three times
+
+
+def test_an_empty_corpus_is_refused():
+    with pytest.raises(ValueError, match="no groups"):
+        Batches(table_of([]), Batching(), seed=1)

@@ -1,0 +1,79 @@
+"""Group tables: what goes in comes out, from memory and from a folder."""
+
+import json
+
+import numpy as np
+import pytest
+from toys import ToyEncoder, toy_groups
+
+from isoglot.data.records import Group
+from isoglot.data.table import GroupTable, ragged
+from isoglot.errors import CorpusError
+
+ENCODER = ToyEncoder()
+GROUPS = [
+    Group(("ab", "c"), ("deu", "eng"), key="k", extras={"entity": 3, "hard": (1, 2)}),
+    Group(("def",), ("fra",), hard_negatives=("no", "not"), hard_langs=("eng", "eng"), extras={"entity": 5, "hard": (3, 4)}),
+    Group(("xy", "z"), ("deu", "eng"), key="k", extras={"entity": 7, "hard": (5, 6)}),
+]  # fmt: skip
+
+
+@pytest.fixture(params=["memory", "folder"])
+def table(request, tmp_path):
+    folder = tmp_path / "table" if request.param == "folder" else None
+    return GroupTable.build([("one", GROUPS[:2]), ("two", GROUPS[2:])], ENCODER.tokenize, folder=folder)
+
+
+def test_columns(table):
+    assert (len(table), table.sentences) == (3, 7)
+    assert [table.languages[i] for i in table.lang] == ["deu", "eng", "fra", "eng", "eng", "deu", "eng"]
+    assert table.slot.tolist() == [0, 1, 0, -1, -2, 0, 1]
+    assert table.group_ends.tolist() == [2, 5, 7]
+    assert [table.sources[i] for i in table.source] == ["one", "one", "two"]
+    assert table.key[0] == table.key[2] != table.key[1]
+    assert table.extras["entity"].tolist() == [3, 5, 7]
+    assert table.extras["hard"].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert table.lengths(np.arange(7)).tolist() == [2, 1, 3, 2, 3, 2, 1]
+    ids, lengths = table.tokens(np.array([5, 0]))
+    assert (ids - 1).tolist() == [ord(c) for c in "xyab"]
+    assert lengths.tolist() == [2, 2]
+
+
+def test_groups_without_a_key_are_like_no_other():
+    table = GroupTable.build([("s", toy_groups([1] * 50))], ENCODER.tokenize)
+    assert len(set(table.key.tolist())) == 50
+
+
+def test_a_table_in_a_folder_is_mapped_not_read(tmp_path):
+    GroupTable.build([("s", toy_groups([2] * 9))], ENCODER.tokenize, folder=tmp_path / "t")
+    assert isinstance(GroupTable.open(tmp_path / "t").ids, np.memmap)
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]  # nothing temporary is left
+
+
+def test_a_table_whose_building_fails_leaves_nothing(tmp_path):
+    def broken():
+        yield from toy_groups([2])
+        raise CorpusError("bad line", file="x.tsv", line=3)
+
+    with pytest.raises(CorpusError, match=r"x\.tsv:3: bad line"):
+        GroupTable.build([("s", broken())], ENCODER.tokenize, folder=tmp_path / "t")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "missing", "json"])
+def test_damage_is_named(tmp_path, damage):
+    folder = tmp_path / "t"
+    GroupTable.build([("s", toy_groups([2] * 9))], ENCODER.tokenize, folder=folder)
+    if damage == "cut":
+        (folder / "ids.bin").write_bytes((folder / "ids.bin").read_bytes()[:-4])
+    elif damage == "missing":
+        (folder / "ends.bin").unlink()
+    else:
+        (folder / "table.json").write_text(json.dumps({})[:-1])
+    with pytest.raises(CorpusError, match="token cache is damaged"):
+        GroupTable.open(folder)
+
+
+def test_ragged():
+    assert ragged(np.array([5, 0, 9]), np.array([2, 3, 0])).tolist() == [5, 6, 0, 1, 2]
+    assert ragged(np.array([], dtype=int), np.array([], dtype=int)).tolist() == []

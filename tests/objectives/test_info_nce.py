@@ -1,0 +1,53 @@
+"""InfoNCE against the loops of tests/oracle.py."""
+
+import math
+
+import oracle
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+
+from isoglot.objectives import InfoNCE
+
+
+@given(batches(), st.sampled_from([0.05, 0.3, 1.0]), st.sampled_from([0.0, 1.0]))
+@settings(max_examples=60, deadline=None)
+def test_agrees_with_the_loops(case, temperature, weight):
+    vectors, batch = case
+    losses = InfoNCE(temperature=temperature, direction="two-way", hard_negative_weight=weight)(vectors, batch)
+    rows = rows_of(vectors, batch)
+    assert float(losses["info_nce"]) == pytest.approx(oracle.info_nce(rows, temperature, weight), abs=1e-9)
+    assert float(losses["info_nce/back"]) == pytest.approx(oracle.info_nce_back(rows, temperature), abs=1e-9)
+
+
+def test_one_way_has_one_loss():
+    from toys import toy_batch
+
+    batch = toy_batch([2, 2, 2])
+    losses = InfoNCE()(torch.randn(6, 5, dtype=torch.float64), batch)
+    assert list(losses) == ["info_nce"]
+
+
+def test_equal_keys_are_not_negatives():
+    """Two groups of one meaning, each other's only candidates: nothing is left to tell apart."""
+    from toys import toy_batch
+
+    batch = toy_batch([2, 2], keys=[7, 7])
+    loss = InfoNCE()(torch.randn(4, 5, dtype=torch.float64), batch)["info_nce"]
+    assert float(loss) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_perfectly_aligned_pairs_reach_the_known_value():
+    from toys import toy_batch
+
+    vectors = torch.eye(3, dtype=torch.float64).repeat_interleave(2, 0)
+    loss = InfoNCE(temperature=1.0)(vectors, toy_batch([2, 2, 2]))["info_nce"]
+    assert float(loss) == pytest.approx(math.log(math.e + 2) - 1)
+
+
+@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"temperature": -1.0}, {"direction": "both"}])
+def test_wrong_arguments_are_refused_at_construction(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        InfoNCE(**options)

@@ -1,0 +1,85 @@
+"""The kernel: blocks change nothing, masks stay finite, half precision is widened."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.objectives import InfoNCE, MultiPositive, kernel
+from isoglot.objectives.kernel import Equation, contrast, unit
+from isoglot.objectives.pairs import matches
+
+
+@pytest.mark.parametrize("objective", [InfoNCE(direction="two-way"), MultiPositive(), MultiPositive(rescale="row")])
+def test_blocks_give_the_value_and_gradient_of_the_whole(objective, monkeypatch):
+    from toys import toy_batch
+
+    batch = toy_batch([2, 3, 2, 4, 2], hard=[0, 1, 0, 2, 0])
+    results = []
+    for cells in (1 << 24, 40, 1):
+        monkeypatch.setattr(kernel, "BLOCK_CELLS", cells)
+        vectors = torch.randn(len(batch), 6, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+        vectors.requires_grad_()
+        loss = torch.stack(list(objective(vectors, batch).values())).sum()
+        loss.backward()
+        results.append((loss.detach(), vectors.grad))
+    for loss, grad in results[1:]:
+        assert torch.allclose(loss, results[0][0])
+        assert torch.allclose(grad, results[0][1])
+
+
+NOBODY = (torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long))
+EVERYBODY = (torch.arange(3).repeat_interleave(3), torch.arange(3).repeat(3))
+
+
+@pytest.mark.parametrize("reading", ["outside", "inside"])
+def test_a_row_of_nothing_but_dropped_cells_is_finite(reading):
+    vectors = torch.randn(3, 4, requires_grad=True)
+    loss = contrast(unit(vectors), unit(vectors), NOBODY, Equation(0.05, dropped=EVERYBODY), reading=reading)
+    loss.backward()
+    assert loss.item() == 0
+    assert torch.equal(vectors.grad, torch.zeros_like(vectors.grad))
+
+
+def test_rescaling_spans_exactly_the_whole_range():
+    """With two candidates, the loss of a row is known once the cosines are stretched to -1 and 1."""
+    anchors, candidates = torch.tensor([[1.0, 0.0]]), unit(torch.tensor([[1.0, 0.2], [0.3, 1.0]]))
+    first = (torch.tensor([0]), torch.tensor([0]))
+    for rescale in ("row", "matrix"):
+        loss = contrast(anchors, candidates, first, Equation(1.0, rescale=rescale))
+        assert loss.item() == pytest.approx(math.log1p(math.exp(-2.0)))
+
+
+@pytest.mark.parametrize("cells", [1 << 24, 7])
+def test_soft_targets_outside_the_logarithm_are_cross_entropy(cells, monkeypatch):
+    monkeypatch.setattr(kernel, "BLOCK_CELLS", cells)
+    torch.manual_seed(0)
+    anchors, candidates, target = unit(torch.randn(4, 5)), unit(torch.randn(6, 5)), torch.rand(4, 6).softmax(1)
+    loss = contrast(anchors, candidates, lambda rows: target[rows] * 3, Equation(0.1))
+    expected = torch.nn.functional.cross_entropy(anchors @ candidates.T / 0.1, target)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_hard_targets_given_as_a_matrix_or_as_pairs_are_the_same():
+    anchors, candidates = unit(torch.randn(3, 4)), unit(torch.randn(5, 4))
+    pairs = (torch.tensor([0, 0, 2]), torch.tensor([1, 4, 3]))
+    matrix = torch.zeros(3, 5).index_put(pairs, torch.ones(()))
+    as_pairs = contrast(anchors, candidates, pairs, Equation(0.1))
+    as_matrix = contrast(anchors, candidates, lambda rows: matrix[rows], Equation(0.1))
+    assert as_pairs.item() == pytest.approx(as_matrix.item(), rel=1e-5)
+
+
+def test_half_precision_vectors_give_a_float32_loss():
+    half = torch.randn(3, 4).bfloat16()
+    loss = contrast(unit(half), unit(half), (torch.arange(3), torch.arange(3)), Equation(0.01))
+    assert loss.dtype == torch.float32
+    assert torch.isfinite(loss)
+
+
+@given(st.lists(st.integers(0, 4), max_size=12), st.lists(st.integers(0, 4), max_size=12))
+def test_matches_are_all_equal_pairs(left, right):
+    i, j = matches(torch.tensor(left, dtype=torch.long), torch.tensor(right, dtype=torch.long))
+    expected = [(a, b) for a in range(len(left)) for b in range(len(right)) if left[a] == right[b]]
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected

@@ -1,0 +1,85 @@
+"""MPCL against the loops of tests/oracle.py, and its invariants (specification of the method)."""
+
+import oracle
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+from toys import toy_batch
+
+from isoglot.objectives import InfoNCE, MultiPositive
+
+
+def value(vectors, batch, **options):
+    return MultiPositive(**options)(vectors, batch)["multi_positive"].item()
+
+
+@given(
+    batches(),
+    st.sampled_from(["off", "row", "matrix"]),
+    st.sampled_from(["first", "every"]),
+    st.sampled_from(["batch", "non-anchors"]),
+    st.sampled_from(["shared", "own"]),
+)
+@settings(max_examples=120, deadline=None)
+def test_agrees_with_the_loops(case, rescale, anchors, candidates, hard):
+    vectors, batch = case
+    options = {"rescale": rescale, "anchors": anchors, "candidates": candidates, "hard_negatives": hard}
+    expected = oracle.multi_positive(rows_of(vectors, batch), 0.2, **options)
+    assert value(vectors, batch, temperature=0.2, **options) == pytest.approx(expected, abs=1e-9)
+
+
+@given(batches(), st.sampled_from(["off", "row", "matrix"]))
+@settings(max_examples=40, deadline=None)
+def test_is_never_negative(case, rescale):
+    assert value(*case, rescale=rescale) >= -1e-9
+
+
+def test_pairs_without_rescaling_over_non_anchors_are_info_nce():
+    batch = toy_batch([2] * 5, hard=[1, 0, 2, 0, 1])
+    vectors = torch.randn(len(batch), 7, dtype=torch.float64)
+    expected = InfoNCE()(vectors, batch)["info_nce"]
+    assert value(vectors, batch, rescale="off", candidates="non-anchors") == pytest.approx(float(expected))
+
+
+def test_affine_changes_of_the_similarities_mean_nothing_after_rescaling():
+    """A constant coordinate c added to unit rows turns every cosine s into (s + c^2) / (1 + c^2)."""
+    batch = toy_batch([3, 2, 4])
+    unit = torch.nn.functional.normalize(torch.randn(9, 6, dtype=torch.float64), dim=1)
+    shifted = torch.cat([unit, torch.full((9, 1), 0.7, dtype=torch.float64)], dim=1)
+    for rescale in ("row", "matrix"):
+        assert value(unit, batch, rescale=rescale) == pytest.approx(value(shifted, batch, rescale=rescale))
+    assert value(unit, batch, rescale="off") != pytest.approx(value(shifted, batch, rescale="off"))
+
+
+def test_the_order_of_positives_means_nothing():
+    batch = toy_batch([4, 3])
+    vectors = torch.randn(7, 6, dtype=torch.float64)
+    order = torch.tensor([0, 3, 1, 2, 4, 6, 5])
+    assert value(vectors, batch) == pytest.approx(value(vectors[order], batch))
+
+
+def test_an_anchor_does_not_see_itself():
+    """One group of two: the other row is the only candidate, so there is no loss and no gradient, whatever it is."""
+    vectors = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
+    loss = MultiPositive(rescale="off")(vectors, toy_batch([2]))["multi_positive"]
+    loss.backward()
+    assert loss.item() == pytest.approx(0.0, abs=1e-12)
+    assert torch.allclose(vectors.grad, torch.zeros_like(vectors), atol=1e-12)
+
+
+def test_extremes_carry_gradient_only_when_live():
+    batch, vectors = toy_batch([2, 2, 2]), torch.randn(6, 4, dtype=torch.float64)
+    grads = []
+    for extremes in ("detached", "live"):
+        leaf = vectors.clone().requires_grad_()
+        MultiPositive(extremes=extremes)(leaf, batch)["multi_positive"].backward()
+        grads.append(leaf.grad)
+    assert not torch.allclose(*grads)
+
+
+@pytest.mark.parametrize("option", ["rescale", "anchors", "candidates", "hard_negatives", "extremes"])
+def test_unknown_switches_are_refused(option):
+    with pytest.raises(ValueError, match=f"{option} must be one of"):
+        MultiPositive(**{option: "sideways"})

@@ -1,0 +1,119 @@
+"""The house rules, enforced: who imports whom, how long things are, types, format, exports, and a quick help."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isoglot
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "isoglot"
+MODULES = sorted(SOURCE.rglob("*.py"))
+# A module imports from its own layer and from those right of it.
+LAYERS = ["cli", "report", "training", "evaluation", "objectives", "search", "encoders", "data", "recipe", "errors"]
+OWN_LAYER = {"settings": "recipe", "__main__": "cli"}
+
+
+def layer(name: str) -> str:
+    part = name.split(".")[1] if "." in name else "isoglot"
+    return OWN_LAYER.get(part, part)
+
+
+def imports(path: Path) -> list[str]:
+    names = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            names += inner if node.module == "isoglot" else [node.module]
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    return names
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p != SOURCE / "__init__.py"], ids=module_name)
+def test_imports_only_go_rightwards(path):
+    own = LAYERS.index(layer(module_name(path)))
+    for name in imports(path):
+        if name.startswith("isoglot.") and layer(name) in LAYERS:
+            assert LAYERS.index(layer(name)) >= own, f"{module_name(path)} imports {name}"
+
+
+def test_search_is_numpy_in_numpy_out():
+    for path in (SOURCE / "search").glob("*.py"):
+        assert not any(name.split(".")[0] in ("torch", "transformers") for name in imports(path)), path
+
+
+def test_objectives_see_vectors_and_no_encoder():
+    """Only the builder, which hands an encoder to an objective that copies it, knows what an encoder is."""
+    for path in (SOURCE / "objectives").glob("*.py"):
+        if path.name != "__init__.py":
+            assert not any(name.startswith("isoglot.encoders") for name in imports(path)), path
+
+
+@pytest.mark.parametrize("path", MODULES, ids=module_name)
+def test_files_and_functions_fit_a_screen(path):
+    text = path.read_text(encoding="utf-8")
+    assert len(text.split("\n")) <= 300
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
+            assert lines <= 40, f"{path.name}: {node.name} has {lines} lines"
+
+
+def test_what_is_exported_is_there_and_nothing_else():
+    assert set(isoglot.__all__) == set(isoglot._HOMES) | {"__version__"}
+    for name in isoglot.__all__:
+        assert getattr(isoglot, name) is not None
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = isoglot.nonsense
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.name != "__main__.py"], ids=module_name)
+def test_every_module_imports_and_says_what_it_is(path):
+    module = importlib.import_module(module_name(path))
+    assert module.__doc__
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, isoglot; print([m for m in ('torch', 'numpy', 'transformers') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["recipe", "list", "--help"]])
+def test_help_needs_no_torch(arguments):
+    code = f"import sys; sys.argv = ['isoglot', *{arguments!r}]\nfrom isoglot.cli.main import app\ntry: app()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "Usage" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]], ids=lambda c: " ".join(c)
+)
+def test_linters_are_content(command):
+    tool = shutil.which(command[0], path=str(Path(sys.executable).parent)) or shutil.which(command[0])
+    if tool is None:
+        pytest.skip(f"{command[0]} is not installed (extra `dev`)")
+    result = subprocess.run([tool, *command[1:]], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_nothing_names_this_machine():
+    """Paths of a home or of a workplace do not belong into files that travel."""
+    forbidden = ["/" + "work/", "/" + "root/", "/" + "tmp/v"]
+    for path in [*MODULES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "scripts").glob("*.py")]:
+        text = path.read_text(encoding="utf-8")
+        assert not any(word in text for word in forbidden), path

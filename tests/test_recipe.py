@@ -1,0 +1,103 @@
+"""Recipes: what is accepted, and what an error says."""
+
+import pytest
+
+from isoglot.errors import RecipeError
+from isoglot.recipe import find, load, names, parse
+
+MINIMAL = """
+name = "mine"
+epochs = 1
+[encoder]
+kind = "static"
+[[streams]]
+sources = [{reader = "tsv", path = "pairs.tsv", languages = ["eng", "deu"]}]
+objectives = [{name = "info_nce", temperature = 0.05}]
+[optimizer]
+lr = 0.01
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(MINIMAL)
+    return path
+
+
+def test_one_stage_is_written_at_the_top(file):
+    recipe = load(file)
+    assert recipe.stages[0].epochs == 1
+    assert recipe.stages[0].optimizer.lr == 0.01
+    source = recipe.stages[0].streams[0].sources[0]
+    assert source.options == {"languages": ["eng", "deu"]}
+    assert recipe.resolve(source.path) == file.parent / "pairs.tsv"
+    assert recipe.resolve("bundled:x").parent.name == "bundled"
+
+
+def test_several_stages(file):
+    text = MINIMAL.replace("[[streams]]", "[[stages]]\nsteps = 5\n[[stages.streams]]").replace("epochs = 1", "")
+    file.write_text(text.replace("[optimizer]", "[stages.optimizer]"))
+    assert [stage.steps for stage in load(file).stages] == [5]
+
+
+def test_settings_are_frozen(file):
+    with pytest.raises(ValueError, match="frozen"):
+        load(file).seed = 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("optimizer.lrr=1", r"optimizer\.lrr: no such setting \(value 1\); did you mean 'lr'\?"),
+        ("streams.0.batching.sise=4", r"streams\.0\.batching\.sise.*did you mean 'size'\?"),
+        ("encoder.dims=4", r"encoder\.dims: no such setting.*did you mean 'dim'\?"),
+        ("encoder.kind=recurrent", r"encoder\.kind: 'recurrent' is none of 'static', 'transformer'"),
+        ("optimizer.lr=-1", r"optimizer\.lr: input should be greater than 0 \(value -1\)"),
+        ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
+        ("steps=4", r"exactly one of epochs and steps"),
+        ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
+        ("evaluation.every=4", r"evaluation\.data: missing"),
+    ],
+)
+def test_errors_name_key_value_and_what_is_near(file, change, message):
+    with pytest.raises(RecipeError, match=message) as caught:
+        load(file, [change])
+    assert "\n" not in str(caught.value)
+    assert str(file) in str(caught.value)
+
+
+def test_overrides_take_toml_values(file):
+    recipe = load(file, ["optimizer.lr=1e-4", "name=other", "streams.0.batching.size=64", "streams.0.join=true"])
+    assert (recipe.stages[0].optimizer.lr, recipe.name) == (1e-4, "other")
+    assert recipe.stages[0].streams[0].batching.size == 64
+    assert recipe.stages[0].streams[0].join is True
+
+
+@pytest.mark.parametrize("change", ["lr", "streams.7.join=true", "name.x=1"])
+def test_overrides_that_lead_nowhere(file, change):
+    with pytest.raises(RecipeError, match="--set"):
+        load(file, [change])
+
+
+def test_broken_toml_is_named_with_its_line(file):
+    file.write_text(MINIMAL + "\nlr = = 3")
+    with pytest.raises(RecipeError, match=r"not valid TOML.*line"):
+        load(file)
+
+
+def test_streams_beside_stages_are_refused():
+    with pytest.raises(RecipeError, match="optimizer stands beside stages"):
+        parse({"name": "x", "encoder": {"kind": "static"}, "stages": [], "optimizer": {"lr": 1}})
+
+
+def test_an_unknown_recipe_suggests_the_nearest():
+    known = list(names())
+    assert known
+    with pytest.raises(RecipeError, match=f"did you mean '{known[0]}'"):
+        find(known[0] + "x")
+
+
+@pytest.mark.parametrize("name", list(names()))
+def test_packaged_recipes_are_valid(name):
+    assert load(name).description

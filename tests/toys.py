@@ -1,0 +1,87 @@
+"""Small things the tests train and batch: a character encoder with dropout, random batches, random groups."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from isoglot.data.batch import Batch, Tokens
+from isoglot.data.records import Group
+from isoglot.encoders.base import Encoder
+
+DIM = 12
+
+
+class ToyEncoder(Encoder):
+    """Mean of character vectors through dropout and a layer, in float64, so that equality can be asked for."""
+
+    def __init__(self, dropout: float = 0.0, seed: int = 0, sparse: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.dim, self.max_length = DIM, 64
+        self.embedding = nn.Embedding(128, DIM, sparse=sparse, dtype=torch.float64)
+        self.dropout = nn.Dropout(dropout)
+        self.layer = nn.Linear(DIM, DIM, dtype=torch.float64)
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        ids = [[ord(c) % 127 + 1 for c in text][: self.max_length] for text in texts]
+        return Tokens(
+            torch.tensor([i for row in ids for i in row], dtype=torch.long), torch.tensor([len(row) for row in ids])
+        )
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        ids, mask = tokens.padded()
+        weights = mask[..., None].to(self.layer.weight.dtype)
+        x = (self.dropout(self.embedding(ids)) * weights).sum(1) / weights.sum(1).clamp(min=1)
+        return torch.tanh(self.layer(x))
+
+    @property
+    def fingerprint(self) -> str:
+        return hashlib.sha256(b"toy").hexdigest()
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save(self.state_dict(), folder / "toy.pt")
+
+
+def toy_batch(
+    sizes: Sequence[int], *, hard: Sequence[int] | None = None, keys: Sequence[int] | None = None, seed: int = 0
+) -> Batch:
+    """A batch of groups of the given sizes with random short texts; `hard` negatives per group, equal `keys` alike."""
+    rng = np.random.default_rng(seed)
+    hard = hard or [0] * len(sizes)
+    keys = keys or list(range(100, 100 + len(sizes)))
+    group, key, slot = [], [], []
+    for number, (size, extra) in enumerate(zip(sizes, hard, strict=True)):
+        slots = [*range(size), *range(-1, -1 - extra, -1)]
+        group += [number] * len(slots)
+        key += [keys[number]] * len(slots)
+        slot += slots
+    lengths = rng.integers(1, 9, len(group))
+    tokens = Tokens(torch.from_numpy(rng.integers(1, 127, int(lengths.sum()))), torch.from_numpy(lengths))
+    lang = torch.from_numpy(rng.integers(0, 3, len(group)))
+    return Batch(tokens, torch.tensor(group), torch.tensor(key), torch.tensor(slot), lang)
+
+
+def toy_groups(sizes: Sequence[int], *, hard: int = 0, seed: int = 0, key: str = "") -> list[Group]:
+    """Groups of random words in languages aaa, aab, ...; sentence texts tell group and slot."""
+    rng = np.random.default_rng(seed)
+
+    def word() -> str:
+        return "".join(chr(97 + i) for i in rng.integers(0, 26, rng.integers(2, 10)))
+
+    return [
+        Group(
+            tuple(f"g{number} s{slot} {word()}" for slot in range(size)),
+            tuple(f"aa{chr(97 + slot)}" for slot in range(size)),
+            key,
+            tuple(f"g{number} h{slot} {word()}" for slot in range(hard)),
+            tuple("aaa" for _ in range(hard)),
+        )
+        for number, size in enumerate(sizes)
+    ]

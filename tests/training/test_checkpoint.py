@@ -1,0 +1,66 @@
+"""Checkpoints: whole or not at all."""
+
+import resource
+import signal
+
+import pytest
+import torch
+
+from isoglot.errors import CheckpointError
+from isoglot.training.checkpoint import load, save
+
+
+def test_the_newest_two_are_kept_and_the_newest_is_read(tmp_path):
+    for step in (1, 2, 30):
+        save(tmp_path, step, {"x": torch.full((3,), float(step))})
+    state, problems = load(tmp_path)
+    assert state["x"].tolist() == [30.0] * 3
+    assert problems == []
+    assert sorted(p.name for p in tmp_path.glob("*.pt")) == ["step-00000002.pt", "step-00000030.pt"]
+
+
+@pytest.mark.parametrize("damage", ["half", "flipped", "gone"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path, damage):
+    save(tmp_path, 1, {"x": torch.ones(500)})
+    path = save(tmp_path, 2, {"x": torch.zeros(500)})
+    data = bytearray(path.read_bytes())
+    if damage == "half":
+        path.write_bytes(data[: len(data) // 2])
+    elif damage == "flipped":
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    else:
+        path.unlink()
+    state, problems = load(tmp_path)
+    assert state["x"].sum() == 500
+    assert len(problems) == 1
+    assert "step-00000002.pt: damaged" in problems[0]
+
+
+def test_when_none_is_whole_it_is_an_error(tmp_path):
+    path = save(tmp_path, 1, {"x": 1})
+    path.write_bytes(b"")
+    with pytest.raises(CheckpointError, match="no whole checkpoint is left"):
+        load(tmp_path)
+
+
+def test_an_empty_folder_has_none(tmp_path):
+    assert load(tmp_path) == (None, [])
+
+
+def test_a_full_disk_leaves_the_checkpoint_before_it(tmp_path):
+    """A limit on the size of files stands for a full disk: the write fails half-way, as it would there."""
+    save(tmp_path, 1, {"x": torch.ones(10)})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(
+            CheckpointError, match=r"step-00000002\.pt: cannot be written.*step-00000001 is intact.*--resume"
+        ):
+            save(tmp_path, 2, {"x": torch.ones(1_000_000)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert load(tmp_path)[0]["x"].sum() == 10
+    assert sorted(p.suffix for p in tmp_path.iterdir()) == [".json", ".pt"]  # nothing half-written is left

@@ -1,0 +1,106 @@
+"""The optimiser against torch's own: dense as AdamW, row-sparse as SparseAdam."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from isoglot.settings import OptimizerSettings
+from isoglot.training.optimizer import AdamW, build, clip, rate
+
+
+def test_dense_parameters_move_as_in_adamw():
+    torch.manual_seed(0)
+    ours, theirs = nn.Linear(4, 3), nn.Linear(4, 3)
+    theirs.load_state_dict(ours.state_dict())
+    a, b = (
+        AdamW(ours.parameters(), lr=0.1, weight_decay=0.2),
+        torch.optim.AdamW(theirs.parameters(), lr=0.1, weight_decay=0.2),
+    )
+    for _ in range(4):
+        x = torch.randn(5, 4)
+        for model, adam in ((ours, a), (theirs, b)):
+            adam.zero_grad()
+            model(x).square().sum().backward()
+            adam.step()
+    assert torch.equal(ours.weight, theirs.weight)
+
+
+def test_row_sparse_tables_move_as_in_sparse_adam():
+    torch.manual_seed(0)
+    ours, theirs = nn.Embedding(20, 3, sparse=True), nn.Embedding(20, 3, sparse=True)
+    theirs.load_state_dict(ours.state_dict())
+    a, b = AdamW(ours.parameters(), lr=0.1, weight_decay=0.5), torch.optim.SparseAdam(theirs.parameters(), lr=0.1)
+    for _ in range(5):
+        ids = torch.randint(0, 20, (12,))  # with repetitions
+        for model, adam in ((ours, a), (theirs, b)):
+            adam.zero_grad()
+            model(ids).pow(3).sum().backward()
+            adam.step()
+    # SparseAdam adds eps before the bias correction, AdamW after it; the two agree to about eps
+    assert torch.allclose(ours.weight, theirs.weight, atol=1e-5)
+
+
+def test_rows_that_are_not_met_do_not_move():
+    table = nn.Embedding(6, 2, sparse=True)
+    before = table.weight.detach().clone()
+    adam = AdamW(table.parameters(), lr=0.1, weight_decay=0.5)
+    for _ in range(3):
+        adam.zero_grad()
+        table(torch.tensor([1, 4, 1])).sum().backward()
+        adam.step()
+    moved = (table.weight != before).any(1)
+    assert moved.tolist() == [False, True, False, False, True, False]
+
+
+def test_dense_and_sparse_share_a_step_and_a_state_dict():
+    def model():
+        torch.manual_seed(1)
+        return nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2))
+
+    def run(net, adam, steps):
+        for i in range(steps):
+            adam.zero_grad()
+            net(torch.tensor([i % 9, 3])).square().sum().backward()
+            adam.step()
+
+    straight, broken = model(), model()
+    first = AdamW(straight.parameters(), lr=0.05)
+    run(straight, first, 2)
+    run(straight, first, 2)
+    second = AdamW(broken.parameters(), lr=0.05)
+    run(broken, second, 2)
+    third = AdamW(broken.parameters(), lr=0.05)
+    third.load_state_dict(second.state_dict())
+    run(broken, third, 2)
+    assert all(torch.equal(a, b) for a, b in zip(straight.parameters(), broken.parameters(), strict=True))
+
+
+def test_only_matrices_are_decayed_and_frozen_parameters_are_left_out():
+    net = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
+    net[0].weight.requires_grad_(False)
+    adam = build([net], OptimizerSettings(lr=0.1, weight_decay=0.3))
+    assert [(len(g["params"]), g["weight_decay"]) for g in adam.param_groups] == [(3, 0.0)]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_clipping_bounds_the_joint_norm(sparse):
+    table, layer = nn.Embedding(5, 3, sparse=sparse), nn.Linear(3, 2)
+    layer(table(torch.tensor([1, 1, 2]))).sum().mul(50).backward()
+    parameters = [*table.parameters(), *layer.parameters()]
+    norm = clip(parameters, 0.0)
+    assert clip(parameters, 1.0) == pytest.approx(norm)
+    dense = [p.grad.to_dense() for p in parameters]
+    assert math.sqrt(sum(float(g.square().sum()) for g in dense)) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_rates():
+    settings = OptimizerSettings(lr=2.0, warmup=4)
+    linear = [rate(step, total=12, settings=settings) for step in range(12)]
+    assert linear[:5] == [0.5, 1.0, 1.5, 2.0, 2.0]
+    assert linear[8] == pytest.approx(1.0)
+    assert 0 < linear[11] < linear[10]
+    cosine = OptimizerSettings(lr=2.0, schedule="cosine")
+    assert [rate(s, total=4, settings=cosine) for s in (0, 2, 4)] == pytest.approx([2.0, 1.0, 0.0])
+    assert rate(99, total=4, settings=OptimizerSettings(lr=2.0, schedule="constant")) == 2.0

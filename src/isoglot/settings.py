@@ -53,7 +53,7 @@ class SourceSettings(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    reader: str = Field(description="tsv, moses, folder, jsonl, tmx, nli, lines")
+    reader: str = Field(description="tsv, moses, folder, jsonl, tmx, nli, lines, dataset")
     path: str = Field(description="file, folder or pattern, relative to the recipe; `bundled:` for the packaged text")
     name: str = Field("", description="what weights and logs call it; empty: the path")
     weight: float | None = Field(None, gt=0, description="share of the items of an epoch, relative to other sources")

@@ -13,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from isoglot.errors import CorpusError, RecipeError
 from isoglot.settings import SourceSettings, StreamSettings
 
 
-@dataclass(slots=True)
+@dataclass
 class Sources:
     """The sources of a stream, opened: where their files are and what reading them counted."""
 
@@ -36,32 +37,51 @@ class Sources:
     resolve: Callable[[str], Path]
     counts: Counter[str] = field(default_factory=Counter)
 
-    def named(self) -> list[tuple[str, Iterator[Group]]]:
+    def named(self) -> list[tuple[str, Iterable[Group]]]:
         """Each source's name and its groups, read anew, after all filters; a joined stream is one source."""
         counts = self.counts = Counter()
-        seen = corpus.Seen()
-        leaks = corpus.test_sentences(self.leak_files()) if self.settings.leakage else None
-
-        def filtered(source: SourceSettings) -> Iterator[Group]:
-            groups = counted(self.read(source), counts, "read")
-            if self.settings.languages:
-                groups = corpus.select_languages(groups, self.settings.languages)
-            if leaks is not None:
-                groups = corpus.remove_leaks(groups, leaks, counts=counts)
-            if self.settings.deduplicate:
-                groups = corpus.deduplicate(groups, seen=seen, counts=counts)
-            return groups
-
         if not self.settings.join:
-            return [(name, counted(filtered(source), counts, "kept")) for name, source in self.by_name()]
-        everything = chain.from_iterable(filtered(source) for source in self.settings.sources)
-        joined = corpus.join(everything, largest=self.settings.largest, counts=counts)
-        return [("joined", counted(joined, counts, "kept"))]
+            seen = corpus.Seen()
+            return [(name, self._kept(self._filtered(source, seen, counts))) for name, source in self.by_name()]
+        read: Counter[str] = Counter()
+
+        def everything() -> Iterator[Group]:
+            read.clear()  # joining reads twice
+            seen = corpus.Seen()
+            yield from chain.from_iterable(self._filtered(s, seen, read) for s in self.settings.sources)
+            counts.update(read)
+
+        joined = corpus.join(_Again(everything), largest=self.settings.largest, counts=counts)
+        return [("joined", self._kept(joined))]
+
+    def _filtered(self, source: SourceSettings, seen: corpus.Seen, counts: Counter[str]) -> Iterator[Group]:
+        """The groups of a source without what must not be trained on."""
+        groups = counted(self.read(source), counts, "read")
+        if self.settings.languages:
+            groups = corpus.select_languages(groups, self.settings.languages, counts=counts)
+        if self.settings.leakage:
+            groups = corpus.remove_leaks(groups, self.leaks, counts=counts)
+        if self.settings.deduplicate:
+            groups = corpus.deduplicate(groups, seen=seen, counts=counts)
+        return groups
+
+    def _kept(self, groups: Iterable[Group]) -> Iterator[Group]:
+        return counted(groups, self.counts, "kept")
+
+    @cached_property
+    def leaks(self) -> frozenset[str]:
+        """The normalised test sentences."""
+        return corpus.test_sentences(self.leak_files())
 
     def read(self, source: SourceSettings) -> Iterator[Group]:
         """All groups of all files of a source."""
         for path in self.paths(source):
-            yield from read(source.reader, path, **source.options)
+            yield from read(source.reader, path, **self.options(source))
+
+    def options(self, source: SourceSettings) -> dict[str, Any]:
+        """The reader's options, with the second file of a Moses pair found as the first is."""
+        other = source.options.get("other")
+        return source.options | ({"other": self.resolve(other)} if isinstance(other, str) else {})
 
     def texts(self) -> Iterator[str]:
         """Every sentence of every group, for a tokenizer to be trained on."""
@@ -104,12 +124,23 @@ class Sources:
     def digest(self, *more: object) -> str:
         """Changes when a file, a setting of the stream's text or anything in `more` changes."""
         files = [file for source in self.settings.sources for path in self.paths(source) for file in files_of(path)]
+        files += [Path(others) for s in self.settings.sources if (others := self.options(s).get("other"))]
         files += [file for path in self.leak_files() for file in corpus.files_in(path)]
         text = self.settings.model_dump(mode="json", exclude={"batching", "objectives", "name"})
         for source in text["sources"]:
             source.pop("weight")
         state: list[Any] = [FORMAT, text, [(file.name, digest(file)) for file in files], *map(str, more)]
         return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()[:32]
+
+
+class _Again:
+    """An iterable that is made anew each time it is gone through."""
+
+    def __init__(self, make: Callable[[], Iterator[Group]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[Group]:
+        return self.make()
 
 
 def counted(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:
@@ -131,16 +162,16 @@ def build_table(
             json.dump({"counts": dict(sources.counts), "sentences": table.sentences}, stream)
     table = GroupTable.open(folder)
     counts = json.loads(note.read_text(encoding="utf-8"))["counts"]
-    watch(
-        f"stream {sources.settings.name}: {describe(counts)}; {table.sentences:,} sentences in {len(table.languages)} languages"
-    )
+    name, languages = sources.settings.name, len(table.languages)
+    watch(f"stream {name}: {describe(counts)}; {table.sentences:,} sentences in {languages} languages")
     if not len(table):
-        raise CorpusError(f"stream {sources.settings.name}: nothing is left to train on; {describe(counts)}")
+        raise CorpusError(f"stream {name}: nothing is left to train on; {describe(counts)}")
     return table
 
 
 def describe(counts: dict[str, int]) -> str:
-    """Counts as a phrase."""
-    order: Sequence[str] = ("read", "leaked", "repeated", "kept")
-    rest = [name for name in counts if name not in order]
-    return ", ".join(f"{counts[name]:,} groups {name}" for name in (*order, *rest) if counts.get(name))
+    """Counts as a phrase: 12,000 groups read, 3 leaked, 11,997 kept."""
+    first = ("read", "leaked", "repeated")
+    names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
+    told = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
+    return "groups: " + ", ".join(told or ["none"])

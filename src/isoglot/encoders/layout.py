@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isoglot.encoders.tokenizer import unpadded
 from isoglot.errors import EncoderError
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
 _MODELS = "sentence_transformers.models"
@@ -140,9 +142,15 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
     write_json(folder / "config.json", {"word_embedding_dimension": dim, **chosen, **others, "include_prompt": True})
 
 
+def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
+    """tokenizer.json, cutting at `max_length` and padding nothing."""
+    unpadded(tokenizer, max_length)
+    tokenizer.save(str(folder / "tokenizer.json"))
+
+
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:
     """tokenizer.json, which says everything, and the two settings files that transformers wants beside it."""
-    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    write_backend(folder, tokenizer.backend_tokenizer, max_length)
     named = {name: str(token) for name in _TOKENS if (token := getattr(tokenizer, name, None)) is not None}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",

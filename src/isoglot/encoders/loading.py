@@ -93,7 +93,7 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
     if first == "UseEncoder":
         from isoglot.encoders.use import UseEncoder
 
-        return UseEncoder()
+        return UseEncoder(**given)
     raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
 
 

@@ -60,8 +60,6 @@ class StaticEncoder(Encoder):
         self.token_weights = nn.Parameter(table.new_ones(len(table), 1)) if token_weights else None
         self.sparse, self.prompt, self.normalizes = sparse, prompt, normalizes
         self.dim, self.max_length, self.tokenizer = table.shape[1], max_length, tokenizer
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(max_length)
 
     @classmethod
     def create(
@@ -82,7 +80,7 @@ class StaticEncoder(Encoder):
     def tokenize(self, texts: Sequence[str]) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""
         prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        return ragged(self.tokenizer, prompted, special=False)
+        return ragged(self.tokenizer, prompted, max_length=self.max_length)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the mean of each sentence's weighted rows."""
@@ -119,6 +117,6 @@ class StaticEncoder(Encoder):
 
         with layout.replacing(folder) as new:
             save_file({"embedding.weight": self.folded().float().cpu().contiguous()}, new / "model.safetensors")
-            self.tokenizer.save(str(new / "tokenizer.json"))
+            layout.write_backend(new, self.tokenizer, self.max_length)
             kinds = [("StaticEmbedding", ""), *([("Normalize", "1_Normalize")] if self.normalizes else [])]
             layout.write_modules(new, kinds, prompt=self.prompt)

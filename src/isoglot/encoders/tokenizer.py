@@ -21,7 +21,10 @@ from isoglot.errors import EncoderError
 
 UNKNOWN = "<unk>"
 SPACE = "\u2581"  # stands for the space before a word
-_WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
+_SIGNS = rf"{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
+_WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
+_CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
+_SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
 _BLOCK = 16_384  # texts tokenised at a time: encodings are bulky, so they are reduced to ids block by block
 
 
@@ -31,17 +34,20 @@ def train_tokenizer(
     *,
     model: Literal["unigram", "bpe"] = "bpe",
     lowercase: bool = True,
+    single_ideographs: bool = True,
     special_tokens: Sequence[str] = (),
     min_frequency: int = 2,
     longest_piece: int = 16,
 ) -> Tokenizer:
-    """A tokenizer of at most `vocabulary` pieces, the same for the same texts.
+    """A tokenizer of at most `vocabulary` pieces, learnt from sentences that are read once.
 
-    model           `bpe` trains fastest; `unigram` picks likelier pieces in scripts without spaces, at more time
-    lowercase       case is dropped, which suits small vocabularies
-    special_tokens  added before the pieces, after `<unk>`, which is always number 0
-    min_frequency   pairs seen less often are not merged (bpe)
-    longest_piece   most characters in a piece
+    model              bpe: fast, and the same for the same texts. unigram: pieces of likelier words, three times slower
+                       or more, and not quite the same from run to run
+    lowercase          case is dropped, which suits small vocabularies
+    single_ideographs  each Chinese character and Japanese kana is a piece of its own; else training joins them
+    special_tokens     come before the pieces, after `<unk>`, which is always number 0
+    min_frequency      pairs seen less often are not joined (bpe)
+    longest_piece      most characters in a piece
 
     Raises ValueError for an impossible vocabulary, EncoderError if the texts hold nothing to learn from.
     """
@@ -53,7 +59,7 @@ def train_tokenizer(
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False),
-            pre_tokenizers.Split(Regex(_WORDS), behavior="isolated"),
+            pre_tokenizers.Split(Regex(_SINGLE if single_ideographs else _WORDS), behavior="isolated"),
         ]
     )
     tokenizer.train_from_iterator(texts, _trainer(model, vocabulary, specials, min_frequency, longest_piece))
@@ -90,12 +96,15 @@ def _trainer(
     )
 
 
-def ragged(tokenizer: Tokenizer, texts: Sequence[str], *, special: bool, filler: int | None = None) -> Tokens:
-    """Token ids of each text, with or without special tokens, cut where the tokenizer's truncation says.
+def ragged(
+    tokenizer: Tokenizer, texts: Sequence[str], *, max_length: int, special: bool = False, filler: int | None = None
+) -> Tokens:
+    """Token ids of each text, at most `max_length`, with or without special tokens.
 
     A text without any token gives an empty row, or one row of `filler`. Half a surrogate pair, which is no character
     and which tokenizers refuse, is read as U+FFFD.
     """
+    unpadded(tokenizer, max_length)  # every time: whoever else holds the tokenizer may have changed it
     ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(texts), _BLOCK):
         block = list(texts[start : start + _BLOCK])
@@ -113,7 +122,14 @@ def ragged(tokenizer: Tokenizer, texts: Sequence[str], *, special: bool, filler:
     return Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths)))
 
 
-def digest(tokenizer: Tokenizer, *settings: object) -> str:
-    """Hexadecimal digest of a tokenizer's whole definition and of further settings."""
-    text = tokenizer.to_str() + "\0" + "\0".join(map(repr, settings))
+def unpadded(tokenizer: Tokenizer, max_length: int) -> None:
+    """Make the tokenizer cut at `max_length` and pad nothing."""
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length)
+
+
+def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:
+    """Hexadecimal digest of all that decides the ids of a text."""
+    unpadded(tokenizer, max_length)
+    text = tokenizer.to_str() + "\0" + prompt
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -77,18 +77,17 @@ class TransformerEncoder(Encoder):
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head else None
         self.pad = int(tokenizer.pad_token_id or 0)
-        tokenizer.backend_tokenizer.no_padding()
-        tokenizer.backend_tokenizer.enable_truncation(self.max_length)
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
         """Token ids with special tokens; a text that gives none is one padding token."""
         prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        return ragged(self.tokenizer.backend_tokenizer, prompted, special=True, filler=self.pad)
+        backend = self.tokenizer.backend_tokenizer
+        return ragged(backend, prompted, max_length=self.max_length, special=True, filler=self.pad)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
         if not len(tokens):
-            return next(self.backbone.parameters()).new_zeros((0, self.dim))
+            return torch.zeros(0, self.dim, device=tokens.ids.device)
         ids, mask = tokens.padded(self.pad)
         layered = self.pooling in FIRST_LAYER
         output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
@@ -148,7 +147,7 @@ def _head(dim: int, seed: int) -> nn.Sequential:
 def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, wish: int | None) -> int:
     """The wished length if the backbone has positions for it, or the most that tokenizer and backbone allow."""
     positions = int(getattr(backbone.config, "max_position_embeddings", 0) or 10**9)
-    if getattr(getattr(backbone, "embeddings", None), "padding_idx", None):
+    if getattr(getattr(backbone, "embeddings", None), "padding_idx", None) is not None:
         positions -= int(backbone.embeddings.padding_idx) + 1  # RoBERTa numbers its positions from there
     if wish is None:
         return min(positions, int(tokenizer.model_max_length), 8192)

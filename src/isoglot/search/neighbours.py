@@ -1,7 +1,7 @@
 """Exact nearest neighbours between two sets of vectors, in both directions, in bounded memory.
 
 What is special here: *one* product of each pair of blocks serves both directions, where two searches would multiply
-everything twice; top k is two-level (see `best`), so it costs little beside the product; and it runs in a second
+everything twice; top k is two-level (see `top`), so it costs little beside the product; and it runs in a second
 thread while the next product is made. Blocks come straight from the arrays given, which may be memory maps larger
 than the machine's memory, in float16, float32 or float64.
 """
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.search.best import LOWEST, Best, Floats, Ids
+from isoglot.search.top import LOWEST, Best, Floats, Ids
 
 Metric = Literal["dot", "cosine"]
 

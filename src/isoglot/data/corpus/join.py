@@ -29,8 +29,8 @@ def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | N
     became positives. Merged groups are given in the order in which they become complete, the others where they stood.
 
     `largest` bounds the sentences of a merged group, since one "Yes." can chain thousands of meanings together: a
-    group that would lift it above is left apart. It and the largest group it shares a sentence with get one new key,
-    so that they are never negatives of each other.
+    group that would lift it above is left apart (one larger than that by itself stays as it is). It and the largest
+    group it shares a sentence with get one new key, so that they are never negatives of each other.
 
     `counts` gets "joined" (groups that went into a larger one) and "left apart". Held in memory: about 50 bytes for
     each sentence read while sorting, 30 after, and the texts of merged groups not yet complete. An iterator cannot be
@@ -85,7 +85,7 @@ class _Merged:
 
 
 def _join(groups: Iterable[Group], largest: int, counts: Counter[str]) -> Iterator[Group]:
-    twice = list(groups) if iter(groups) is groups else groups
+    twice = list(groups) if isinstance(groups, Iterator) else groups
     plan = _plan(twice, largest)
     counts["left apart"] += len(plan.apart)
     counts["joined"] += sum(count for count in plan.waiting if count > 1)

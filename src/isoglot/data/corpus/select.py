@@ -17,18 +17,19 @@ def select_languages(
 ) -> Iterator[Group]:
     """The groups with only the sentences in `languages`; a code without a script stands for all its scripts.
 
-    Groups left with fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`, those
+    Groups cut to fewer than `smallest` sentences are dropped (one that was smaller is kept whole or not), and counted in `counts["of other languages"]`, those
     that lost a sentence in `counts["shortened"]`. Held in memory: nothing. Raises `CorpusError` for an unknown
     language.
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
+    untouched: dict[tuple[str, ...], bool] = {}
     for group in groups:
-        if all(matches(code, wanted) for code in (*group.langs, *group.hard_langs)):
-            kept = group
-        else:
-            kept = _limited(group, wanted)
-        if len(kept.texts) < smallest:
+        codes = group.langs + group.hard_langs
+        if codes not in untouched:
+            untouched[codes] = all(matches(code, wanted) for code in codes)
+        kept = group if untouched[codes] else _limited(group, wanted)
+        if len(kept.texts) < min(smallest, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
         counts["shortened"] += len(kept.texts) < len(group.texts)

@@ -30,9 +30,7 @@ def read_moses(
     wanted = None if languages is None else canonical_list(languages, file=path)
     if wanted is not None and len(wanted) != 2:
         raise CorpusError(f"a pair has two languages, not {len(wanted)}: {', '.join(wanted)}", file=path)
-    files = (
-        _pair(Path(path), wanted) if other is None else _given((Path(path), _beside(Path(path), Path(other))), wanted)
-    )
+    files = _pair(Path(path), wanted) if other is None else _given(Path(path), Path(other), wanted)
     yield from read_aligned(files, skip_empty=skip_empty, counts=counts)
 
 

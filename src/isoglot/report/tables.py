@@ -1,0 +1,114 @@
+"""Scores as tables, for people: one model by language, or several side by side; on a terminal or in Markdown.
+
+A table is first made as plain cells (`Grid`), which two small writers turn into either form, so that both show the
+same. Shares are shown as percentages with one decimal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from isoglot.evaluation.base import Score
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Cells of a table. `rows` have as many cells as `header`; `bold` holds (row, column) of the cells to stress.
+
+    `first_average` is the row before which a line is drawn: the languages are above, averages of them below.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    bold: frozenset[tuple[int, int]] = frozenset()
+    first_average: int | None = None
+
+
+def by_language(scores: Sequence[Score], *, task: str) -> Grid:
+    """One model on one task: a row for each subset, a column for each metric, and the number of items."""
+    chosen = [score for score in scores if score.task == task]
+    metrics = list(dict.fromkeys(score.metric for score in chosen))
+    values = {(score.subset, score.metric): score.value for score in chosen}
+    items = {score.subset: str(score.n) for score in chosen}
+    rows = [(name, *(_percent(values.get((name, m))) for m in metrics), items[name]) for name in items]
+    return Grid(task, ("subset", *metrics, "n"), tuple(rows), first_average=_first_average(list(items)))
+
+
+def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: str) -> Grid:
+    """Several models on one metric of a task: a row for each subset, a column for each model, the best in bold.
+
+    Values that look equal once rounded are equally best. A model that lacks a subset shows a dash there. Averages are
+    shown as each model has them, and are comparable only where their `n` agree: those with differing `n` are shown
+    with it in brackets.
+    """
+    tables = {model: _values(scores, task, metric) for model, scores in models.items()}
+    names = sorted(dict.fromkeys(name for table in tables.values() for name in table), key=_is_average)
+    rows = [(name, *_cells([table.get(name) for table in tables.values()])) for name in names]
+    bold = {place for row, name in enumerate(names) for place in _best([t.get(name) for t in tables.values()], row)}
+    return Grid(f"{task} {metric}", ("subset", *models), tuple(rows), frozenset(bold), _first_average(names))
+
+
+def to_markdown(grid: Grid) -> str:
+    """The table in Markdown, ending in a line feed."""
+    lines = ["| " + " | ".join(map(_escaped, grid.header)) + " |", "|---|" + "---:|" * (len(grid.header) - 1)]
+    for place, row in enumerate(grid.rows):
+        cells = [f"**{_escaped(cell)}**" if (place, at) in grid.bold else _escaped(cell) for at, cell in enumerate(row)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def to_rich(grid: Grid) -> Table:
+    """The table for a terminal, to be printed by a `rich` console."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=grid.title, title_justify="left")
+    for at, name in enumerate(grid.header):
+        table.add_column(Text(name), justify="left" if at == 0 else "right", no_wrap=at == 0)
+    for place, row in enumerate(grid.rows):
+        cells = [Text(cell, style="bold" if (place, at) in grid.bold else "") for at, cell in enumerate(row)]
+        table.add_row(*cells, end_section=place + 1 == grid.first_average)
+    return table
+
+
+def _values(scores: Sequence[Score], task: str, metric: str) -> dict[str, Score]:
+    return {score.subset: score for score in scores if score.task == task and score.metric == metric}
+
+
+def _cells(scores: list[Score | None]) -> list[str]:
+    differ = len({score.n for score in scores if score}) > 1
+    return [
+        _NOTHING if score is None else _percent(score.value) + (f" ({score.n})" if differ else "") for score in scores
+    ]
+
+
+def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
+    shown = [round(score.value * 100, 1) if score else None for score in scores]
+    known = [value for value in shown if value is not None]
+    comparable = len(known) > 1 and len({score.n for score in scores if score}) == 1
+    return [(row, at) for at, value in enumerate(shown, 1) if value == max(known)] if comparable else []
+
+
+def _first_average(names: list[str]) -> int | None:
+    return next((place for place, name in enumerate(names) if _is_average(name)), None)
+
+
+def _is_average(subset: str) -> bool:
+    """`mean`, and lists of a known length such as `xtreme-36`."""
+    return subset == "mean" or subset.rpartition("-")[2].isdigit()
+
+
+def _percent(value: float | None) -> str:
+    return _NOTHING if value is None else f"{value * 100:.1f}"
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("\n", " ")

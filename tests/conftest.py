@@ -1,0 +1,103 @@
+"""Toy models shared by the tests: trained in a moment on a handful of sentences, without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+
+from isoglot.encoders import StaticEncoder, TransformerEncoder
+
+SPECIALS = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
+SENTENCES = [
+    "The cat sits on the mat.",
+    "A dog runs through the park, happily!",
+    "Die Katze sitzt auf der Matte.",
+    "El gato está sentado en la alfombra.",
+    "Кошка сидит на коврике.",
+    "猫がマットの上に座っている。",
+    "我不喜欢吃苹果,但是他喜欢。",
+    "القطة تجلس على السجادة",
+    "แมวนั่งอยู่บนเสื่อ",
+    "numbers 1 22 333 and signs %&/",
+]
+
+
+def build_tokenizer(kind: str = "bpe") -> Tokenizer:
+    """A small tokenizer with special tokens around a sentence: `bpe`, `unigram` or `wordpiece`."""
+    kinds = {
+        "bpe": (models.BPE(unk_token="<unk>"), trainers.BpeTrainer, {}),
+        "unigram": (models.Unigram(), trainers.UnigramTrainer, {"unk_token": "<unk>"}),
+        "wordpiece": (models.WordPiece(unk_token="<unk>"), trainers.WordPieceTrainer, {}),
+    }
+    model, trainer, settings = kinds[kind]
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.NFKC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace() if kind == "wordpiece" else pre_tokenizers.Metaspace()
+    training = trainer(vocab_size=200, special_tokens=SPECIALS, show_progress=False, **settings)
+    tokenizer.train_from_iterator(SENTENCES, training)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")]
+    )
+    return tokenizer
+
+
+def build_transformer(
+    kind: str = "bpe", *, family: str = "bert", seed: int = 0, **settings: object
+) -> TransformerEncoder:
+    """Two random layers of 16 dims (`bert`, `xlm-roberta` or `distilbert`) under a toy tokenizer."""
+    import transformers
+
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=build_tokenizer(kind),
+        bos_token="<s>",
+        cls_token="<s>",
+        eos_token="</s>",
+        sep_token="</s>",
+        pad_token="<pad>",
+        unk_token="<unk>",
+        mask_token="<mask>",
+        model_max_length=48,
+        model_input_names=["input_ids", "attention_mask"],
+    )
+    common = {"vocab_size": 220, "max_position_embeddings": 64, "pad_token_id": 0}
+    widths = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+    torch.manual_seed(seed)
+    if family == "distilbert":
+        config = transformers.DistilBertConfig(dim=16, n_layers=2, n_heads=2, hidden_dim=32, **common)
+        return TransformerEncoder(transformers.DistilBertModel(config), tokenizer, **settings)
+    if family == "xlm-roberta":
+        config = transformers.XLMRobertaConfig(type_vocab_size=1, **common, **widths)
+        return TransformerEncoder(transformers.XLMRobertaModel(config), tokenizer, **settings)
+    config = transformers.BertConfig(**common, **widths)
+    return TransformerEncoder(transformers.BertModel(config), tokenizer, **settings)
+
+
+@pytest.fixture
+def toy_tokenizer() -> Tokenizer:
+    """A fresh byte-pair tokenizer of 200 pieces."""
+    return build_tokenizer()
+
+
+@pytest.fixture
+def toy_transformer() -> Callable[..., TransformerEncoder]:
+    """`build_transformer`: call it with the settings the test is about."""
+    return build_transformer
+
+
+@pytest.fixture
+def toy_static(toy_tokenizer: Tokenizer) -> StaticEncoder:
+    """A static encoder of 8 dims whose token weights are not all one."""
+    encoder = StaticEncoder.create(toy_tokenizer, 8, seed=1)
+    assert encoder.token_weights is not None
+    with torch.no_grad():
+        encoder.token_weights.copy_(torch.linspace(0.5, 1.5, len(encoder.table))[:, None])
+    return encoder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> None:
+    """Toy matrices gain nothing from threads, and lose much on a busy machine."""
+    torch.set_num_threads(1)

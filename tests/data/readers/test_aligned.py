@@ -1,0 +1,175 @@
+"""Line-aligned files, as Moses pairs and as folders of many languages."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.data.readers import read_folder, read_moses
+from isoglot.data.readers.aligned import split_name
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+SENTENCE = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=20).filter(
+    str.strip
+)
+
+
+def write(folder, files):
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        raw = text.encode()
+        path.write_bytes(
+            gzip.compress(raw) if name.endswith(".gz") else lzma.compress(raw) if name.endswith(".xz") else raw
+        )
+    return folder
+
+
+def texts(groups):
+    return [group.texts for group in groups]
+
+
+@given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8))
+def test_moses_files_come_back_as_pairs(tmp_path_factory, pairs):
+    folder = tmp_path_factory.mktemp("moses")
+    write(folder, {f"a.{code}": "".join(pair[i] + "\n" for pair in pairs) for i, code in enumerate(("de", "en"))})
+    assert list(read_moses(folder / "a")) == [Group(pair, ("deu", "eng")) for pair in pairs]
+
+
+@pytest.mark.parametrize(
+    "name, parts",
+    [
+        ("news.deu.txt.xz", ("news", "deu")),
+        ("deu.txt", ("", "deu")),
+        ("zho_Hans.gz", ("", "zho_Hans")),
+        ("tatoeba.afr-eng.afr", ("tatoeba.afr-eng", "afr")),
+        ("newstest2019-ref.zho-CN.txt.xz", ("newstest2019-ref", "zho-CN")),
+        ("metadata.tsv.xz", ("metadata.tsv.xz", None)),
+        ("README.md", ("README.md", None)),
+        ("a.de-en.ids", ("a.de-en.ids", None)),
+    ],
+)
+def test_file_names_tell_the_language(name, parts):
+    assert split_name(name) == parts
+
+
+def test_the_pair_in_the_name_gives_the_order_and_leaves_other_files_alone(tmp_path):
+    write(
+        tmp_path, {"a.en-de.de.gz": "Hallo\n", "a.en-de.en.gz": "Hi\n", "a.en-de.fr": "Salut\n", "a.en-de.ids": "1\n"}
+    )
+    assert list(read_moses(tmp_path / "a.en-de")) == [Group(("Hi", "Hallo"), ("eng", "deu"))]
+
+
+def test_languages_choose_among_several_files_under_any_name(tmp_path):
+    write(tmp_path, {"a.cmn": "你好\n", "a.en": "Hi\n", "a.fr": "Salut\n"})
+    assert texts(read_moses(tmp_path / "a", languages="fr,zh")) == [("Salut", "你好")]
+
+
+def test_two_named_files(tmp_path):
+    write(tmp_path, {"left": "Hi\n", "right": "Hallo\n", "x.en": "Hi\n", "y.de": "Hallo\n"})
+    assert list(read_moses(tmp_path / "left", other="right", languages="en,de")) == [
+        Group(("Hi", "Hallo"), ("eng", "deu"))
+    ]
+    assert list(read_moses(tmp_path / "x.en", other=tmp_path / "y.de")) == [Group(("Hi", "Hallo"), ("eng", "deu"))]
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({}, r"two files are needed, not 3; files a\.<language> here: a\.de, a\.en, a\.fr; give languages="),
+        ({"languages": "de,it"}, "no file for ita"),
+        ({"languages": "de"}, "a pair has two languages, not 1"),
+        ({"languages": "de,xx"}, "unknown language 'xx'"),
+        ({"other": "a.en"}, "has no language at the end of its name"),
+    ],
+)
+def test_pairs_that_cannot_be_told(tmp_path, options, message):
+    write(tmp_path, {"a": "?\n", "a.de": "Hallo\n", "a.en": "Hi\n", "a.fr": "Salut\n"})
+    with pytest.raises(CorpusError, match=message):
+        list(read_moses(tmp_path / "a", **options))
+
+
+@pytest.mark.parametrize("german, english", [("a\nb\n", "x\ny\nz\n"), ("a\nb\nc\nd\n", "x\ny\n")])
+def test_unequal_line_counts_name_both(tmp_path, german, english):
+    write(tmp_path, {"a.de": german, "a.en": english})
+    with pytest.raises(CorpusError) as caught:
+        list(read_moses(tmp_path / "a"))
+    for name, text in (("a.de", german), ("a.en", english)):
+        count = len(text.split())
+        assert f"{name}: has {count} lines" in str(caught.value) or f"{name} has {count};" in str(caught.value)
+
+
+def test_a_zero_length_line_is_an_error_with_file_and_line(tmp_path):
+    write(tmp_path, {"a.de": "eins\n\ndrei\n", "a.en": "one\ntwo\nthree\n"})
+    with pytest.raises(CorpusError, match=r"a\.de:2: is empty"):
+        list(read_moses(tmp_path / "a"))
+
+
+def test_empty_lines_can_be_skipped_and_are_counted(tmp_path):
+    write(tmp_path, {"a.de": "eins\n\n \n", "a.en": "one\ntwo\nthree\n"})
+    counts = Counter()
+    assert texts(read_moses(tmp_path / "a", skip_empty=True, counts=counts)) == [("eins", "one")]
+    assert counts == {"empty": 2}
+
+
+def test_a_folder_of_many_languages(tmp_path):
+    write(
+        tmp_path,
+        {
+            "news-ref.deu.txt.xz": "Hallo\nJa\n",
+            "news-ref.zho-CN.txt.xz": "你好\n是\n",
+            "news-src.eng.txt.xz": "Hi\nYes\n",
+            "README.md": "words",
+            "LICENSE": "words",
+        },
+    )
+    langs = ("deu", "eng", "zho_Hans")
+    assert list(read_folder(tmp_path)) == [Group(("Hallo", "Hi", "你好"), langs), Group(("Ja", "Yes", "是"), langs)]
+    assert texts(read_folder(tmp_path, languages="zh,en")) == [("Hi", "你好"), ("Yes", "是")]
+
+
+def test_skipping_empty_lines_shortens_groups_of_many(tmp_path):
+    write(tmp_path, {"de.txt": "Hallo\n\n\n", "en.txt": "Hi\nYes\n\n", "fr.txt": "Salut\nOui\nNon\n"})
+    counts = Counter()
+    groups = list(read_folder(tmp_path, skip_empty=True, counts=counts))
+    assert groups[1] == Group(("Yes", "Oui"), ("eng", "fra"))
+    assert len(groups) == 2
+    assert counts == {"shortened": 1, "empty": 1}
+
+
+def test_several_sets_must_be_chosen_from(tmp_path):
+    write(tmp_path, {"train.de": "a\n", "train.en": "b\n", "val.de": "c\n", "val.en": "d\n"})
+    with pytest.raises(CorpusError, match=r"holds 2 sets \(train, val\); give sets="):
+        list(read_folder(tmp_path))
+    assert texts(read_folder(tmp_path, sets="val")) == [("c", "d")]
+    assert texts(read_folder(tmp_path, sets="*")) == [("a", "b"), ("c", "d")]
+    with pytest.raises(CorpusError, match="no set is named 'test'; there are: train, val"):
+        list(read_folder(tmp_path, sets="test"))
+
+
+def test_a_folder_of_pair_folders(tmp_path):
+    write(
+        tmp_path,
+        {"deu-eng/deu.txt": "a\n", "deu-eng/eng.txt": "b\n", "eng-fra/eng.txt": "c\n", "eng-fra/fra.txt": "d\n"},
+    )
+    assert texts(read_folder(tmp_path, sets="*")) == [("a", "b"), ("c", "d")]
+    assert texts(read_folder(tmp_path, sets="eng-*")) == [("c", "d")]
+    assert texts(read_folder(tmp_path, sets="*", languages="de,en")) == [("a", "b")]
+    with pytest.raises(CorpusError, match="no set has two of the languages deu, fra"):
+        list(read_folder(tmp_path, sets="*", languages="de,fr"))
+
+
+def test_folders_that_cannot_be_read(tmp_path):
+    with pytest.raises(CorpusError, match="is not a folder"):
+        list(read_folder(tmp_path / "nothing"))
+    with pytest.raises(CorpusError, match="holds no line-aligned files"):
+        list(read_folder(tmp_path))
+    write(tmp_path, {"zho.txt": "a\n", "cmn.txt": "b\n", "eng.txt": "c\n"})
+    with pytest.raises(CorpusError, match=r"zho\.txt: and cmn\.txt are both zho"):
+        list(read_folder(tmp_path))

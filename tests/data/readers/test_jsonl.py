@@ -1,0 +1,100 @@
+"""JSON lines in all their shapes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.data.readers import read_jsonl
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+SENTENCE = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(str.strip)
+LANGUAGE = st.sampled_from(["eng", "deu", "zho_Hans", "und"])
+NUMBER = st.floats(allow_nan=False)
+PAIRS = st.lists(st.tuples(SENTENCE, LANGUAGE), max_size=4)
+
+
+def write(path, *items):
+    path.write_text("".join((item if isinstance(item, str) else json.dumps(item)) + "\n" for item in items))
+    return path
+
+
+@given(
+    pairs=PAIRS.filter(bool),
+    hard=PAIRS,
+    key=st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+    extras=st.dictionaries(st.sampled_from("abc"), NUMBER | st.lists(NUMBER, max_size=3).map(tuple)),
+    ascii_only=st.booleans(),
+)
+def test_a_group_written_out_comes_back(tmp_path_factory, pairs, hard, key, extras, ascii_only):
+    group = (
+        Group(*map(tuple, zip(*pairs, strict=True)), key, *map(tuple, zip(*hard, strict=True)), **({"extras": extras}))
+        if hard
+        else Group(*map(tuple, zip(*pairs, strict=True)), key, extras=extras)
+    )
+    item = {name: getattr(group, name) for name in Group.__slots__}
+    path = tmp_path_factory.mktemp("jsonl") / "a.jsonl"
+    path.write_bytes(json.dumps(item, ensure_ascii=ascii_only).encode() + b"\n")
+    assert list(read_jsonl(path)) == [group]
+
+
+def test_translations(tmp_path):
+    path = write(
+        tmp_path / "a.jsonl",
+        {"en": "Hi", "zh-CN": "你好", "de": "", "fr": None, "score": 1.5, "key": "k"},
+        {"id": "7", "translation": {"en": "Hi", "de": "Hallo"}},
+    )
+    assert list(read_jsonl(path)) == [
+        Group(("Hi", "你好"), ("eng", "zho_Hans"), "k", extras={"score": 1.5}),
+        Group(("Hi", "Hallo"), ("eng", "deu")),
+    ]
+
+
+def test_queries_with_positives_and_negatives(tmp_path):
+    path = write(
+        tmp_path / "a.jsonl",
+        {"query": "q", "pos": ["p", "r"], "neg": ["n", "m"]},
+        {"query": "q", "pos": ["p"], "neg": []},
+        {"anchor": "a", "positive": "p", "negative": "n"},
+        {"text": "alone"},
+        {"texts": ["a", "b"]},
+    )
+    assert list(read_jsonl(path, language="en")) == [
+        Group(("q", "p", "r"), ("eng",) * 3, "", ("n", "m"), ("eng",) * 2),
+        Group(("q", "p"), ("eng",) * 2),
+        Group(("a", "p"), ("eng",) * 2, "", ("n",), ("eng",)),
+        Group(("alone",), ("eng",)),
+        Group(("a", "b"), ("eng",) * 2),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("", "is empty"),
+        ('{"en": "Hi"', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ('["Hi"]', "holds a JSON list"),
+        ('{"xx": "Hi"}', "unknown language 'xx'"),
+        ('{"en": ["Hi"]}', "'en' holds a list where a sentence is expected"),
+        ('{"en": "", "de": null}', "holds no text in any language"),
+        ('{"translation": "Hi"}', "'translation' must hold an object"),
+        ('{"texts": ["a", "b"], "langs": ["en"]}', "2 sentences with 1 languages in 'langs'"),
+        ('{"texts": ["a"], "lang": ["en"]}', "'lang' is not a part of a group"),
+        ('{"texts": [1]}', "'texts' must hold a sentence or a list of sentences"),
+        ('{"texts": ["a"], "extras": {"x": "y"}}', "the extra 'x' must be a number"),
+        ('{"texts": ["a"], "extras": 3}', "'extras' must hold an object"),
+        ('{"en": "half \\ud83d"}', "half a surrogate pair"),
+    ],
+)
+def test_wrong_lines_are_named(tmp_path, line, message):
+    path = write(tmp_path / "a.jsonl", {"en": "Hi \U0001f600", "de": "Hallo"}, line)
+    with pytest.raises(CorpusError) as caught:
+        list(read_jsonl(path))
+    assert str(caught.value).startswith(f"{path}:2: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

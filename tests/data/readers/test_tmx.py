@@ -1,0 +1,104 @@
+"""Translation memories: what a segment says, whatever its mark-up, and what broken files say."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from collections import Counter
+
+import pytest
+
+from isoglot.data.readers import read_tmx
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+HEAD = (
+    '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+    '<tmx version="1.4"><header srclang="en"/>\n'
+)
+
+
+def unit(**segments):
+    prop = '<prop type="x">no</prop>'
+    inside = "".join(f'<tuv xml:lang="{code}">{prop}<seg>{text}</seg></tuv>' for code, text in segments.items())
+    return f"<tu>{inside}</tu>\n"
+
+
+def write(path, *units, end="</body></tmx>", encoding="utf-8"):
+    path.write_bytes((HEAD.replace("UTF-8", encoding) + "<body>" + "".join(units) + end).encode(encoding))
+    return path
+
+
+def test_units_become_groups(tmp_path):
+    bare = '<tu><tuv lang="zh-CN"><seg>你好</seg></tuv></tu>'
+    path = write(tmp_path / "a.tmx", unit(en="Hi &amp; bye", de="Hallo"), bare)
+    assert list(read_tmx(path)) == [Group(("Hi & bye", "Hallo"), ("eng", "deu")), Group(("你好",), ("zho_Hans",))]
+
+
+@pytest.mark.parametrize(
+    "segment, text",
+    [
+        ("A <hi>bold <hi>deep</hi> word</hi>.", "A bold deep word."),
+        ('Press <bpt i="1">&lt;b&gt;</bpt>now<ept i="1">&lt;/b&gt;</ept>!', "Press now!"),
+        ('See <ph x="1">{1}</ph>there', "See there"),
+        ("\n   two\n   lines\t", "two lines"),
+        ("keep\u00a0this\u3000", "keep\u00a0this\u3000"),
+    ],
+)
+def test_inline_tags_are_flattened(tmp_path, segment, text):
+    assert next(read_tmx(write(tmp_path / "a.tmx", unit(en=segment)))).texts == (text,)
+
+
+def test_units_without_text_are_counted(tmp_path):
+    counts = Counter()
+    path = write(tmp_path / "a.tmx", unit(en="", de=" "), "<tu/>", unit(en="Hi", de=""))
+    assert list(read_tmx(path, counts=counts)) == [Group(("Hi",), ("eng",))]
+    assert counts == {"empty": 2}
+
+
+def test_the_declared_encoding_and_compression_are_read(tmp_path):
+    path = write(tmp_path / "a.tmx", unit(en="Grüße"), encoding="utf-16")
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert next(read_tmx(path)).texts == ("Grüße",)
+
+
+def test_truncated_xml_names_the_line_after_the_good_units(tmp_path):
+    path = write(tmp_path / "a.tmx", unit(en="one"), unit(en="two"), "<tu><tuv xml:lang='en'><seg>thr", end="")
+    groups = []
+    with pytest.raises(CorpusError, match=r"a\.tmx:6: broken or truncated XML"):
+        groups.extend(read_tmx(path))
+    assert [group.texts for group in groups] == [("one",), ("two",)]
+
+
+def test_a_truncated_gz_is_named(tmp_path):
+    path = write(tmp_path / "a.tmx.gz", *(unit(en=f"sentence {i * i}") for i in range(1000)))
+    whole = gzip.compress(path.read_bytes())
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(CorpusError, match=r"a\.tmx\.gz: compressed data end too early, after line \d+"):
+        list(read_tmx(path))
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (unit(en="Hi", xx="?"), "translation unit 1: unknown language 'xx'"),
+        ("<tu><tuv><seg>Hi</seg></tuv></tu>", "translation unit 1 has a <tuv> without xml:lang"),
+        ("", "holds no translation unit"),
+    ],
+)
+def test_wrong_units_are_named(tmp_path, content, message):
+    with pytest.raises(CorpusError, match=message):
+        list(read_tmx(write(tmp_path / "a.tmx", content)))
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    def peak(units):
+        path = write(tmp_path / "a.tmx", *(unit(en=f"sentence {i}", de=f"Satz {i}") for i in range(units)))
+        tracemalloc.start()
+        count = sum(1 for _ in read_tmx(path))
+        top = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert count == units
+        return top
+
+    assert peak(7_000) < 1.5 * peak(2_500)

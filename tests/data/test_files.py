@@ -1,0 +1,179 @@
+"""Reading and writing files: what a line is, what compression is, and what is said about damaged input."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.data.files import atomic_write, digest, read_blocks, read_lines, without_compression
+from isoglot.errors import CorpusError
+
+COMPRESS = {"gz": gzip.compress, "xz": partial(lzma.compress, preset=0), "bz2": bz2.compress, "plain": bytes}
+LINE = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)
+
+
+def texts(path):
+    return [text for _, text in read_lines(path)]
+
+
+@pytest.mark.parametrize("kind", COMPRESS)
+@given(
+    lines=st.lists(LINE, min_size=1, max_size=20).filter(lambda lines: lines[-1] != ""), end=st.sampled_from(["", "\n"])
+)
+def test_lines_come_back_numbered_from_one(tmp_path_factory, kind, lines, end):
+    path = tmp_path_factory.mktemp("files") / "text"
+    path.write_bytes(COMPRESS[kind](("\n".join(lines) + end).encode()))
+    assert list(read_lines(path)) == list(enumerate(lines, 1))
+
+
+def test_a_line_ends_at_a_line_feed_and_nowhere_else(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("a\u2028b\x85c\x0bd\x1ce\re\nf\n".encode())
+    assert texts(path) == ["a\u2028b\x85c\x0bd\x1ce\re", "f"]
+
+
+def test_carriage_returns_and_byte_order_mark_are_stripped(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\r\n")
+    assert texts(path) == ["one", "", "two"]
+
+
+def test_lines_longer_than_a_block(tmp_path):
+    path = tmp_path / "a.txt"
+    long = "ü" * 700_001
+    path.write_text(f"a\n{long}\nb\n{long}", encoding="utf-8")
+    assert list(read_lines(path)) == [(1, "a"), (2, long), (3, "b"), (4, long)]
+
+
+def test_the_first_bytes_tell_the_compression_not_the_name(tmp_path):
+    (tmp_path / "a.txt").write_bytes(gzip.compress(b"one\n"))
+    (tmp_path / "b.gz").write_bytes(b"two\n")
+    (tmp_path / "c.txt").write_bytes(b"BZhang is a name\n")
+    assert texts(tmp_path / "a.txt") == ["one"]
+    assert texts(tmp_path / "b.gz") == ["two"]
+    assert texts(tmp_path / "c.txt") == ["BZhang is a name"]
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
+def test_truncated_compression_names_file_and_last_line(tmp_path, kind):
+    lines = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(30_000)]
+    path = tmp_path / f"a.{kind}"
+    whole = COMPRESS[kind]("\n".join(lines).encode())
+    path.write_bytes(whole[: len(whole) * 2 // 3])
+    seen = []
+    with pytest.raises(CorpusError, match="too early, after line") as caught:
+        seen.extend(read_lines(path))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert f"after line {len(seen)};" in str(caught.value)
+    assert seen == list(enumerate(lines[: len(seen)], 1))
+    assert seen
+
+
+def test_damaged_compression_is_an_error(tmp_path):
+    whole = bytearray(gzip.compress(b"some text\n" * 1000))
+    whole[-6] ^= 255
+    (tmp_path / "a.gz").write_bytes(whole)
+    with pytest.raises(CorpusError, match=r"cannot be read further .*after line 1000"):
+        texts(tmp_path / "a.gz")
+
+
+def test_invalid_utf8_names_line_byte_and_remedy(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"fine\nalso\ncaf\xe9 noir\n")
+    with pytest.raises(CorpusError, match=r"a\.txt:3: byte 0xe9 at position 3 is not UTF-8; .*iconv -f LATIN1"):
+        texts(path)
+
+
+def test_invalid_utf8_far_into_the_file_names_its_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"0123456789\n" * 100_000 + b"\xff\n")
+    with pytest.raises(CorpusError, match=r"a\.txt:100001: byte 0xff at position 0"):
+        texts(path)
+
+
+def test_utf16_is_recognised(tmp_path):
+    (tmp_path / "a.txt").write_text("hello", encoding="utf-16")
+    with pytest.raises(CorpusError, match=r":1: .*iconv -f UTF-16"):
+        texts(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b""), lzma.compress(b""), bz2.compress(b"")])
+def test_an_empty_file_is_an_error(tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+    with pytest.raises(CorpusError, match="holds no text"):
+        texts(tmp_path / "a")
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(CorpusError, match="nothing: no such file"):
+        texts(tmp_path / "nothing")
+    with pytest.raises(CorpusError, match="is a folder"):
+        texts(tmp_path)
+
+
+def test_blocks_are_decompressed_bytes(tmp_path):
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"\xef\xbb\xbfabc\r\n"))
+    assert b"".join(read_blocks(tmp_path / "a.gz")) == b"abc\r\n"
+
+
+def test_names_without_compression():
+    assert [without_compression(name) for name in ("a.txt.gz", "a.xz", "a.b", "gz")] == ["a.txt", "a", "a.b", "gz"]
+
+
+@pytest.mark.parametrize("content", ["täxt\r\n", b"\x00\xff"])
+def test_atomic_write_replaces_the_file_and_leaves_nothing_beside_it(tmp_path, content):
+    path = tmp_path / "new" / "a"
+    for _ in range(2):
+        with atomic_write(path, binary=isinstance(content, bytes)) as stream:
+            stream.write(content)
+    assert path.read_bytes() == (content if isinstance(content, bytes) else content.encode())
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_atomic_write_keeps_the_old_file_when_it_fails(tmp_path, error):
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def fail():
+        with atomic_write(path) as stream:
+            stream.write("half of the n")
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_atomic_write_follows_links_and_writes_to_devices(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    with atomic_write(tmp_path / "link") as stream:
+        stream.write("new")
+    assert (tmp_path / "real").read_text() == "new"
+    assert (tmp_path / "link").is_symlink()
+    with atomic_write("/dev/null") as stream:
+        stream.write("gone")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_atomic_write_gives_the_usual_permissions(tmp_path):
+    (tmp_path / "usual").write_text("")
+    with atomic_write(tmp_path / "a") as stream:
+        stream.write("x")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_digest_is_sha256_of_the_bytes_on_disk(tmp_path):
+    content = gzip.compress(b"x" * 1_000_000)
+    (tmp_path / "a.gz").write_bytes(content)
+    assert digest(tmp_path / "a.gz") == hashlib.sha256(content).hexdigest()

@@ -1,0 +1,81 @@
+"""Every code system leads to the same house code, and unknown languages are refused with advice."""
+
+from __future__ import annotations
+
+import pytest
+
+from isoglot.data.languages import canonical, canonical_list, is_language, matches
+from isoglot.errors import CorpusError
+
+SAME = {
+    "deu": "de deu ger DE deu_Latn de-AT de-1996",
+    "zho": "zh zho chi cmn",
+    "zho_Hans": "zho_Hans cmn_Hans zh-CN zh-Hans zh_CN zho-CN zh-SG",
+    "zho_Hant": "zho_Hant zh-Hant zh-TW zh-HK",
+    "ara": "ar ara arb arb_Arab",
+    "fas": "fa fas per pes pes_Arab",
+    "swa": "sw swa swh swh_Latn",
+    "est": "et est ekk est_Latn",
+    "lav": "lv lav lvs",
+    "nor": "no nor nb nob nob_Latn",
+    "msa": "ms msa may zsm",
+    "ell": "el ell gre ell_Grek",
+    "mon": "mn mon khk",
+    "kur": "ku kur kmr",
+    "tgl": "tl tgl fil tgl_Latn",
+    "hbs": "sh hbs",
+    "srp": "sr srp srp_Cyrl",
+    "srp_Latn": "sr-Latn srp_Latn",
+    "kor": "ko kor kor_Hang ko-KR",
+    "jpn": "ja jpn jpn_Jpan",
+    "hau": "ha hau hau_NG",
+    "por": "pt pt-BR por_Latn",
+    "heb": "he iw heb",
+    "ind": "id ind",
+    "und": "und",
+}
+# The file names of the Tatoeba test by Artetxe and Schwenk.
+TATOEBA = """
+afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb ces cha cmn cor csb cym dan deu dsb dtp ell epo
+est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm kor kur
+kzj lat lfn lit lvs mal mar max mhr mkd mon nds nld nno nob nov oci orv pam pes pms pol por ron rus slk slv spa sqi srp
+swe swg swh tam tat tel tgl tha tuk tur tzl uig ukr urd uzb vie war wuu xho yid yue zsm
+"""
+TATOEBA_CODES = TATOEBA.split()
+
+
+@pytest.mark.parametrize("code, names", SAME.items())
+def test_one_language_has_one_code(code, names):
+    assert {canonical(name) for name in names.split()} == {code}
+
+
+def test_the_112_tatoeba_languages_stay_112():
+    assert len(TATOEBA_CODES) == len({canonical(name) for name in TATOEBA_CODES}) == 112
+
+
+@pytest.mark.parametrize("name", [*TATOEBA_CODES, *SAME, *(name for names in SAME.values() for name in names.split())])
+def test_the_house_code_is_its_own_house_code(name):
+    assert canonical(canonical(name)) == canonical(name)
+
+
+@pytest.mark.parametrize("name", ["xx", "", "zz-top", "english", "The cat sat.", "x-private", "src", "tgt", "deu_Xxxx"])
+def test_unknown_languages_are_refused(name):
+    assert not is_language(name)
+    with pytest.raises(CorpusError, match="unknown language"):
+        canonical(name)
+
+
+def test_the_message_says_where_what_and_what_to_do():
+    with pytest.raises(CorpusError, match=r"^a\.tsv:7: unknown language 'English': .*nearest: eng"):
+        canonical("English", file="a.tsv", line=7)
+
+
+def test_lists_come_as_strings_with_commas_or_as_iterables():
+    assert canonical_list("zh, kor") == canonical_list(["cmn", "ko"]) == ("zho", "kor")
+
+
+def test_a_code_without_script_stands_for_all_its_scripts():
+    assert matches("zho_Hant", {"zho"})
+    assert matches("zho", {"zho"})
+    assert not matches("zho", {"zho_Hant"})
+    assert not matches("zho_Hans", {"zho_Hant", "yue"})

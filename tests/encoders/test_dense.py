@@ -1,0 +1,38 @@
+"""Dense layers and means of layers, read and written."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from isoglot.encoders import dense, layout
+from isoglot.errors import EncoderError
+
+
+def module(folder):
+    return layout.Module("WeightedLayerPooling", folder, layout.read_json(folder / "config.json"))
+
+
+@pytest.mark.parametrize("activation", dense.ACTIVATIONS)
+def test_a_dense_layer_comes_back(activation, tmp_path):
+    layer = dense.Dense(4, 3, bias=False, activation=activation)
+    dense.write(tmp_path, layer)
+    rows = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(dense.read(module(tmp_path))(rows), layer(rows))
+
+
+@pytest.mark.parametrize(("first", "name"), [(0, "first-last"), (1, "first1-last")])
+def test_the_mean_of_two_layers_is_known_by_its_weights(first, name, tmp_path):
+    dense.write_layer_mean(tmp_path, first, 3, 8)
+    assert dense.read_layer_mean(module(tmp_path)) == name
+
+
+def test_other_means_are_refused(tmp_path):
+    dense.write_layer_mean(tmp_path, 2, 3, 8)
+    with pytest.raises(EncoderError, match="only the mean of the first and the last layer"):
+        dense.read_layer_mean(module(tmp_path))
+
+
+def test_weights_pickled_by_older_versions_are_read(tmp_path):
+    torch.save({"linear.weight": torch.eye(2)}, tmp_path / "pytorch_model.bin")
+    assert torch.equal(dense.read_weights(tmp_path)["linear.weight"], torch.eye(2))

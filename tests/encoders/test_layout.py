@@ -1,0 +1,102 @@
+"""Folders are swapped as a whole; JSON that cannot be read is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from isoglot.encoders import layout
+from isoglot.errors import EncoderError
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_appears_when_complete(tmp_path):
+    with layout.replacing(tmp_path / "deep" / "model") as new:
+        (new / "config.json").write_text("{}")
+        assert not (tmp_path / "deep" / "model").exists()
+    assert names(tmp_path / "deep") == ["model"]
+    assert names(tmp_path / "deep" / "model") == ["config.json"]
+
+
+def interrupted(target, error):
+    with layout.replacing(target) as new:
+        (new / "config.json").write_text("half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, OSError])
+def test_a_failure_leaves_the_old_model(error, tmp_path):
+    target = tmp_path / "model"
+    with layout.replacing(target) as new:
+        (new / "config.json").write_text("old")
+    with pytest.raises(EncoderError if error is OSError else error):
+        interrupted(target, error("no space left"))
+    assert (target / "config.json").read_text() == "old"
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_swap_that_fails_midway_brings_the_old_model_back(tmp_path, monkeypatch):
+    target = tmp_path / "model"
+    with layout.replacing(target) as new:
+        (new / "config.json").write_text("old")
+    real = type(target).replace
+
+    def failing(self, destination):
+        if self.name.endswith(".new"):
+            raise OSError("disk gone")
+        return real(self, destination)
+
+    monkeypatch.setattr(type(target), "replace", failing)
+    with pytest.raises(EncoderError, match="could not be written: disk gone"), layout.replacing(target):
+        pass
+    assert (target / "config.json").read_text() == "old"
+
+
+def test_the_whole_old_folder_is_replaced(tmp_path):
+    for file in ("config.json", "modules.json"):
+        with layout.replacing(tmp_path / "model") as new:
+            (new / file).write_text("{}")
+    assert names(tmp_path / "model") == ["modules.json"]
+
+
+def test_what_is_no_model_is_not_replaced(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(EncoderError, match="holds no model"), layout.replacing(tmp_path / "file"):
+        pass
+    (tmp_path / "empty").mkdir()
+    with layout.replacing(tmp_path / "empty") as new:
+        (new / "config.json").write_text("{}")
+
+
+def test_damaged_json_is_named(tmp_path):
+    (tmp_path / "modules.json").write_text("[{")
+    with pytest.raises(EncoderError, match=r"modules\.json: is not valid JSON"):
+        layout.read_modules(tmp_path)
+    with pytest.raises(EncoderError, match=r"gone\.json: cannot be read"):
+        layout.read_json(tmp_path / "gone.json")
+
+
+def test_class_paths_of_every_version_are_understood(tmp_path):
+    types = [
+        "sentence_transformers.models.Transformer",
+        "sentence_transformers.sentence_transformer.modules.pooling.Pooling",
+    ]
+    entries = [{"idx": i, "name": str(i), "path": f"{i}_x", "type": kind} for i, kind in enumerate(types)]
+    (tmp_path / "modules.json").write_text(json.dumps(entries[::-1]))
+    assert [module.kind for module in layout.read_modules(tmp_path)] == ["Transformer", "Pooling"]
+
+
+def test_old_keys_are_written(tmp_path):
+    layout.write_modules(tmp_path, [("Transformer", ""), ("Pooling", "1_Pooling")], prompt="query: ")
+    layout.write_pooling(tmp_path / "1_Pooling", "cls", 7)
+    pooling = json.loads((tmp_path / "1_Pooling" / "config.json").read_text())
+    assert pooling["pooling_mode_cls_token"] is True
+    assert pooling["pooling_mode_mean_tokens"] is False
+    assert pooling["word_embedding_dimension"] == 7
+    assert layout.read_modules(tmp_path)[1].config == pooling
+    assert layout.read_prompt(tmp_path) == "query: "
+    assert "sentence_transformers.models.Pooling" in (tmp_path / "modules.json").read_text()

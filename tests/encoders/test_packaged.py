@@ -1,0 +1,127 @@
+"""The cache of named models, with a stand-in package; and the real ones where they are installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoglot.encoders import encode, load, packaged, sources
+from isoglot.errors import EncoderError
+
+NAME = "glove-6b-50d"
+
+
+@pytest.fixture
+def stand_in(monkeypatch, tmp_path):
+    """A cache in tmp_path, and the named model made of one small file by a converter that counts its calls."""
+    file = tmp_path / "site" / "data" / "weights.bin"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"weights")
+    calls = []
+
+    def convert(files, folder):
+        calls.append(folder)
+        (folder / "config.json").write_text(files["weights.bin"].read_text())
+
+    class Distribution:
+        def locate_file(self, path):
+            return tmp_path / "site" / path
+
+    package = sources.Package("some-package", "data", {"weights.bin": hashlib.sha256(b"weights").hexdigest()})
+    source = dataclasses.replace(sources.SOURCES[NAME], packages=(package,), convert=convert)
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(packaged, "SOURCES", {NAME: source})
+    monkeypatch.setattr(packaged, "_distribution", lambda name: Distribution())
+    return file, calls
+
+
+def test_a_model_is_converted_once(stand_in, tmp_path):
+    assert not packaged.models()[0].cached
+    folder = packaged.get(NAME)
+    assert folder == packaged.get(NAME) == tmp_path / "cache" / "models" / NAME
+    assert len(stand_in[1]) == 1
+    assert packaged.models()[0].cached
+    manifest = json.loads((folder / packaged.MANIFEST).read_text())
+    assert manifest["sources"] == {"some-package": {"weights.bin": hashlib.sha256(b"weights").hexdigest()}}
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "manifest", "older"])
+def test_a_damaged_cache_is_made_anew(damage, stand_in, monkeypatch):
+    folder = packaged.get(NAME)
+    if damage == "cut":
+        (folder / "config.json").write_text("wei")
+    elif damage == "gone":
+        (folder / "config.json").unlink()
+    elif damage == "manifest":
+        (folder / packaged.MANIFEST).write_text("{")
+    else:
+        monkeypatch.setattr(packaged, "CONVERTER", packaged.CONVERTER + 1)
+    assert (packaged.get(NAME) / "config.json").read_text() == "weights"
+    assert len(stand_in[1]) == 2
+
+
+def test_a_source_that_is_not_the_expected_one_is_refused(stand_in, tmp_path):
+    stand_in[0].write_bytes(b"Weights")
+    with pytest.raises(EncoderError, match=r"weights\.bin: is not the file that glove-6b-50d is made from"):
+        packaged.get(NAME)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_failing_conversion_leaves_nothing(stand_in, monkeypatch, tmp_path):
+    def convert(files, folder):
+        (folder / "config.json").write_text("half")
+        raise EncoderError("no")
+
+    source = dataclasses.replace(packaged.SOURCES[NAME], convert=convert)
+    monkeypatch.setattr(packaged, "SOURCES", {NAME: source})
+    with pytest.raises(EncoderError, match="no"):
+        packaged.get(NAME)
+    assert list((tmp_path / "cache" / "models").iterdir()) == []
+
+
+def test_a_package_that_is_not_installed_is_named(stand_in, monkeypatch):
+    monkeypatch.setattr(packaged, "_distribution", lambda name: None)
+    assert not packaged.models()[0].installed
+    with pytest.raises(EncoderError, match=r'some-package: pip install "isoglot\[models\]"'):
+        packaged.get(NAME)
+    with pytest.raises(EncoderError, match="no packaged model is called 'x'"):
+        packaged.get("x")
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", "/a")
+    assert packaged.cache_folder() == Path("/a")
+    monkeypatch.delenv("ISOGLOT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
+    assert packaged.cache_folder() == Path("/b/isoglot")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert packaged.cache_folder() == Path("~/.cache/isoglot").expanduser()
+
+
+ENGLISH = ["The cat sits on the mat.", "A cat is sitting on a rug.", "Stock prices fell sharply on Monday."]
+GERMAN = "Die Katze sitzt auf der Matte."
+
+
+@pytest.mark.parametrize("name", packaged.NAMES)
+def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
+    listed = {model.name: model for model in packaged.models()}[name]
+    if not listed.installed:
+        pytest.skip(f"{listed.package} is not installed")
+    if name == "glove-6b-50d":
+        pytest.importorskip("pyarrow")
+    if name == "multilingual-e5-small" and not listed.cached:
+        pytest.skip("its conversion writes half a gigabyte; run `isoglot models get multilingual-e5-small` first")
+    if name != "multilingual-e5-small":
+        monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path))
+    vectors = encode(load(name), [*ENGLISH, GERMAN, ""])
+    assert vectors.shape == (5, listed.dim)
+    alike, unlike, across = vectors[0] @ vectors[1], vectors[0] @ vectors[2], vectors[0] @ vectors[3]
+    assert alike > unlike + 0.1
+    if name in ("multilingual-e5-small", "use-multilingual-v3"):
+        assert across > unlike + 0.1
+    assert np.isfinite(vectors).all()

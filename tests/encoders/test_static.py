@@ -1,0 +1,96 @@
+"""The static encoder against a plain loop, its row-sparse gradients, and its folder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES, build_tokenizer
+from isoglot.encoders import StaticEncoder, encode, load
+
+
+def in_a_loop(encoder, text):
+    ids = encoder.tokenizer.encode(text, add_special_tokens=False).ids
+    weights = torch.ones(len(encoder.table)) if encoder.token_weights is None else encoder.token_weights[:, 0]
+    total = torch.zeros(encoder.dim)
+    for token in ids:
+        total = total + weights[token] * encoder.table[token]
+    return total / max(1, len(ids))
+
+
+@pytest.mark.parametrize("token_weights", [True, False])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
+def test_vectors_and_gradients_are_those_of_a_loop(kind, token_weights):
+    encoder = StaticEncoder.create(build_tokenizer(kind), 8, token_weights=token_weights)
+    texts = [*SENTENCES, "", SENTENCES[0]]
+    vectors = encoder(encoder.tokenize(texts))
+    expected = torch.stack([in_a_loop(encoder, text) for text in texts])
+    torch.testing.assert_close(vectors, expected)
+    target = torch.randn(vectors.shape, generator=torch.Generator().manual_seed(0))
+    parameters = list(encoder.parameters())
+    ours = torch.autograd.grad((vectors * target).sum(), parameters)
+    loop = torch.autograd.grad((expected * target).sum(), parameters)
+    for sparse, dense in zip(ours, loop, strict=True):
+        assert sparse.is_sparse
+        torch.testing.assert_close(sparse.to_dense(), dense)
+
+
+def test_dense_gradients_are_the_same_numbers(toy_static):
+    tokens = toy_static.tokenize(SENTENCES)
+    grads = []
+    for sparse in (True, False):
+        toy_static.sparse = sparse
+        grads.append(torch.autograd.grad(toy_static(tokens).square().sum(), list(toy_static.parameters())))
+    for sparse_grad, dense_grad in zip(*grads, strict=True):
+        assert not dense_grad.is_sparse
+        torch.testing.assert_close(sparse_grad.to_dense(), dense_grad)
+
+
+def test_an_empty_sentence_is_the_zero_vector(toy_static):
+    assert (toy_static(toy_static.tokenize(["", ""])) == 0).all()
+    assert toy_static(toy_static.tokenize([])).shape == (0, 8)
+
+
+def test_the_seed_decides_the_rows():
+    tables = [StaticEncoder.create(build_tokenizer(), 8, seed=seed).table for seed in (0, 0, 1)]
+    assert torch.equal(tables[0], tables[1])
+    assert not torch.equal(tables[0], tables[2])
+
+
+def test_weights_are_folded_into_what_is_saved(toy_static, tmp_path):
+    toy_static.prompt = "the "
+    toy_static.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert isinstance(loaded, StaticEncoder)
+    assert loaded.token_weights is None
+    assert (loaded.prompt, loaded.max_length, loaded.normalizes) == ("the ", toy_static.max_length, True)
+    assert loaded.fingerprint == toy_static.fingerprint
+    for normalize in (None, False):
+        before, after = (encode(encoder, [*SENTENCES, ""], normalize=normalize) for encoder in (toy_static, loaded))
+        np.testing.assert_allclose(before, after, atol=1e-6)
+
+
+def test_training_can_go_on_from_a_saved_table(toy_static, tmp_path):
+    toy_static.save(tmp_path / "model")
+    assert load(tmp_path / "model", token_weights=True).token_weights.requires_grad
+
+
+def test_long_texts_are_cut(toy_tokenizer):
+    encoder = StaticEncoder.create(toy_tokenizer, 4, max_length=5)
+    assert encoder.tokenize(["cat " * 100]).lengths.tolist() == [5]
+
+
+def test_a_table_too_short_for_the_tokenizer_is_refused(toy_tokenizer):
+    with pytest.raises(ValueError, match=r"V at least the tokenizer's \d+ tokens, got shape \(3, 4\)"):
+        StaticEncoder(torch.zeros(3, 4), toy_tokenizer)
+    with pytest.raises(ValueError, match="max_length must be at least 1, got 0"):
+        StaticEncoder.create(toy_tokenizer, 4, max_length=0)
+
+
+def test_same_vectors_in_sentence_transformers(toy_static, tmp_path):
+    peer = pytest.importorskip("sentence_transformers")
+    toy_static.prompt = "the "
+    toy_static.save(tmp_path / "model")
+    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    np.testing.assert_allclose(theirs.encode(SENTENCES), encode(toy_static, SENTENCES), atol=1e-6)

@@ -1,0 +1,80 @@
+"""Training a tokenizer, and applying one to many texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import SENTENCES, build_tokenizer
+from isoglot.encoders.tokenizer import digest, ragged, train_tokenizer
+from isoglot.errors import EncoderError
+
+KINDS = ("bpe", "unigram", "wordpiece")
+
+
+@pytest.mark.parametrize("model", ["bpe", "unigram"])
+def test_trained_pieces_cover_the_text(model):
+    tokenizer = train_tokenizer(SENTENCES * 3, 300, model=model)
+    assert tokenizer.get_vocab_size() <= 300
+    assert tokenizer.token_to_id("<unk>") == 0
+    tokens = ragged(tokenizer, SENTENCES, max_length=99)
+    assert (tokens.ids != 0).all()
+    assert (tokens.lengths > 0).all()
+
+
+def test_the_same_texts_give_the_same_tokenizer():
+    assert train_tokenizer(SENTENCES, 200).to_str() == train_tokenizer(iter(SENTENCES), 200).to_str()
+
+
+def test_words_stay_whole_and_ideographs_single():
+    tokens = train_tokenizer(["the cat", "猫猫猫 the"] * 50, 200).encode("The 猫猫 cat").tokens
+    assert tokens == ["\u2581the", "\u2581猫", "猫", "\u2581cat"]
+    joined = train_tokenizer(["猫猫猫"] * 50, 200, single_ideographs=False).encode("猫猫猫").tokens
+    assert joined == ["\u2581猫猫猫"]
+
+
+def test_settings_are_heeded():
+    assert train_tokenizer(SENTENCES, 200, lowercase=False).token_to_id("T") is not None
+    assert train_tokenizer(SENTENCES, 200).token_to_id("T") is None
+    assert train_tokenizer(SENTENCES, 200, special_tokens=["<pad>", "<unk>"]).token_to_id("<pad>") == 1
+    pieces = train_tokenizer(SENTENCES, 400, min_frequency=1, longest_piece=3).get_vocab()
+    assert max(len(piece) for piece in pieces if piece != "<unk>") <= 3
+
+
+def test_impossible_settings_are_refused():
+    with pytest.raises(ValueError, match="must exceed the 1 special tokens, got 1"):
+        train_tokenizer(SENTENCES, 1)
+    with pytest.raises(ValueError, match="'unigram' or 'bpe', got 'words'"):
+        train_tokenizer(SENTENCES, 100, model="words")
+    with pytest.raises(EncoderError, match="no words"):
+        train_tokenizer([], 100)
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.text(alphabet=st.characters(), max_size=20), max_size=8))
+def test_rows_are_those_of_each_text_alone(texts):
+    tokenizer = build_tokenizer()
+    tokens = ragged(tokenizer, texts, max_length=99, special=True)
+    clean = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in texts]
+    expected = [tokenizer.encode(text).ids for text in clean]
+    assert tokens.lengths.tolist() == list(map(len, expected))
+    assert tokens.ids.tolist() == [piece for row in expected for piece in row]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_texts_are_empty_rows_or_the_filler(kind):
+    tokenizer = build_tokenizer(kind)
+    assert ragged(tokenizer, ["", "cat", ""], max_length=99).lengths.tolist()[::2] == [0, 0]
+    filled = ragged(tokenizer, ["", "cat"], max_length=99, filler=0)
+    assert filled.lengths[0] == 1
+    assert filled.ids[0] == 0
+    assert len(ragged(tokenizer, [], max_length=99, special=True)) == 0
+
+
+def test_the_digest_changes_with_tokenizer_and_settings():
+    digests = {digest(build_tokenizer(kind), length, prompt) for kind in KINDS for length in (9, 10) for prompt in "ab"}
+    assert len(digests) == 12
+    padding = build_tokenizer()
+    padding.enable_padding()
+    assert digest(padding, 9, "a") == digest(build_tokenizer(), 9, "a")

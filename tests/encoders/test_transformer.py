@@ -1,0 +1,147 @@
+"""The transformer encoder: families of backbones, its switches, and the folder it writes."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES
+from isoglot.encoders import encode, load
+from isoglot.encoders.dense import Dense
+from isoglot.encoders.pooling import POOLINGS
+from isoglot.errors import EncoderError
+
+FAMILIES = ("bert", "xlm-roberta", "distilbert")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
+def test_vectors_are_the_backbones(family, kind, toy_transformer):
+    encoder = toy_transformer(kind, family=family).eval()
+    batch = encoder.tokenizer(SENTENCES, padding=True, truncation=True, max_length=48, return_tensors="pt")
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    with torch.no_grad():
+        states = encoder.backbone(**inputs).last_hidden_state
+    mask = inputs["attention_mask"][:, :, None]
+    expected = (states * mask).sum(1) / mask.sum(1)
+    np.testing.assert_allclose(encode(encoder, SENTENCES), expected.numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_what_is_saved_is_what_is_loaded(family, pooling, toy_transformer, tmp_path):
+    encoder = toy_transformer(family=family, pooling=pooling, prompt="query: ", max_length=20)
+    encoder.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert (loaded.pooling, loaded.prompt, loaded.max_length) == (pooling, "query: ", 20)
+    assert loaded.fingerprint == encoder.fingerprint
+    np.testing.assert_allclose(encode(loaded, SENTENCES), encode(encoder, SENTENCES), atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max", "first-last", "first1-last"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_same_vectors_in_sentence_transformers(family, pooling, toy_transformer, tmp_path):
+    peer = pytest.importorskip("sentence_transformers")
+    dense = Dense(16, 6, activation="GELU")
+    encoder = toy_transformer(family=family, pooling=pooling, prompt="query: ", projections=[dense], normalizes=True)
+    encoder.save(tmp_path / "model")
+    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    texts = [*SENTENCES, "long " * 100, ""]
+    np.testing.assert_allclose(theirs.encode(texts), encode(encoder, texts), atol=1e-6)
+    theirs.save(str(tmp_path / "theirs"))
+    np.testing.assert_allclose(encode(load(tmp_path / "theirs"), texts), encode(encoder, texts), atol=1e-6)
+
+
+def test_the_head_works_in_training_alone_and_is_not_saved(toy_transformer, tmp_path):
+    plain, headed = toy_transformer(pooling="cls"), toy_transformer(pooling="cls", head=True)
+    np.testing.assert_array_equal(encode(plain, SENTENCES), encode(headed, SENTENCES))
+    tokens = headed.tokenize(SENTENCES)
+    assert headed.train()(tokens).abs().max() < 1 < encode(plain, SENTENCES).max()
+    headed.save(tmp_path / "model")
+    np.testing.assert_allclose(encode(load(tmp_path / "model"), SENTENCES), encode(plain, SENTENCES), atol=1e-6)
+    assert load(tmp_path / "model").head is None
+
+
+def test_the_head_belongs_to_cls(toy_transformer):
+    with pytest.raises(ValueError, match="belongs to cls pooling, got pooling 'mean'"):
+        toy_transformer(head=True)
+
+
+def test_frozen_and_sparse_embeddings(toy_transformer):
+    frozen = toy_transformer(freeze_embeddings=True)
+    words = frozen.backbone.get_input_embeddings().weight
+    frozen(frozen.tokenize(SENTENCES)).sum().backward()
+    assert words.grad is None
+    sparse = toy_transformer(sparse_embeddings=True)
+    sparse(sparse.tokenize(SENTENCES)).sum().backward()
+    assert sparse.backbone.get_input_embeddings().weight.grad.is_sparse
+
+
+def test_every_trained_weight_gets_a_gradient(toy_transformer):
+    encoder = toy_transformer()
+    encoder(encoder.tokenize(SENTENCES)).square().sum().backward()
+    assert all(weight.grad is not None for weight in encoder.parameters() if weight.requires_grad)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_first_layers_alone(family, toy_transformer, tmp_path):
+    whole, half = toy_transformer(family=family, pooling="first1-last"), toy_transformer(family=family, layers=1)
+    with torch.no_grad():
+        output = whole.eval().backbone(
+            *half.tokenize(SENTENCES[:1]).padded(), output_hidden_states=True, return_dict=True
+        )
+    np.testing.assert_allclose(encode(half, SENTENCES[0]), output.hidden_states[1].mean(1)[0].numpy(), atol=1e-6)
+    half.save(tmp_path / "model")
+    np.testing.assert_allclose(encode(load(tmp_path / "model"), SENTENCES), encode(half, SENTENCES), atol=1e-6)
+    with pytest.raises(ValueError, match="between 1 and the backbone's 2, got 3"):
+        toy_transformer(family=family, layers=3)
+
+
+def test_length_is_bounded_by_tokenizer_and_positions(toy_transformer):
+    assert toy_transformer().max_length == 48
+    assert toy_transformer(max_length=60).tokenize(["cat " * 100]).lengths.tolist() == [60]
+    assert toy_transformer(family="xlm-roberta", max_length=63).max_length == 63  # 64 less the padding's
+    with pytest.raises(ValueError, match="between 2 and the backbone's 63 positions, got 64"):
+        toy_transformer(family="xlm-roberta", max_length=64)
+
+
+def test_bad_pooling_is_refused(toy_transformer):
+    with pytest.raises(ValueError, match="one of cls, mean, max, first-last, first1-last, got 'median'"):
+        toy_transformer(pooling="median")
+
+
+def test_no_rows_give_no_vectors(toy_transformer):
+    encoder = toy_transformer()
+    assert encoder(encoder.tokenize([])).shape == (0, 16)
+
+
+def test_fingerprint_follows_what_changes_ids(toy_transformer):
+    prints = [toy_transformer(**settings).fingerprint for settings in ({}, {"max_length": 9}, {"prompt": "a "})]
+    assert len({*prints, toy_transformer("unigram").fingerprint}) == 4
+    assert toy_transformer(seed=3).fingerprint == prints[0]
+
+
+def test_a_copy_is_independent_and_equal(toy_transformer):
+    encoder = toy_transformer()
+    twin = copy.deepcopy(encoder)
+    np.testing.assert_array_equal(encode(twin, SENTENCES), encode(encoder, SENTENCES))
+    with torch.no_grad():
+        next(twin.parameters()).zero_()
+    assert next(encoder.parameters()).abs().sum() > 0
+
+
+def test_autocast_gives_float32(toy_transformer):
+    encoder = toy_transformer()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert encoder(encoder.tokenize(SENTENCES)).dtype == torch.float32
+    assert encoder.double()(encoder.tokenize(SENTENCES)).dtype == torch.float64
+
+
+def test_saving_onto_something_else_is_refused(toy_transformer, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(EncoderError, match="exists and holds no model"):
+        toy_transformer().save(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"

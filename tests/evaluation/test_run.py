@@ -1,0 +1,68 @@
+"""Running tasks: what is missing is said, texts are shared, and a run repeats itself to the byte."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from folders import numbered, tatoeba
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.run import evaluate
+
+
+def by_length(texts):
+    rng = np.random.default_rng(0)
+    table = rng.standard_normal((99, 8))
+    return table[[hash_of(text) % 99 for text in texts]]
+
+
+def hash_of(text):
+    return sum(ord(letter) * (place + 1) for place, letter in enumerate(text))
+
+
+def test_a_task_without_data_is_told_and_left_out(tmp_path):
+    tatoeba(tmp_path, {"kor": numbered("kor", 4)})
+    told = []
+    scores = evaluate(by_length, ["retrieval", "tatoeba"], data=tmp_path, on_missing=told.append)
+    assert {score.task for score in scores} == {"tatoeba"}
+    (message,) = told
+    assert message.startswith("retrieval: ")
+    assert "lacks its data; it needs a file retrieval.jsonl" in message
+
+
+def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
+    tatoeba(tmp_path, {"kor": numbered("kor", 4)})
+    told = []
+    scores = evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"], on_missing=told.append)
+    assert {score.subset for score in scores} == {"kor-eng", "mean"}
+    assert [message.split(" has ")[1] for message in told] == ["no data for ja"]
+    told.clear()
+    assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"], on_missing=told.append) == []
+    assert [message.split(" has ")[1] for message in told] == ["no data for ja, de"]
+
+
+def test_without_a_listener_missing_data_are_an_error(tmp_path):
+    with pytest.raises(EvaluationError, match="lacks its data"):
+        evaluate(by_length, ["tatoeba"], data=tmp_path / "nowhere")
+
+
+def test_an_unknown_task_is_named_with_the_nearest(tmp_path):
+    with pytest.raises(EvaluationError, match="'tatoba'; did you mean 'tatoeba'"):
+        evaluate(by_length, ["tatoba"], data=tmp_path)
+    with pytest.raises(EvaluationError, match="'zzz'; known: tatoeba"):
+        evaluate(by_length, ["zzz"], data=tmp_path)
+
+
+def test_texts_shared_by_languages_and_tasks_are_encoded_once(tmp_path):
+    tatoeba(tmp_path, {code: numbered(code, 5) for code in ("kor", "deu")})
+    asked = []
+    evaluate(lambda texts: asked.extend(texts) or by_length(texts), ["tatoeba", TASKS["tatoeba"]], data=str(tmp_path))
+    assert len(asked) == len(set(asked)) == 15
+
+
+def test_a_second_run_gives_the_same(tmp_path):
+    tatoeba(tmp_path, {"kor": numbered("kor", 40)})
+    first, second = (evaluate(by_length, ["tatoeba"], data=tmp_path) for _ in range(2))
+    assert first == second
+    assert all(a.items is None or (a.items == b.items).all() for a, b in zip(first, second, strict=True))

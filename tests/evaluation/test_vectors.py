@@ -1,0 +1,57 @@
+"""Each text is encoded once, and unusable vectors are refused with the place they belong to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.vectors import embed, remember
+
+
+def lengths(texts):
+    return np.array([[len(text), 1.0] for text in texts]).reshape(-1, 2)
+
+
+def test_every_text_is_encoded_once_and_rows_stay_in_order():
+    asked = []
+    encode = remember(lambda texts: asked.extend(texts) or lengths(texts))
+    np.testing.assert_array_equal(encode(["aa", "b", "aa"])[:, 0], [2, 1, 2])
+    np.testing.assert_array_equal(encode(["ccc", "b"])[:, 0], [3, 1])
+    assert asked == ["aa", "b", "ccc"]
+    assert encode([]).shape == (0, 2)
+
+
+def test_an_encoder_may_reuse_its_buffer():
+    buffer = np.zeros((1, 2))
+
+    def encode(texts):
+        buffer[:] = len(texts[0])
+        return buffer
+
+    remembered = remember(encode)
+    first = remembered(["a"])
+    remembered(["bbbb"])
+    np.testing.assert_array_equal(remembered(["a"]), first)
+
+
+@pytest.mark.parametrize("answer", [np.ones((1, 2)), np.ones(2), np.ones((2, 2, 1))])
+@pytest.mark.parametrize("wrap", [remember, lambda encode: encode])
+def test_a_wrong_number_of_rows_is_named(answer, wrap):
+    with pytest.raises(EvaluationError, match=r"tatoeba kor-eng, language kor: .*for 2 texts"):
+        embed(wrap(lambda texts: answer), ["a", "b"], where="tatoeba kor-eng, language kor")
+
+
+def test_a_width_that_changes_is_refused():
+    encode = remember(lambda texts: np.ones((len(texts), len(texts[0]))))
+    encode(["ab"])
+    with pytest.raises(EvaluationError, match="vectors of 2 values, then of 3"):
+        encode(["abc"])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_vector_that_is_not_finite_is_named_with_its_line(bad):
+    vectors = np.ones((3, 2))
+    vectors[1, 0] = bad
+    with pytest.raises(EvaluationError, match=r"where, line 2: .*NaN or infinity for 'b+\.\.\.' \(1 of 3"):
+        embed(lambda texts: vectors, ["a", "b" * 80, "c"], where="where")

@@ -1,0 +1,66 @@
+"""Tables: the cells, what is bold, and the two forms they are shown in."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from isoglot.evaluation.base import Score
+from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, to_rich
+
+
+def scores(**values):
+    return [Score("tatoeba", name.replace("_", "-"), "accuracy/mean", value, 10) for name, value in values.items()]
+
+
+def shown(grid):
+    stream = StringIO()
+    Console(file=stream, width=100, force_terminal=False).print(to_rich(grid))
+    return stream.getvalue()
+
+
+def test_by_language_has_a_row_for_each_subset_and_a_column_for_each_metric():
+    given = [
+        Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000),
+        Score("tatoeba", "kor-eng", "accuracy/mean", 0.78949, 1000),
+        Score("tatoeba", "mean", "accuracy/mean", 1.0, 1),
+        Score("other", "kor-eng", "accuracy/mean", 0.1, 5),
+    ]
+    grid = by_language(given, task="tatoeba")
+    assert grid.header == ("subset", "accuracy/xx-en", "accuracy/mean", "n")
+    assert grid.rows == (("kor-eng", "77.8", "78.9", "1000"), ("mean", "–", "100.0", "1"))
+    assert grid.first_average == 1
+
+
+def test_side_by_side_stresses_the_best_as_it_is_shown():
+    models = {"before": scores(kor_eng=0.5, mean=0.50001), "pairs": scores(kor_eng=0.25, deu_eng=0.5, mean=0.5)}
+    grid = side_by_side(models, task="tatoeba", metric="accuracy/mean")
+    assert grid.rows == (("kor-eng", "50.0", "25.0"), ("deu-eng", "–", "50.0"), ("mean", "50.0", "50.0"))
+    assert grid.bold == {(0, 1), (2, 1), (2, 2)}
+    assert grid.first_average == 2
+
+
+def test_averages_over_different_numbers_are_not_compared():
+    models = {"a": [Score("t", "mean", "m", 0.5, 3)], "b": [Score("t", "mean", "m", 0.6, 4)]}
+    grid = side_by_side(models, task="t", metric="m")
+    assert grid.rows == (("mean", "50.0 (3)", "60.0 (4)"),)
+    assert not grid.bold
+
+
+def test_markdown():
+    grid = Grid("title", ("subset", "a|b"), (("x", "1.0"), ("mean", "2.0")), frozenset({(1, 1)}), 1)
+    assert to_markdown(grid) == "| subset | a\\|b |\n|---|---:|\n| x | 1.0 |\n| mean | **2.0** |\n"
+
+
+def test_a_terminal_shows_every_cell_and_takes_no_name_for_markup():
+    models = {"[red]one": scores(kor_eng=0.5, mean=0.5), "two": scores(kor_eng=0.75, mean=0.75)}
+    text = shown(side_by_side(models, task="tatoeba", metric="accuracy/mean"))
+    for part in ("[red]one", "two", "kor-eng", "50.0", "75.0", "tatoeba accuracy/mean"):
+        assert part in text
+
+
+def test_nothing_to_show():
+    assert by_language([], task="tatoeba").rows == ()
+    assert side_by_side({}, task="tatoeba", metric="m").rows == ()
+    assert "subset" in shown(side_by_side({}, task="tatoeba", metric="m"))

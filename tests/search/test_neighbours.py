@@ -1,0 +1,139 @@
+"""Neighbours equal a loop over all pairs, ties included, in any tiling, dtype and budget."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search_loops import cosine, dot, top
+
+from isoglot.search import neighbours as neighbours_of_package
+from isoglot.search.neighbours import neighbours
+
+SMALL = 450_000  # forces many tiles for the sizes below
+
+
+def whole(rng, rows, dim, spread=2):
+    """Small whole numbers: inner products are exact in any order, and ties abound."""
+    return rng.integers(-spread, spread + 1, (rows, dim)).astype(np.float32)
+
+
+def check(x, y, k, **options):
+    found = neighbours(x, y, k, **options)
+    similarity = cosine if options.get("metric") == "cosine" else dot
+    for scores, ids, expected in (
+        (found.forward_scores, found.forward_ids, top(x, y, k, similarity)),
+        (found.backward_scores, found.backward_ids, top(y, x, k, similarity)),
+    ):
+        assert scores.dtype == np.float32
+        assert ids.dtype == np.int64
+        np.testing.assert_allclose(scores, [[score for score, _ in row] for row in expected], atol=2e-6)
+        if similarity is dot:
+            np.testing.assert_array_equal(ids, [[place for _, place in row] for row in expected])
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 70), st.integers(1, 70), st.integers(1, 5), st.integers(1, 50), st.integers(0, 2**32 - 1))
+def test_equals_the_loop(n, m, dim, k, seed):
+    rng = np.random.default_rng(seed)
+    check(whole(rng, n, dim), whole(rng, m, dim), k)
+
+
+@pytest.mark.parametrize("k", [1, 4, 33])
+def test_many_tiles_equal_one(k):
+    rng = np.random.default_rng(k)
+    x, y = whole(rng, 501, 6), whole(rng, 703, 6)
+    one = neighbours(x, y, k)
+    many = neighbours(x, y, k, budget=max(SMALL, 40 * 33 * 65 * k))
+    for a, b in zip(one, many, strict=True):
+        np.testing.assert_array_equal(a, b)
+    forward = np.argsort(-(x @ y.T), axis=1, kind="stable")[:, :k]
+    backward = np.argsort(-(y @ x.T), axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(many.forward_ids, forward)
+    np.testing.assert_array_equal(many.backward_ids, backward)
+
+
+def test_all_equal_vectors_give_the_lowest_ids():
+    found = neighbours(np.ones((300, 3)), np.ones((200, 3)), 5, budget=SMALL)
+    assert (found.forward_ids == np.arange(5)).all()
+    assert (found.backward_ids == np.arange(5)).all()
+
+
+def test_all_scores_negative():
+    """What fills up a tile must not win over true scores below zero."""
+    check(-np.ones((5, 2)), np.arange(1, 15).reshape(7, 2).astype(float), 3)
+
+
+def test_cosine_divides_by_lengths_and_a_zero_row_scores_zero():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((9, 4)) * 100, rng.standard_normal((8, 4)) * 1e-3
+    x[3] = 0
+    check(x, y, 8, metric="cosine")
+    assert (neighbours(x, y, 2, metric="cosine").forward_scores[3] == 0).all()
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e25])
+def test_cosine_of_tiny_and_huge_vectors(scale):
+    x = np.array([[3.0, 4.0], [4.0, -3.0]]) * scale
+    np.testing.assert_allclose(neighbours(x, x, 1, metric="cosine").forward_scores, 1, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["<f2", "<f4", "<f8"])
+def test_memory_maps_of_any_float(kind, tmp_path):
+    rng = np.random.default_rng(1)
+    x, y = whole(rng, 60, 4).astype(kind), whole(rng, 90, 4).astype(kind)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    mapped = (np.load(tmp_path / name, mmap_mode="r") for name in ("x.npy", "y.npy"))
+    for a, b in zip(neighbours(*mapped, 3), neighbours(x.astype(float), y.astype(float), 3), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
+def test_empty_sides(shape):
+    n, m = shape
+    found = neighbours(np.ones((n, 3)), np.ones((m, 3)), 2)
+    assert [part.shape for part in found] == [(n, min(2, m))] * 2 + [(m, min(2, n))] * 2
+
+
+@pytest.mark.parametrize("k", [1, 4, 20])
+@pytest.mark.parametrize("budget", [1_500_000, 8_000_000])
+def test_memory_stays_within_the_budget(k, budget):
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((2, 1300, 32), np.float32)
+    results = 2 * 1300 * k * 12
+    neighbours(x[:10], y[:10], 1)  # whatever is imported or cached on a first call
+    tracemalloc.start()
+    try:
+        neighbours(x, y, k, metric="cosine", budget=budget)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= budget + 2 * results
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "options", "message"),
+    [
+        (np.ones((2, 3)), np.ones((2, 4)), {}, "shapes"),
+        (np.ones(3), np.ones((2, 3)), {}, "shapes"),
+        (np.ones((2, 0)), np.ones((2, 0)), {}, "shapes"),
+        (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k is 0"),
+        (np.ones((2, 3)), np.ones((2, 3)), {"metric": "euclid"}, "euclid"),
+        (np.ones((2, 3)), np.ones((2, 3)), {"budget": 10}, "too small"),
+        (np.array([[1.0], [np.nan]]), np.ones((2, 1)), {}, "row 1"),
+        (np.ones((2, 1)), np.array([[1.0], [np.inf]]), {}, "row 1"),
+        (np.full((2, 1), 1e30), np.full((2, 1), 1e30), {}, "float32"),
+        (np.full((2, 1), 1e30), np.full((2, 1), -1e30), {}, "float32"),
+    ],
+)
+def test_refused(x, y, options, message):
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
+        neighbours(x, y, options.pop("k", 1), **options)
+
+
+def test_the_package_offers_it():
+    assert neighbours_of_package is neighbours

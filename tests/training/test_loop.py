@@ -1,0 +1,265 @@
+"""Whole runs on a few sentences: they learn, they resume bit for bit, they stop early, they refuse to overwrite."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from isoglot.encoders import encode, load
+from isoglot.errors import CheckpointError, CorpusError, EncoderError, RecipeError
+from isoglot.recipe import load as load_recipe
+from isoglot.training import checkpoint
+from isoglot.training.loop import train
+from isoglot.training.progress import Progress
+
+WORDS = "red green blue black white cat dog horse bird fish runs eats sleeps sings here there now".split()
+
+RECIPE = """
+name = "tiny"
+checkpoint_every = 4
+steps = 14
+[encoder]
+kind = "static"
+vocabulary = 400
+dim = 16
+[[streams]]
+sources = [{reader = "tsv", path = "pairs.tsv"}]
+batching = {size = 16, pool = 2}
+objectives = [{name = "info_nce", direction = "two-way"}]
+[optimizer]
+lr = 0.05
+[evaluation]
+data = "dev"
+every = 5
+"""
+
+
+def write_corpus(folder: Path, pairs: int = 120) -> None:
+    """English-like sentences and the same with every word spelled backwards; and a dev set of the same making."""
+    generator = torch.Generator().manual_seed(0)
+    rows = []
+    for _ in range(pairs + 30):
+        words = [WORDS[i] for i in torch.randint(0, len(WORDS), (4,), generator=generator)]
+        rows.append((" ".join(words), " ".join(word[::-1] for word in words)))
+    rows = list(dict.fromkeys(rows))
+    (folder / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in rows[:pairs]))
+    (folder / "dev").mkdir()
+    for column, code in ((0, "eng"), (1, "deu")):
+        (folder / "dev" / f"tatoeba.deu-eng.{code}").write_text("".join(row[column] + "\n" for row in rows[pairs:]))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    return tmp_path
+
+
+@pytest.fixture
+def transformer_recipe(project, toy_transformer):
+    """A transformer with dropout and a training head, by two objectives with gradient caching."""
+    toy_transformer().save(project / "base")
+    text = RECIPE.replace(
+        'kind = "static"\nvocabulary = 400\ndim = 16',
+        'kind = "transformer"\nmodel = "base"\npooling = "cls"\nhead = "tanh"',
+    )
+    text = text.replace('two-way"}]', 'two-way"}, {name = "multi_positive", weight = 0.5}]').replace(
+        "lr = 0.05", "lr = 0.001"
+    )
+    (project / "tiny.toml").write_text(text + "\n[memory]\nchunk_tokens = 60\ngraph_tokens = 0\n")
+    return project
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_after(step):
+    def watch(event):
+        if isinstance(event, Progress) and event.step == step:
+            raise Stopped
+
+    return watch
+
+
+def state_of(folder: Path):
+    return checkpoint.load(folder / "checkpoints")[0]
+
+
+def assert_same(left, right):
+    if isinstance(left, torch.Tensor):
+        assert torch.equal(left, right)
+    elif isinstance(left, dict):
+        assert left.keys() == right.keys()
+        for key in left:
+            assert_same(left[key], right[key])
+    elif isinstance(left, list | tuple):
+        assert len(left) == len(right)
+        for a, b in zip(left, right, strict=True):
+            assert_same(a, b)
+    else:
+        assert left == right
+
+
+def log_of(folder: Path):
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("kind", ["static", "transformer"])
+@pytest.mark.parametrize("stop", [2, 6, 13])
+def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, request):
+    """Stopped before the first checkpoint, between two, and just before the end; bit for bit, the log included."""
+    project = request.getfixturevalue("project" if kind == "static" else "transformer_recipe")
+    recipe = load_recipe(project / "tiny.toml")
+    straight = train(recipe, project / "straight")
+    with pytest.raises(Stopped):
+        train(recipe, project / "broken", watch=stop_after(stop))
+    resumed = train(recipe, project / "broken", resume=True)
+    assert_same(state_of(project / "straight"), state_of(project / "broken"))
+    assert log_of(project / "straight") == log_of(project / "broken")
+    assert straight.best == resumed.best
+    texts = ["red cat runs here", "won sgnis"]
+    assert (encode(load(straight.model), texts) == encode(load(resumed.model), texts)).all()
+
+
+@pytest.mark.slow
+def test_a_killed_process_is_resumed(project):
+    """The real thing: kill -9 at a moment nobody chose."""
+    command = [sys.executable, "-m", "isoglot", "train", str(project / "tiny.toml"), "--output", str(project / "run")]
+    slow = [*command, "--set", "steps=400"]
+    process = subprocess.Popen(slow, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=os.environ)
+    log = project / "run" / "log.jsonl"
+    while process.poll() is None and not (log.exists() and log.read_text().count("\n") > 60):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    subprocess.run([*slow, "--resume"], check=True, capture_output=True)
+    train(load_recipe(project / "tiny.toml", ["steps=400"]), project / "straight")
+    assert_same(state_of(project / "straight"), state_of(project / "run"))
+    assert log_of(project / "straight") == log_of(project / "run")
+
+
+def test_a_run_learns_and_keeps_the_best(project):
+    outcome = train(
+        load_recipe(project / "tiny.toml", ["steps=60", "evaluation.every=1", "optimizer.lr=0.01"]), project / "run"
+    )
+    scores = [record["score"] for record in log_of(project / "run") if record["kind"] == "evaluation"]
+    assert len(scores) == 60
+    assert outcome.best == max(scores) > 0.9
+    assert scores[0] < outcome.best
+    assert (outcome.model / "modules.json").exists()
+
+
+def test_patience_ends_a_run(project):
+    recipe = load_recipe(project / "tiny.toml", ["optimizer.lr=1e-12", "evaluation.patience=2", "evaluation.every=2"])
+    outcome = train(recipe, project / "run")
+    assert outcome.steps == 6  # the first evaluation is the best; two more are not better
+
+
+def test_stages_follow_each_other(project):
+    text = RECIPE.replace("steps = 14\n", "").replace(
+        "[[streams]]", '[[stages]]\nname = "warm-up"\nsteps = 5\n[[stages.streams]]'
+    )
+    text = text.replace("[optimizer]\nlr = 0.05", """[stages.optimizer]
+lr = 0.05
+[[stages]]
+epochs = 1
+[[stages.streams]]
+sources = [{reader = "tsv", path = "pairs.tsv"}]
+batching = {size = 40, rows = "matching"}
+objectives = [{name = "multi_positive"}]
+[[stages.streams]]
+name = "second"
+sources = [{reader = "tsv", path = "pairs.tsv"}]
+batching = {size = 8, views = 2}
+objectives = [{name = "info_nce", weight = 0.1}]
+[stages.optimizer]
+lr = 0.01
+""")  # fmt: skip
+    (project / "tiny.toml").write_text(text)
+    recipe = load_recipe(project / "tiny.toml")
+    assert train(recipe, project / "run").steps == 5 + 3
+    steps = [record for record in log_of(project / "run") if record["kind"] == "step"]
+    assert [record["stage"] for record in steps] == ["warm-up"] * 5 + ["main"] * 3
+    assert set(steps[-1]["losses"]) == {"train/multi_positive", "second/info_nce"}
+    with pytest.raises(Stopped):
+        train(recipe, project / "broken", watch=stop_after(3))  # of the first stage, without a checkpoint yet
+    train(recipe, project / "broken", resume=True)
+    assert_same(state_of(project / "run"), state_of(project / "broken"))
+
+
+def test_a_folder_with_a_run_is_not_overwritten(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    train(recipe, project / "run")
+    with pytest.raises(CheckpointError, match="holds a run already; add --resume"):
+        train(recipe, project / "run")
+    with pytest.raises(CheckpointError, match="another recipe"):
+        train(load_recipe(project / "tiny.toml", ["steps=3"]), project / "run", resume=True)
+    with pytest.raises(CheckpointError, match="another seed"):
+        train(recipe, project / "run", seed=1, resume=True)
+
+
+def test_a_corpus_that_filters_emptied_is_refused(transformer_recipe):
+    recipe = load_recipe(transformer_recipe / "tiny.toml", ['streams.0.languages=["fra"]'])
+    with pytest.raises(CorpusError, match=r"nothing is left to train on; groups: 120 read, 120 of other languages"):
+        train(recipe, transformer_recipe / "run")
+
+
+def test_a_damaged_checkpoint_is_passed_over(project):
+    recipe = load_recipe(project / "tiny.toml")
+    train(recipe, project / "straight")
+    with pytest.raises(Stopped):
+        train(recipe, project / "broken", watch=stop_after(13))
+    newest = sorted((project / "broken" / "checkpoints").glob("*.pt"))[-1]
+    newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])
+    told = []
+    train(recipe, project / "broken", resume=True, watch=told.append)
+    assert any("damaged" in event and "going back" in event for event in told if isinstance(event, str))
+    assert_same(state_of(project / "straight"), state_of(project / "broken"))
+
+
+def test_a_seed_changes_the_run_and_shares_the_tokens(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=3"])
+    first, second = (train(recipe, project / f"run{seed}", seed=seed) for seed in (1, 2))
+    texts = ["red cat"]
+    assert (encode(load(first.model), texts) != encode(load(second.model), texts)).any()
+    assert len(list((project / "cache" / "tables").glob("*.json"))) == 1
+    assert len(list((project / "cache" / "tokenizers").iterdir())) == 1
+
+
+def test_leaks_and_repetitions_are_counted(project):
+    with (project / "pairs.tsv").open("a") as stream:
+        stream.write((project / "pairs.tsv").read_text().splitlines()[1] + "\n")
+        dev = [(project / "dev" / f"tatoeba.deu-eng.{code}").read_text().splitlines()[0] for code in ("eng", "deu")]
+        stream.write(f"  {dev[0].upper()}!\tsomething else\n")
+    told = []
+    train(
+        load_recipe(project / "tiny.toml", ["steps=1", 'streams.0.leakage=["dev"]']), project / "run", watch=told.append
+    )
+    assert any("122 read, 1 leaked, 1 repeated, 120 kept" in event for event in told if isinstance(event, str))
+
+
+@pytest.mark.parametrize(
+    ("override", "error", "message"),
+    [
+        ("streams.0.sources.0.path=missing.tsv", CorpusError, r"missing\.tsv"),
+        ("streams.0.objectives.0.name=info_nc", RecipeError, "did you mean 'info_nce'"),
+        ("streams.0.objectives.0.temprature=1", RecipeError, r"objectives\.0\.temprature.*did you mean 'temperature'"),
+        ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be above 0"),
+        ("evaluation.metric=accuracy", RecipeError, "gives no score of subset 'mean' and metric 'accuracy'"),
+        ("streams.0.languages=[\"fra\"]", EncoderError, "hold no words to learn a tokenizer from"),
+    ],
+)  # fmt: skip
+def test_errors_before_and_during_a_run(project, override, error, message):
+    with pytest.raises(error, match=message) as caught:
+        train(load_recipe(project / "tiny.toml", ["steps=1", override]), project / "run")
+    assert "\n" not in str(caught.value)

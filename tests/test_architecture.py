@@ -94,7 +94,16 @@ def test_importing_the_package_is_light():
 
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["recipe", "list", "--help"]])
 def test_help_needs_no_torch(arguments):
-    code = f"import sys; sys.argv = ['isoglot', *{arguments!r}]\nfrom isoglot.cli.main import app\ntry: app()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    code = f"""
+import sys
+sys.argv = ["isoglot", *{arguments!r}]
+from isoglot.cli.main import app
+try:
+    app()
+except SystemExit:
+    pass
+assert "torch" not in sys.modules and "numpy" not in sys.modules
+"""
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "Usage" in result.stdout

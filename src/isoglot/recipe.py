@@ -46,7 +46,11 @@ def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recip
     try:
         return Recipe.model_validate({**data, "folder": folder})
     except ValidationError as error:
-        raise RecipeError("; ".join(f"{where}: {_explain(item)}" for item in error.errors()[:3])) from error
+        found = error.errors()
+        # An error inside a list makes the list too short as well; only the inner one helps.
+        outer = [item for item in found if any(_inside(other["loc"], item["loc"]) for other in found)]
+        told = [item for item in found if item not in outer][:3]
+        raise RecipeError("; ".join(f"{where}: {_explain(item)}" for item in told)) from error
 
 
 def find(name: str | Path) -> Path:
@@ -105,6 +109,10 @@ def _explain(error: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     given = "" if isinstance(error["input"], dict) else f" (value {error['input']!r})"
     return f"{key}: {message[0].lower()}{message[1:]}{given}"
+
+
+def _inside(place: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(place) > len(other) and place[: len(other)] == other
 
 
 def _text(error: Any) -> str:

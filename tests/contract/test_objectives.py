@@ -10,11 +10,11 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from toys import ToyEncoder, toy_batch
 
 from isoglot.data.batch import Batch
 from isoglot.objectives import OBJECTIVES, build
 from isoglot.training.step import StepLimits, backward
+from toys import ToyEncoder, toy_batch
 
 SIZES, HARD, KEYS = [2, 2, 3, 1, 2, 2, 4], [1, 0, 1, 1, 0, 2, 0], [1, 2, 3, 4, 2, 6, 7]
 WHOLE = StepLimits(chunk_tokens=10**9, graph_tokens=10**9)

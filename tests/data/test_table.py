@@ -4,18 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from toys import ToyEncoder, toy_groups
 
 from isoglot.data.records import Group
 from isoglot.data.table import GroupTable, ragged
 from isoglot.errors import CorpusError
+from toys import ToyEncoder, toy_groups
 
 ENCODER = ToyEncoder()
 GROUPS = [
     Group(("ab", "c"), ("deu", "eng"), key="k", extras={"entity": 3, "hard": (1, 2)}),
-    Group(("def",), ("fra",), hard_negatives=("no", "not"), hard_langs=("eng", "eng"), extras={"entity": 5, "hard": (3, 4)}),
+    Group(("def",), ("fra",), "", ("no", "not"), ("eng", "eng"), extras={"entity": 5, "hard": (3, 4)}),
     Group(("xy", "z"), ("deu", "eng"), key="k", extras={"entity": 7, "hard": (5, 6)}),
-]  # fmt: skip
+]
 
 
 @pytest.fixture(params=["memory", "folder"])

@@ -166,7 +166,12 @@ def test_an_empty_folder_holds_no_model(tmp_path):
         load(tmp_path)
 
 
-def test_wrong_settings_name_the_folder(saved):
+def test_wrong_settings_name_the_folder(saved, toy_static, tmp_path):
     folder, _ = saved
+    toy_static.save(tmp_path / "static")
+    with pytest.raises(EncoderError, match="static: holds a StaticEncoder, which has no setting head, layers"):
+        load(tmp_path / "static", head=True, layers=1)
+    with pytest.raises(EncoderError, match="holds a TransformerEncoder, which has no setting sparse"):
+        load(folder, sparse=True)
     with pytest.raises(EncoderError, match="model: max_length must lie between"):
         load(folder, max_length=10_000)

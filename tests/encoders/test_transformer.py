@@ -49,7 +49,7 @@ def test_same_vectors_in_sentence_transformers(family, pooling, toy_transformer,
     encoder = toy_transformer(family=family, pooling=pooling, prompt="query: ", projections=[dense], normalizes=True)
     encoder.save(tmp_path / "model")
     theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
-    texts = [*SENTENCES, "long " * 100, ""]
+    texts = [*SENTENCES, "so " * 100 + "long", "x"]  # no white space at the ends, which version 5 strips
     np.testing.assert_allclose(theirs.encode(texts), encode(encoder, texts), atol=1e-6)
     theirs.save(str(tmp_path / "theirs"))
     np.testing.assert_allclose(encode(load(tmp_path / "theirs"), texts), encode(encoder, texts), atol=1e-6)

@@ -2,6 +2,7 @@
 
 import torch
 from hypothesis import strategies as st
+
 from toys import toy_batch
 
 

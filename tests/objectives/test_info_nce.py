@@ -2,13 +2,13 @@
 
 import math
 
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
 
+import oracle
 from isoglot.objectives import InfoNCE
 
 

@@ -1,14 +1,14 @@
 """MPCL against the loops of tests/oracle.py, and its invariants (specification of the method)."""
 
-import oracle
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
-from toys import toy_batch
 
+import oracle
 from isoglot.objectives import InfoNCE, MultiPositive
+from toys import toy_batch
 
 
 def value(vectors, batch, **options):

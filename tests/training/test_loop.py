@@ -20,7 +20,25 @@ from isoglot.training import checkpoint
 from isoglot.training.loop import train
 from isoglot.training.progress import Progress
 
-WORDS = "red green blue black white cat dog horse bird fish runs eats sleeps sings here there now".split()
+WORDS = [
+    "red",
+    "green",
+    "blue",
+    "black",
+    "white",
+    "cat",
+    "dog",
+    "horse",
+    "bird",
+    "fish",
+    "runs",
+    "eats",
+    "sleeps",
+    "sings",
+    "here",
+    "there",
+    "now",
+]
 
 RECIPE = """
 name = "tiny"
@@ -79,14 +97,14 @@ def transformer_recipe(project, toy_transformer):
     return project
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
 def stop_after(step):
     def watch(event):
         if isinstance(event, Progress) and event.step == step:
-            raise Stopped
+            raise StoppedError
 
     return watch
 
@@ -117,11 +135,11 @@ def log_of(folder: Path):
 @pytest.mark.parametrize("kind", ["static", "transformer"])
 @pytest.mark.parametrize("stop", [2, 6, 13])
 def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, request):
-    """Stopped before the first checkpoint, between two, and just before the end; bit for bit, the log included."""
+    """StoppedError before the first checkpoint, between two, and just before the end; bit for bit, the log included."""
     project = request.getfixturevalue("project" if kind == "static" else "transformer_recipe")
     recipe = load_recipe(project / "tiny.toml")
     straight = train(recipe, project / "straight")
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         train(recipe, project / "broken", watch=stop_after(stop))
     resumed = train(recipe, project / "broken", resume=True)
     assert_same(state_of(project / "straight"), state_of(project / "broken"))
@@ -191,7 +209,7 @@ lr = 0.01
     steps = [record for record in log_of(project / "run") if record["kind"] == "step"]
     assert [record["stage"] for record in steps] == ["warm-up"] * 5 + ["main"] * 3
     assert set(steps[-1]["losses"]) == {"train/multi_positive", "second/info_nce"}
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         train(recipe, project / "broken", watch=stop_after(3))  # of the first stage, without a checkpoint yet
     train(recipe, project / "broken", resume=True)
     assert_same(state_of(project / "run"), state_of(project / "broken"))
@@ -217,7 +235,7 @@ def test_a_corpus_that_filters_emptied_is_refused(transformer_recipe):
 def test_a_damaged_checkpoint_is_passed_over(project):
     recipe = load_recipe(project / "tiny.toml")
     train(recipe, project / "straight")
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         train(recipe, project / "broken", watch=stop_after(13))
     newest = sorted((project / "broken" / "checkpoints").glob("*.pt"))[-1]
     newest.write_bytes(newest.read_bytes()[: newest.stat().st_size // 2])

@@ -14,6 +14,7 @@ import numpy as np
 
 from isoglot.data.selection import Items, matching_sizes
 from isoglot.data.table import Array, GroupTable
+from isoglot.errors import CorpusError
 from isoglot.settings import Batching
 
 
@@ -26,6 +27,10 @@ def epoch_items(
         parts = matching_sizes(table)
     group = np.repeat(np.arange(len(table)), parts)
     part = np.arange(len(group)) - np.repeat(np.cumsum(parts) - parts, parts)
+    if not len(group):
+        raise CorpusError(
+            'no group holds sentences of two languages, so batching.rows = "matching" finds no pairs in them'
+        )
     rng = np.random.default_rng((seed, epoch))
     bucket = buckets(table)[group]
     plain = not weights and settings.temperature == 1.0

@@ -11,9 +11,10 @@ groups; while it is read: what the batches need (see `batching`).
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -22,7 +23,7 @@ from typing import Any
 
 from isoglot.data import corpus
 from isoglot.data.files import atomic_write, digest
-from isoglot.data.readers import files_of, read
+from isoglot.data.readers import READERS, check, files_of, read
 from isoglot.data.records import Group
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.errors import CorpusError, RecipeError
@@ -56,7 +57,7 @@ class Sources:
 
     def _filtered(self, source: SourceSettings, seen: corpus.Seen, counts: Counter[str]) -> Iterator[Group]:
         """The groups of a source without what must not be trained on."""
-        groups = counted(self.read(source), counts, "read")
+        groups = counted(self.read(source, counts), counts, "read")
         if self.settings.languages:
             groups = corpus.select_languages(groups, self.settings.languages, counts=counts)
         if self.settings.leakage:
@@ -73,20 +74,26 @@ class Sources:
         """The normalised test sentences."""
         return corpus.test_sentences(self.leak_files())
 
-    def read(self, source: SourceSettings) -> Iterator[Group]:
-        """All groups of all files of a source."""
+    def read(self, source: SourceSettings, counts: Counter[str]) -> Iterator[Group]:
+        """All groups of all files of a source; what a reader leaves out is counted."""
+        check(source.reader, source.options, where=f"streams.{self.settings.name}.sources")
+        counting = "counts" in inspect.signature(READERS[source.reader]).parameters
         for path in self.paths(source):
-            yield from read(source.reader, path, **self.options(source))
+            yield from read(source.reader, path, **self.options(source), **({"counts": counts} if counting else {}))
 
     def options(self, source: SourceSettings) -> dict[str, Any]:
         """The reader's options, with the second file of a Moses pair found as the first is."""
         other = source.options.get("other")
-        return source.options | ({"other": self.resolve(other)} if isinstance(other, str) else {})
+        if not isinstance(other, str):
+            return source.options
+        path = self.resolve(other)
+        return source.options | {"other": path if path.exists() else self.resolve(source.path).parent / other}
 
     def texts(self) -> Iterator[str]:
-        """Every sentence of every group, for a tokenizer to be trained on."""
-        for _, groups in self.named():
-            for group in groups:
+        """Every sentence of every group before any joining, for a tokenizer to be trained on."""
+        seen, counts = corpus.Seen(), Counter[str]()
+        for source in self.settings.sources:
+            for group in self._filtered(source, seen, counts):
                 yield from group.texts
                 yield from group.hard_negatives
 
@@ -123,13 +130,28 @@ class Sources:
 
     def digest(self, *more: object) -> str:
         """Changes when a file, a setting of the stream's text or anything in `more` changes."""
-        files = [file for source in self.settings.sources for path in self.paths(source) for file in files_of(path)]
-        files += [Path(others) for s in self.settings.sources if (others := self.options(s).get("other"))]
-        files += [file for path in self.leak_files() for file in corpus.files_in(path)]
-        text = self.settings.model_dump(mode="json", exclude={"batching", "objectives", "name"})
+        return self._digest(self._settings(), more)
+
+    def text_digest(self, *more: object) -> str:
+        """`digest`, of what `texts` gives: joining makes no difference."""
+        return self._digest(self._settings("join", "largest"), more)
+
+    def _settings(self, *leave_out: str) -> dict[str, Any]:
+        """What the text of the stream depends on."""
+        text = self.settings.model_dump(mode="json", exclude={"batching", "objectives", "name", *leave_out})
         for source in text["sources"]:
             source.pop("weight")
-        state: list[Any] = [FORMAT, text, [(file.name, digest(file)) for file in files], *map(str, more)]
+        return text
+
+    def _digest(self, settings: dict[str, Any], more: Sequence[object]) -> str:
+        files = [file for source in self.settings.sources for path in self.paths(source) for file in files_of(path)]
+        files += [Path(other) for s in self.settings.sources if (other := self.options(s).get("other"))]
+        files += [file for path in self.leak_files() for file in corpus.files_in(path)]
+        try:
+            contents = [(file.name, digest(file)) for file in files]
+        except OSError as error:
+            raise CorpusError(f"cannot be read: {error.strerror}; check the name", file=error.filename) from error
+        state = [FORMAT, settings, contents, *map(str, more)]
         return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -144,6 +144,7 @@ class _Writer:
         self.counts: dict[str, int] = {}
         self.languages: dict[str, int] = {}
         self.sources: list[str] = []
+        self.extras: list[str] = []
         self.groups = self.rows = self.tokens = 0
         for name, kind in TYPES.items():
             self._append(name, np.zeros(0, dtype=kind))
@@ -172,13 +173,25 @@ class _Writer:
         self._append("group_ends", self.rows + np.cumsum(sizes))
         self._append("key", np.array(keys))
         self._append("source", np.full(len(groups), source))
-        for name in groups[0].extras:
+        for name in self._extras(groups):
             self._append(f"extras.{name}", np.array([group.extras[name] for group in groups]))
         self.groups, self.rows, self.tokens = (
             self.groups + len(groups),
             self.rows + len(lengths),
             self.tokens + int(lengths.sum()),
         )
+
+    def _extras(self, groups: list[Group]) -> list[str]:
+        """Names of the numbers that every group of the table has; a column with holes would shift in silence."""
+        if self.groups == 0:
+            self.extras = sorted(groups[0].extras)
+        for group in groups:
+            if sorted(group.extras) != self.extras:
+                raise CorpusError(
+                    f"source {self.sources[-1]}: a group has the numbers {sorted(group.extras)} where others have "
+                    f"{self.extras}; all groups of a stream need the same (a column named _ is left out)"
+                )
+        return self.extras
 
     def _append(self, name: str, values: Array) -> None:
         if name not in self.streams:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TypeAlias
 
 from torch import Tensor, nn
@@ -27,7 +28,10 @@ class Objective(nn.Module):
         raise NotImplementedError
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
-        """After the optimiser's step, without gradient: move averages, fill queues."""
+        """After the optimiser's step, without gradient: move averages, fill queues.
+
+        `batch` holds the columns and extras of the global batch, as `forward` saw them, and no tokens on many ranks.
+        """
 
 
 class Sum(Objective):
@@ -49,15 +53,21 @@ class Sum(Objective):
             term.annotate(batch)
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
-        """The weighted losses of all terms; the second term of a name is called `name/2`, and so on."""
+        """The weighted losses of all terms; those of a second term of the same name are called `name-2`, and so on."""
         losses: Losses = {}
         for weight, term in zip(self.weights, self.members, strict=True):
-            for name, loss in term(vectors, batch).items():
-                taken = sum(other.split("/")[0] == name for other in losses)
-                losses[f"{name}/{taken + 1}" if taken else name] = weight * loss
+            own = term(vectors, batch)
+            number = next(n for n in count(1) if not any(_numbered(name, n) in losses for name in own))
+            losses |= {_numbered(name, number): weight * loss for name, loss in own.items()}
         return losses
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
         """Let every term move its state."""
         for term in self.members:
             term.after_step(encoder, batch)
+
+
+def _numbered(name: str, number: int) -> str:
+    """The name of a loss of the so many-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
+    first, slash, rest = name.partition("/")
+    return name if number == 1 else f"{first}-{number}{slash}{rest}"

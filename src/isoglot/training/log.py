@@ -5,28 +5,40 @@ from __future__ import annotations
 import json
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+from isoglot.data.files import atomic_write
+from isoglot.training import ranks
 
 
 class RunLog:
     """Appends records to `log.jsonl` of the run's folder; each says which step of the whole run it belongs to.
+
+    Of several ranks, only the first writes.
 
     A resumed run first drops the lines of the steps it is about to repeat, so the log reads as if nothing had
     happened.
     """
 
     def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+        self._stream: IO[str] | None = None
+        self._board: Any = None
+        if ranks.rank() > 0:
+            return
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "log.jsonl"
         if resumed_at is not None and path.exists():
             lines = path.read_text(encoding="utf-8").split("\n")
             kept = [line for line in lines if _step(line) <= resumed_at]
-            path.write_text("".join(f"{line}\n" for line in kept if line), encoding="utf-8")
+            with atomic_write(path) as stream:
+                stream.write("".join(f"{line}\n" for line in kept if line))
         self._stream = path.open("a", encoding="utf-8")
         self._board = _tensorboard(folder)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
-        """Append a record of a kind (`step`, `evaluation`, `checkpoint`, `note`)."""
+        """Append a record of a kind, `step` or `evaluation`."""
+        if self._stream is None:
+            return
         self._stream.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
         self._stream.flush()
         if self._board is not None:
@@ -35,7 +47,8 @@ class RunLog:
 
     def close(self) -> None:
         """Flush and close the files."""
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
         if self._board is not None:
             self._board.close()
 

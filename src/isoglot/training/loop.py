@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from isoglot.data.batching import Position
 from isoglot.encoders.base import Encoder
@@ -54,7 +55,7 @@ class State:
 
 def train(
     recipe: Recipe,
-    output: Path,
+    output: str | Path,
     *,
     seed: int | None = None,
     resume: bool = False,
@@ -65,7 +66,7 @@ def train(
 
     Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe.
     """
-    began = time.monotonic()
+    began, output = time.monotonic(), Path(output)
     ranks.start()
     run = Run(
         recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
@@ -73,12 +74,13 @@ def train(
     run.open(resume=resume)
     try:
         for number in range(run.state.stage, len(recipe.stages)):
-            run.stage(number)
             if run.selector.exhausted:
                 break
+            run.stage(number)
         run.finish()
     finally:
         run.log.close()
+        ranks.stop()
     return Outcome(output / "model", run.selector.best, run.state.overall, time.monotonic() - began)
 
 
@@ -91,13 +93,15 @@ class Run:
         self.state = State()
         self.saved: dict[str, Any] | None = None
         torch.manual_seed(seed)
-        self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
+        with ranks.first_alone():
+            self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
         self.selector = Selector(recipe, output / "model")
 
     def open(self, *, resume: bool) -> None:
         """Begin the folder, or take up what its newest checkpoint holds."""
         folder = self.output / "checkpoints"
-        if (self.output / "run.json").exists() and not resume:
+        there = ranks.from_first(float((self.output / "run.json").exists()))
+        if there and not resume:
             raise CheckpointError(
                 f"{self.output}: holds a run already; add --resume to go on with it, or name another folder"
             )
@@ -128,7 +132,7 @@ class Run:
             for stream, state in zip(streams, self.saved["objectives"], strict=True):
                 stream.objective.load_state_dict(state)
             adam.load_state_dict(self.saved["optimizer"])
-            torch.set_rng_state(self.saved["random"][ranks.rank()])
+            set_chance(self.saved["random"][ranks.rank()], self.device)
             self.saved = None
         else:
             torch.manual_seed(self.seed + 1000 * number + ranks.rank())
@@ -141,7 +145,7 @@ class Run:
 
     def save(self, streams: list[Stream], adam: torch.optim.Optimizer) -> None:
         """Write a checkpoint of everything that changes from step to step."""
-        random = ranks.collect(torch.get_rng_state())
+        random = ranks.collect(chance(self.device))
         if ranks.rank() == 0:
             state = {
                 "encoder": self.encoder.state_dict(),
@@ -164,3 +168,16 @@ class Run:
         if ranks.rank() == 0 and self.recipe.evaluation is None:
             self.encoder.save(self.output / "model")
         ranks.wait()
+
+
+def chance(device: torch.device) -> dict[str, Tensor]:
+    """The state of the generators that dropout draws from."""
+    state = {"cpu": torch.get_rng_state()}
+    return state | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
+
+
+def set_chance(state: dict[str, Tensor], device: torch.device) -> None:
+    """Put the generators back; a state without a GPU's leaves that one as it is."""
+    torch.set_rng_state(state["cpu"])
+    if device.type == "cuda" and "cuda" in state:
+        torch.cuda.set_rng_state(state["cuda"], device)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,12 +17,35 @@ from isoglot.data.batch import Batch, Tokens
 def start() -> None:
     """Join the process group that torchrun announces in the environment; without torchrun, do nothing."""
     if "RANK" in os.environ and not dist.is_initialized():
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+
+
+def stop() -> None:
+    """Leave the process group, if this process is in one."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@contextmanager
+def first_alone() -> Iterator[None]:
+    """Rank 0 goes first, the others follow when it is done: what it leaves in a cache, they find there."""
+    if rank() > 0:
+        wait()
+    yield
+    if rank() == 0:
+        wait()
 
 
 def rank() -> int:
     """Number of this process, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
+
+
+def is_first() -> bool:
+    """Whether this process is the one that speaks, also after the group is left."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def world() -> int:
@@ -32,24 +57,24 @@ def gather(rows: Tensor) -> Tensor:
     """The rows of all ranks, rank by rank, without gradient. Ranks may hold different numbers of rows."""
     if world() == 1:
         return rows
-    counts = row_counts(len(rows), rows.device)
-    padded = rows.new_zeros((max(counts), *rows.shape[1:]))
+    sizes = counts(len(rows), rows.device)
+    padded = rows.new_zeros((max(sizes), *rows.shape[1:]))
     padded[: len(rows)] = rows
-    parts = [torch.empty_like(padded) for _ in counts]
+    parts = [torch.empty_like(padded) for _ in sizes]
     dist.all_gather(parts, padded)
-    return torch.cat([part[:count] for part, count in zip(parts, counts, strict=True)])
+    return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
 
 
-def row_counts(rows: int, device: torch.device) -> list[int]:
-    """How many rows each rank holds."""
+def counts(own: int, device: torch.device) -> list[int]:
+    """A number of each rank, such as that of its rows."""
     if world() == 1:
-        return [rows]
-    counts = [torch.zeros(1, dtype=torch.long, device=device) for _ in range(world())]
-    dist.all_gather(counts, torch.tensor([rows], device=device))
-    return [int(count) for count in counts]
+        return [own]
+    found = [torch.zeros(1, dtype=torch.long, device=device) for _ in range(world())]
+    dist.all_gather(found, torch.tensor([own], device=device))
+    return [int(count) for count in found]
 
 
-def collect(value: Tensor) -> list[Tensor]:
+def collect(value: Any) -> list[Any]:
     """The value of every rank, on every rank."""
     if world() == 1:
         return [value]

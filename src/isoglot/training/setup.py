@@ -62,16 +62,21 @@ def make_encoder(recipe: Recipe, *, seed: int, watch: Watch) -> Encoder:
     """The encoder of a recipe: loaded, or made from scratch with a tokenizer trained on the first stage's text."""
     settings = recipe.encoder
     if isinstance(settings, TransformerSettings):
-        return load(
-            _local(recipe, settings.model),
-            pooling=settings.pooling,
-            prompt=settings.prompt,
-            max_length=settings.max_length,
-            head=settings.head == "tanh",
-            layers=settings.layers,
-            freeze_embeddings=settings.freeze_embeddings,
-            seed=seed,
-        )
+        try:
+            return load(
+                _local(recipe, settings.model),
+                pooling=settings.pooling,
+                prompt=settings.prompt,
+                max_length=settings.max_length,
+                head=settings.head == "tanh",
+                layers=settings.layers,
+                freeze_embeddings=settings.freeze_embeddings,
+                seed=seed,
+            )
+        except (TypeError, ValueError) as error:  # of another kind, or settings that contradict each other
+            raise EncoderError(
+                f"{settings.model}: cannot be trained as a transformer with these settings: {error}"
+            ) from error
     if settings.model:
         encoder = load(_local(recipe, settings.model), max_length=settings.max_length)
         if not isinstance(encoder, StaticEncoder):
@@ -91,9 +96,10 @@ def make_streams(
     for number, settings in enumerate(stage.streams):
         sources = Sources(settings, recipe.resolve)
         weights = sources.weights()
-        table = build_table(
-            sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
-        )
+        with ranks.first_alone():
+            table = build_table(
+                sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
+            )
         position = positions[number] if number < len(positions) else None
         batches = Batches(
             table,
@@ -113,14 +119,14 @@ def make_streams(
 
 
 def write_run(recipe: Recipe, folder: Path, *, seed: int, resume: bool) -> None:
-    """Record what is run; on resuming, refuse a recipe or a seed that is not the run's."""
+    """Record what is run; on resuming, refuse a recipe, a seed or a number of ranks that is not the run's."""
     import isoglot
 
     path = folder / "run.json"
-    ours = {"recipe": recipe.model_dump(mode="json", exclude={"folder"}), "seed": seed}
+    ours = {"recipe": recipe.model_dump(mode="json", exclude={"folder"}), "seed": seed, "ranks": ranks.world()}
     if resume and path.exists():
         theirs = json.loads(path.read_text(encoding="utf-8"))
-        changed = [key for key in ours if theirs.get(key) != ours[key]]
+        changed = [{"ranks": "number of ranks"}.get(key, key) for key in ours if theirs.get(key) != ours[key]]
         if changed:
             raise CheckpointError(
                 f"{path}: the run there has another {' and '.join(changed)}; resume with the same, or start anew"
@@ -128,7 +134,7 @@ def write_run(recipe: Recipe, folder: Path, *, seed: int, resume: bool) -> None:
         return
     versions = {"isoglot": isoglot.__version__, "torch": torch.__version__, "python": platform.python_version()}
     with atomic_write(path) as stream:
-        json.dump({**ours, "versions": versions, "ranks": ranks.world()}, stream, indent=1)
+        json.dump({**ours, "versions": versions}, stream, indent=1)
 
 
 def _tokenizer(recipe: Recipe, settings: StaticSettings, watch: Watch) -> Tokenizer:
@@ -143,7 +149,9 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, watch: Watch) -> Tokeni
             raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
     streams = [Sources(stream, recipe.resolve) for stream in recipe.stages[0].streams]
     made = [settings.algorithm, settings.vocabulary, settings.lowercase]
-    path = cache_folder() / "tokenizers" / f"{streams[0].digest(*made, *(s.digest() for s in streams[1:]))}.json"
+    path = (
+        cache_folder() / "tokenizers" / f"{streams[0].text_digest(*made, *(s.text_digest() for s in streams[1:]))}.json"
+    )
     if not path.exists():
         watch(f"training a tokenizer of {settings.vocabulary:,} tokens")
         tokenizer = train_tokenizer(

@@ -57,17 +57,16 @@ class Stage:
         for group in self.adam.param_groups:
             group["lr"] = lr
         self.adam.zero_grad(set_to_none=True)
-        reports, batches = {}, []
+        reports = {}
         for stream in self.streams:
             batch = stream.next().to(self.run_.device)
             reports[stream.name] = backward(self.run_.encoder, stream.objective, batch, self.limits)
-            batches.append(batch)
         parameters = [p for group in self.adam.param_groups for p in group["params"]]
         norm = optimizer.clip(parameters, self.settings.optimizer.clip)
         self.adam.step()
         with torch.no_grad():
-            for stream, batch in zip(self.streams, batches, strict=True):
-                stream.objective.after_step(self.run_.encoder, batch)
+            for stream in self.streams:
+                stream.objective.after_step(self.run_.encoder, reports[stream.name].batch)
         return reports, norm
 
     def tell(self, reports: dict[str, StepReport], lr: float, norm: float) -> None:

@@ -12,7 +12,6 @@ does not pay it; both paths give the same gradient, dropout included.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -39,10 +38,16 @@ class StepLimits:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """Losses of the step by name, and what was computed: `padded` tokens held `tokens` real ones, over all ranks."""
+    """Losses of the step by name, and what was computed, over all ranks.
+
+    batch      the columns of the global batch
+    groups     how many groups it has
+    tokens     real tokens; `padded` counts the padding too
+    negatives  what an anchor is told apart from, on average
+    """
 
     losses: Losses
-    rows: int
+    batch: Batch
     groups: int
     tokens: int
     padded: int
@@ -68,6 +73,42 @@ class Replay(AbstractContextManager[None]):
         self.fork.__exit__(kind, error, trace)
 
 
+class Embedded:
+    """The vectors of a batch, and the way back from their gradient into the encoder.
+
+    vectors  (N, D) in the order of the batch, without a graph
+    padded   tokens that were computed, padding included
+    """
+
+    def __init__(self, encoder: Encoder, tokens: Tokens, limits: StepLimits) -> None:
+        self.encoder, self.limits = encoder, limits
+        self.chunks = _chunks(encoder, tokens, limits.chunk_tokens)
+        self.pieces = [tokens.select(rows) for rows in self.chunks] if len(self.chunks) > 1 else [tokens]
+        self.padded = sum(_cost(encoder, piece) for piece in self.pieces)
+        cached = len(self.pieces) > 1 and self.padded > limits.graph_tokens
+        self.states: list[Replay | None] = []
+        self.parts: list[Tensor] = []
+        with torch.set_grad_enabled(not cached):
+            for piece in self.pieces:
+                self.states.append(Replay(piece.ids.device) if cached else None)
+                self.parts.append(_embed(encoder, piece, limits))
+        self.vectors = self.parts[0].detach()
+        if len(self.parts) > 1:
+            self.vectors = torch.empty(
+                len(tokens), self.vectors.shape[1], dtype=self.vectors.dtype, device=tokens.ids.device
+            )
+            self.vectors[torch.cat(self.chunks)] = torch.cat([part.detach() for part in self.parts])
+
+    def push(self, grad: Tensor) -> None:
+        """Add the share of every row of `grad` (N, D) to the gradients of the encoder's parameters."""
+        for piece, rows, state, part in zip(self.pieces, self.chunks, self.states, self.parts, strict=True):
+            if state is not None:
+                with state:
+                    part = _embed(self.encoder, piece, self.limits)
+            if part.requires_grad:
+                torch.autograd.backward(part, grad[rows] if len(self.chunks) > 1 else grad)
+
+
 def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepLimits) -> StepReport:
     """Add the gradient of the objective over the global batch to the parameters of encoder and objective.
 
@@ -76,43 +117,23 @@ def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepL
     """
     with torch.no_grad():
         objective.annotate(batch)
-    chunks = _chunks(encoder, batch.tokens, limits.chunk_tokens)
-    pieces = [batch.tokens.select(rows) for rows in chunks]
-    padded = sum(int(len(piece) * piece.lengths.max() if encoder.pads else piece.lengths.sum()) for piece in pieces)
-    replay = len(pieces) > 1 and padded > limits.graph_tokens
-
-    states, parts = [], []
-    with torch.set_grad_enabled(not replay):
-        for piece in pieces:
-            states.append(Replay(batch.group.device) if replay else None)
-            parts.append(_embed(encoder, piece, limits))
-    local = (
-        _in_order([part.detach() for part in parts], chunks)
-        if parts
-        else batch.group.new_zeros((0, encoder.dim)).float()
-    )
+    embedded = Embedded(encoder, batch.tokens, limits)
     everyone = ranks.gather_batch(batch)
-    vectors = ranks.gather(local).requires_grad_()  # (N of all ranks, D)
+    vectors = ranks.gather(embedded.vectors).requires_grad_()  # (N of all ranks, D)
     losses = objective(vectors, everyone)
     total = torch.stack(list(losses.values())).sum()
     if total.requires_grad:
         torch.autograd.backward(total)  # fills vectors.grad, and the gradients of the objective's own parameters
-    grad = vectors.grad if vectors.grad is not None else torch.zeros_like(vectors)
-    first = sum(ranks.row_counts(len(batch), grad.device)[: ranks.rank()])
-    grad = grad[first : first + len(batch)]
-    for piece, rows, state, part in zip(pieces, chunks, states, parts, strict=True):
-        if state is not None:
-            with state:
-                part = _embed(encoder, piece, limits)
-        if part.requires_grad:
-            torch.autograd.backward(part, grad[rows])
+    if vectors.grad is not None:
+        first = sum(ranks.counts(len(batch), batch.group.device)[: ranks.rank()])
+        embedded.push(vectors.grad[first : first + len(batch)])
     ranks.sum_gradients(encoder)
     return StepReport(
         losses={name: loss.detach() for name, loss in losses.items()},
-        rows=len(everyone),
+        batch=everyone,
         groups=len(torch.unique(everyone.group)),
-        tokens=int(batch.tokens.lengths.sum()) * ranks.world(),
-        padded=padded * ranks.world(),
+        tokens=sum(ranks.counts(int(batch.tokens.lengths.sum()), batch.group.device)),
+        padded=sum(ranks.counts(embedded.padded, batch.group.device)),
         negatives=negatives(everyone),
     )
 
@@ -134,24 +155,20 @@ def negatives(batch: Batch) -> float:
 
 def _embed(encoder: Encoder, piece: Tokens, limits: StepLimits) -> Tensor:
     with torch.autocast(piece.ids.device.type, dtype=torch.bfloat16, enabled=limits.bf16):
-        vectors: Tensor = encoder(piece)
+        vectors: Tensor = encoder(piece) if len(piece) else piece.ids.new_zeros((0, encoder.dim), dtype=torch.float32)
     return vectors if vectors.dtype == torch.float64 else vectors.float()
 
 
 def _chunks(encoder: Encoder, tokens: Tokens, budget: int) -> list[Tensor]:
-    """Row numbers of the chunks: by length where padding costs, else in the order of the batch."""
-    lengths, device = tokens.lengths.cpu().numpy(), tokens.ids.device
-    if encoder.pads:
-        return [torch.from_numpy(rows).to(device) for rows in pack(lengths, budget)]
-    owner = (tokens.lengths.cumsum(0) - 1).clamp(min=0) // budget
-    sizes = torch.unique_consecutive(owner, return_counts=True)[1].tolist()
-    return list(torch.split(torch.arange(len(tokens), device=device), sizes))
+    """Row numbers of the chunks, by length; all rows where no activations are kept but the vectors themselves."""
+    everything = torch.arange(len(tokens), device=tokens.ids.device)
+    if not encoder.pads or not len(tokens):
+        return [everything]
+    return [torch.from_numpy(rows).to(everything.device) for rows in pack(tokens.lengths.cpu().numpy(), budget)]
 
 
-def _in_order(parts: Sequence[Tensor], chunks: Sequence[Tensor]) -> Tensor:
-    """Rows of the chunks, put back in the order of the batch."""
-    rows = torch.cat(list(chunks))
-    stacked = torch.cat(list(parts))
-    result = torch.empty_like(stacked)
-    result[rows] = stacked
-    return result
+def _cost(encoder: Encoder, piece: Tokens) -> int:
+    """Tokens that are computed for a piece."""
+    if not len(piece):
+        return 0
+    return len(piece) * int(piece.lengths.max()) if encoder.pads else int(piece.lengths.sum())

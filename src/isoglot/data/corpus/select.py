@@ -17,9 +17,9 @@ def select_languages(
 ) -> Iterator[Group]:
     """The groups with only the sentences in `languages`; a code without a script stands for all its scripts.
 
-    Groups cut to fewer than `smallest` sentences are dropped (one that was smaller is kept whole or not), and counted in `counts["of other languages"]`, those
-    that lost a sentence in `counts["shortened"]`. Held in memory: nothing. Raises `CorpusError` for an unknown
-    language.
+    Groups cut to fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`; groups
+    that lost a sentence and stay are counted in `counts["shortened"]`. A group that was smaller stays if all of it is
+    wanted. Held in memory: nothing. Raises `CorpusError` for an unknown language.
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts

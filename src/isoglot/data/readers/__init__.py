@@ -62,7 +62,7 @@ def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
 
     Raises `RecipeError` at once, as `check` does, and `CorpusError` while reading.
     """
-    check(reader, options)
+    check(reader, {name: value for name, value in options.items() if name != "counts"})
     return READERS[reader](path, **options)
 
 
@@ -74,10 +74,15 @@ def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:
     place = f"{where}: " if where else ""
     if reader not in READERS:
         raise RecipeError(f"{place}unknown reader {reader!r}{_nearest(reader, READERS)}")
-    names = list(inspect.signature(READERS[reader]).parameters)[1:]
+    names = options_of(reader)
     for option in options:
         if option not in names:
             raise RecipeError(f"{place}reader {reader!r} has no option {option!r}{_nearest(option, names)}")
+
+
+def options_of(reader: str) -> list[str]:
+    """The options that a recipe may give to a reader."""
+    return [name for name in list(inspect.signature(READERS[reader]).parameters)[1:] if name != "counts"]
 
 
 def files_of(path: str | Path) -> list[Path]:

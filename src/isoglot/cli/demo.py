@@ -1,0 +1,137 @@
+"""`isoglot demo`: the whole job on the bundled text, in the order in which a user would do it.
+
+Two encoders are trained from scratch, on plain pairs and on pairs joined into groups; dev data choose between them;
+both are scored on the official test beside the untrained one; and the chosen one finds the translations in two
+shuffled files. Every step is what the other verbs do; nothing here is special but the choice of files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from isoglot import recipe as recipes
+from isoglot.cli.display import Display
+from isoglot.cli.evaluate import write
+from isoglot.data.files import atomic_write, read_lines
+from isoglot.encoders import Encoder, encode, load
+from isoglot.evaluation.base import Score
+from isoglot.evaluation.run import evaluate
+from isoglot.report.tables import side_by_side, to_markdown, to_rich
+from isoglot.search.mining import mine
+from isoglot.search.threshold import quality, tune
+from isoglot.settings import BUNDLED
+from isoglot.training.loop import train
+from isoglot.training.setup import make_encoder
+
+RECIPES = ("demo/pairs", "demo/groups")
+MINED = "tur"  # the language whose sentences are looked for among English ones
+
+
+def run(output: Path) -> None:
+    """Do the whole job into a folder, and say where everything is."""
+    began = time.monotonic()
+    for name in RECIPES:  # an earlier demo
+        shutil.rmtree(output / "runs" / Path(name).name, ignore_errors=True)
+    say("1. An untrained encoder, for comparison")
+    with Display() as display:
+        first = recipes.load(RECIPES[0])
+        tables = {"untrained": test_scores(make_encoder(first, seed=first.seed, watch=display))}
+    best, chosen = -1.0, Path()
+    for number, name in enumerate(RECIPES, 2):
+        recipe = recipes.load(name)
+        say(f"{number}. Training by the recipe {name}: {recipe.description}")
+        with Display() as display:
+            outcome = train(recipe, output / "runs" / Path(name).name, watch=display)
+        tables[Path(name).name] = test_scores(load(outcome.model))
+        if outcome.best is not None and outcome.best > best:
+            best, chosen = outcome.best, outcome.model
+    replace(chosen, output / "model")
+    table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
+    say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
+    Console().print(to_rich(table))
+    write(str(output / "model"), tables[chosen.parent.name], output)
+    with atomic_write(output / "report.md") as stream:
+        stream.write("# isoglot demo\n\n" + to_markdown(table))
+    say(f"   The dev pairs chose {chosen.parent.name}.")
+    find_translations(load(output / "model"), output / "mined.tsv")
+    finish(output, time.monotonic() - began)
+
+
+def test_scores(encoder: Encoder) -> list[Score]:
+    """Scores on the official test files."""
+    return evaluate(lambda texts: encode(encoder, texts), ["tatoeba"], data=BUNDLED / "test")
+
+
+def find_translations(encoder: Encoder, path: Path) -> None:
+    """Mine the two shuffled files with a threshold chosen on dev text, count what is right, and write the pairs."""
+    files = [BUNDLED / "mine" / f"{MINED}-eng.{side}.xz" for side in (MINED, "eng")]
+    sides = [[text for _, text in read_lines(file)] for file in files]
+    say(f"5. Finding translations in two shuffled files: {len(sides[0]):,} lines in {MINED}, {len(sides[1]):,} in eng")
+    threshold = dev_threshold(encoder)
+    pairs = mine(*(encode(encoder, side) for side in sides)).above(threshold)
+    rows = (line.split("\t") for _, line in read_lines(BUNDLED / "mine" / f"{MINED}-eng.gold.tsv"))
+    next(rows)  # the header
+    gold = {(int(source) - 1, int(target) - 1) for source, target in rows}
+    found = quality(pairs, gold)
+    with atomic_write(path) as stream:
+        for source, target, score in zip(pairs.source, pairs.target, pairs.score, strict=True):
+            stream.write(f"{score:.4f}\t{sides[0][source]}\t{sides[1][target]}\n")
+    right = round(found.precision * len(pairs))
+    say(
+        f"   {len(pairs)} pairs mined, {right} of them right, of {len(gold)} there are: "
+        f"precision {found.precision:.1%}, recall {found.recall:.1%}, F1 {found.f1:.1%}"
+    )
+
+
+def dev_threshold(encoder: Encoder) -> float:
+    """The margin that mines the dev pairs best, half of whose translations are replaced by other sentences."""
+    sources, targets = dev_pairs(MINED)
+    others = [text for path in sorted((BUNDLED / "dev").glob("*.eng.xz")) if f".{MINED}-" not in path.name
+              for _, text in read_lines(path)]  # fmt: skip
+    half = len(sources) // 2
+    pairs = mine(encode(encoder, sources), encode(encoder, targets[:half] + others[: 2 * half]))
+    return tune(pairs, {(i, i) for i in range(half)}).threshold
+
+
+def dev_pairs(code: str) -> tuple[list[str], list[str]]:
+    """Both sides of a language's dev pairs."""
+    first, second = (BUNDLED / "dev" / f"tatoeba.{code}-eng.{side}.xz" for side in (code, "eng"))
+    return [text for _, text in read_lines(first)], [text for _, text in read_lines(second)]
+
+
+def replace(source: Path, target: Path) -> None:
+    """Copy a model folder; the old one is there until the new one is whole."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new = target.with_name(f".{target.name}-new")
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(source, new)
+    shutil.rmtree(target, ignore_errors=True)
+    new.rename(target)
+
+
+def finish(output: Path, seconds: float) -> None:
+    """Where everything is, and what to type next."""
+    lines: Sequence[str] = (
+        f"Done in {seconds:.0f} s.",
+        f"  model    {output / 'model'}",
+        f"  report   {output / 'report.md'}; by direction: {output / 'results.md'}, {output / 'results.json'}",
+        f"  mined    {output / 'mined.tsv'} (score, Turkish, English; best first)",
+        "Next:",
+        f"  isoglot encode {output / 'model'} sentences.txt --output vectors.npy",
+        f"  isoglot evaluate {output / 'model'} --data FOLDER --output scores",
+        "  isoglot recipe show start/static > mine.toml    # then name your own files in it, and",
+        "  isoglot train mine.toml --output my-run",
+    )
+    for line in lines:
+        say(line)
+
+
+def say(line: str) -> None:
+    """A line of words, on stderr."""
+    typer.echo(line, err=True)

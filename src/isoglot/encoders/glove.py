@@ -23,7 +23,7 @@ def convert(words: Path, vectors: Path, folder: Path) -> None:
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
     try:
-        from pyarrow import parquet  # type: ignore[import-untyped,unused-ignore]
+        from pyarrow import parquet
     except ImportError as error:
         raise EncoderError("the words of GloVe come as a Parquet file, read once: pip install pyarrow") from error
     listed = parquet.read_table(words).column("index").to_pylist()

@@ -12,6 +12,7 @@ from isoglot.data.batching import Batches, Position
 from isoglot.data.records import Group
 from isoglot.data.selection import matching_sizes
 from isoglot.data.table import GroupTable
+from isoglot.errors import CorpusError
 from isoglot.settings import Batching
 from toys import ToyEncoder, toy_groups
 
@@ -233,3 +234,9 @@ def test_weights_mix_sources():
 def test_an_empty_corpus_is_refused():
     with pytest.raises(ValueError, match="no groups"):
         Batches(table_of([]), Batching(), seed=1)
+
+
+def test_matching_needs_two_languages():
+    groups = [Group(("a", "b"), ("aaa", "aaa"))]
+    with pytest.raises(CorpusError, match="no group holds sentences of two languages"):
+        Batches(table_of(groups), Batching(rows="matching"), seed=1).count()

@@ -77,3 +77,12 @@ def test_damage_is_named(tmp_path, damage):
 def test_ragged():
     assert ragged(np.array([5, 0, 9]), np.array([2, 3, 0])).tolist() == [5, 6, 0, 1, 2]
     assert ragged(np.array([], dtype=int), np.array([], dtype=int)).tolist() == []
+
+
+@pytest.mark.parametrize("second", [{}, {"score": 1.0, "label": 2}])
+def test_groups_whose_numbers_differ_are_refused(second):
+    """A column with holes would shift in silence."""
+    groups = [Group(("a",), ("eng",), extras={"score": 0.5}), Group(("b",), ("eng",), extras=second)]
+    for sources in ([("mined", groups)], [("mined", groups[:1]), ("other", groups[1:])]):
+        with pytest.raises(CorpusError, match=r"has the numbers .* where others have \['score'\]"):
+            GroupTable.build(sources, ENCODER.tokenize)

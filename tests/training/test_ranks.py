@@ -1,0 +1,54 @@
+"""A whole run under torchrun's environment: two processes train the model of one."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch
+from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
+
+from isoglot.recipe import load as load_recipe
+from isoglot.training.loop import train
+
+
+def launch(project, folder, *more):
+    """`isoglot train` as two processes that find each other as torchrun would have them."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "isoglot", "train", str(project / "tiny.toml"), "--output", str(folder), *more]
+    common = os.environ | {
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+    ranks = [
+        subprocess.Popen(
+            command, env=common | {"RANK": str(rank)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    return [(rank.communicate(timeout=120), rank.returncode) for rank in ranks]
+
+
+@pytest.mark.slow
+def test_two_ranks_train_the_model_of_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    train(load_recipe(tmp_path / "tiny.toml"), tmp_path / "one")
+    ended = launch(tmp_path, tmp_path / "two")
+    assert [code for _, code in ended] == [0, 0], ended
+    assert [len(out.splitlines()) for (out, _), _ in ended] == [1, 0]  # the model's folder, said once
+    one, two = state_of(tmp_path / "one"), state_of(tmp_path / "two")
+    for name, value in one["encoder"].items():
+        assert torch.allclose(value, two["encoder"][name], atol=1e-4), name
+    assert one["state"] == two["state"]
+    assert [r["step"] for r in log_of(tmp_path / "one")] == [r["step"] for r in log_of(tmp_path / "two")]
+    # The folder holds a run: both ranks say so and stop; with --resume both go on from the end.
+    assert [code for _, code in launch(tmp_path, tmp_path / "two")] == [1, 1]
+    assert [code for _, code in launch(tmp_path, tmp_path / "two", "--resume")] == [0, 0]
+    assert_same(two["encoder"], state_of(tmp_path / "two")["encoder"])

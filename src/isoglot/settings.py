@@ -158,9 +158,9 @@ class EvaluationSettings(_Settings):
 class MemorySettings(_Settings):
     """How a batch is cut so that any batch fits (training/step.py)."""
 
-    chunk_tokens: int = Field(2048, gt=0, description="tokens, padding included, that pass through the encoder at once")
+    chunk_tokens: int = Field(512, gt=0, description="tokens, padding included, that pass through the encoder at once")
     graph_tokens: int = Field(
-        16384, ge=0, description="most tokens whose activations are kept; larger batches are embedded twice"
+        3072, ge=0, description="most tokens whose activations are kept; larger batches are embedded twice"
     )
 
 

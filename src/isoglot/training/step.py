@@ -31,8 +31,8 @@ from isoglot.training import ranks
 class StepLimits:
     """Tokens, padding included, that go through the encoder at once, and most tokens whose graph is kept."""
 
-    chunk_tokens: int = 2048
-    graph_tokens: int = 16384
+    chunk_tokens: int = 512
+    graph_tokens: int = 3072
     bf16: bool = False
 
 

@@ -1,5 +1,7 @@
 """Train one transformer on the same pairs with isoglot and with sentence-transformers, in turns, and compare.
 
+    pip install "sentence-transformers[train]>=6"
+    python benchmarks/training.py                      # on the text bundled with isoglot
     python benchmarks/training.py --data FOLDER        # TSV tables, or line-aligned files, of pairs with English
 
 Equal on both sides: the weights at the start (BERT, 6 layers of width 384, random), the tokenizer, the pairs and how
@@ -121,7 +123,7 @@ def main() -> None:
     if options.data is None:
         from isoglot.settings import BUNDLED
 
-        options.data = BUNDLED
+        options.data = BUNDLED / "pairs"
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         results = compare(options, Path(folder))
         start = sides.judge(Path(folder) / "model", Path(folder) / "held-out.jsonl")

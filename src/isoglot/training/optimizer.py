@@ -33,15 +33,15 @@ class AdamW(torch.optim.AdamW):
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None and parameter.grad.is_sparse:
-                    self._step_rows(parameter, group)
+                    self._step_rows(parameter, parameter.grad.coalesce(), group)
                     sparse.append((parameter, parameter.grad))
                     parameter.grad = None
         super().step()
         for parameter, grad in sparse:
             parameter.grad = grad
 
-    def _step_rows(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        rows, grad = _coalesce(parameter.grad)  # type: ignore[arg-type]
+    def _step_rows(self, parameter: Tensor, whole: Tensor, group: dict[str, Any]) -> None:
+        rows, grad = whole.indices()[0], whole.values()
         state = self.state[parameter]
         if not state:
             state["step"] = torch.tensor(0.0)
@@ -57,13 +57,6 @@ class AdamW(torch.optim.AdamW):
         parameter.index_add_(0, rows, mean.div_(root), alpha=-float(group["lr"]) / (1 - beta1**step))
 
 
-def _coalesce(grad: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct rows of a row-sparse gradient, and the sum of what was given for each."""
-    rows, values = grad._indices()[0], grad._values()
-    distinct, inverse = torch.unique(rows, return_inverse=True)
-    return distinct, values.new_zeros((len(distinct), *values.shape[1:])).index_add_(0, inverse, values)
-
-
 def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> AdamW:
     """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed."""
     trained = [p for module in modules for p in module.parameters() if p.requires_grad]
@@ -75,12 +68,16 @@ def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> AdamW:
 
 def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
     """Scale all gradients so that their joint norm is at most `norm` (0: leave them); returns the norm before."""
-    grads = [p.grad for p in parameters if p.grad is not None]
-    parts = [_coalesce(grad)[1] if grad.is_sparse else grad for grad in grads]
-    total = float(torch.stack([part.float().norm() for part in parts]).norm()) if parts else 0.0
+    grads = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()
+            grads.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
+    total = float(torch.stack([grad.float().norm() for grad in grads]).norm()) if grads else 0.0
     if norm and total > norm:
         for grad in grads:
-            (grad._values() if grad.is_sparse else grad).mul_(norm / (total + 1e-6))
+            grad.mul_(norm / (total + 1e-6))
     return total
 
 

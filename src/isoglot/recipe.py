@@ -33,12 +33,21 @@ def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe in a file, or the packaged one of that name, with `key.path=value` overrides (values as in TOML)."""
     path = find(name)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        data = tomllib.loads(text(name))
+    except tomllib.TOMLDecodeError as error:
         raise RecipeError(f"{path}: not valid TOML: {error}") from error
     for override in overrides:
         _override(data, override)
     return parse(data, folder=path.parent, where=str(path))
+
+
+def text(name: str | Path) -> str:
+    """What stands in a recipe, given as for `find`."""
+    path = find(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{path}: cannot be read as UTF-8 text: {error}") from error
 
 
 def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
@@ -72,13 +81,13 @@ def names() -> Iterator[str]:
 
 def _override(data: dict[str, Any], assignment: str) -> None:
     """Set one value in place. The path may step into lists by number: streams.0.batching.size=64."""
-    path, equals, text = assignment.partition("=")
+    path, equals, word = assignment.partition("=")
     if not equals:
         raise RecipeError(f"--set {assignment}: write key=value, for example optimizer.lr=1e-4")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {word}")["value"]
     except tomllib.TOMLDecodeError:
-        value = text  # a bare word is a string
+        value = word  # a bare word is a string
     *parents, last = path.strip().split(".")
     place: Any = data
     try:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+Share = Annotated[float, Field(ge=0, lt=1)]
 BUNDLED = Path(__file__).parent / "bundled"
 
 
@@ -28,9 +29,17 @@ class StaticSettings(_Settings):
     tokenizer: str = Field("", description="tokenizer.json to use instead of training one")
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
     lowercase: bool = Field(True, description="fold case before tokenising")
-    max_length: int = Field(256, gt=0, description="most tokens of a sentence")
+    max_length: int | None = Field(None, gt=0, description="most tokens of a sentence; None: the model's own, or 256")
     token_weights: bool = Field(False, description="train one scalar per token beside its vector")
-    scale: float = Field(0.1, gt=0, description="standard deviation of the initial vectors")
+    scale: float = Field(0.02, gt=0, description="standard deviation of the initial vectors")
+
+    @model_validator(mode="after")
+    def _new_or_continued(self) -> StaticSettings:
+        """A model that is continued has its tokenizer and its width already."""
+        made = {"dim", "vocabulary", "tokenizer", "algorithm", "lowercase", "scale"} & self.model_fields_set
+        if self.model and made:
+            raise ValueError(f"{', '.join(sorted(made))} of {self.model} cannot be changed; leave out")
+        return self
 
 
 class TransformerSettings(_Settings):
@@ -118,7 +127,7 @@ class OptimizerSettings(_Settings):
     """AdamW on dense parameters, its row-sparse counterpart on embedding tables with sparse gradients."""
 
     lr: float = Field(gt=0, description="peak learning rate")
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(1e-8, gt=0)
     weight_decay: float = Field(0.0, ge=0, description="decoupled; never on biases, norms and row-sparse tables")
     warmup: int = Field(0, ge=0, description="steps of linear warm-up")
@@ -169,7 +178,7 @@ class Recipe(_Settings):
 
     name: str
     description: str = ""
-    seed: int = 42
+    seed: int = Field(42, ge=0)
     encoder: Annotated[StaticSettings | TransformerSettings, Field(discriminator="kind")]
     stages: tuple[StageSettings, ...] = Field(min_length=1)
     evaluation: EvaluationSettings | None = None

@@ -20,6 +20,7 @@ from isoglot.cli.display import Display
 from isoglot.cli.evaluate import write
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.encoders import Encoder, encode, load
+from isoglot.errors import EncoderError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
 from isoglot.report.tables import side_by_side, to_markdown, to_rich
@@ -36,22 +37,25 @@ MINED = "tur"  # the language whose sentences are looked for among English ones
 def run(output: Path) -> None:
     """Do the whole job into a folder, and say where everything is."""
     began = time.monotonic()
+    ours = not output.exists() or not any(output.iterdir()) or (output / "runs").exists()
+    if not ours or (output / "run.json").exists():
+        raise EncoderError(f"{output}: holds something that is not a demo; name another folder with --output")
     for name in RECIPES:  # an earlier demo
         shutil.rmtree(output / "runs" / Path(name).name, ignore_errors=True)
     say("1. An untrained encoder, for comparison")
     with Display() as display:
         first = recipes.load(RECIPES[0])
-        tables = {"untrained": test_scores(make_encoder(first, seed=first.seed, watch=display))}
+        tables = {"untrained": scores_on_test(make_encoder(first, seed=first.seed, watch=display))}
     best, chosen = -1.0, Path()
     for number, name in enumerate(RECIPES, 2):
         recipe = recipes.load(name)
         say(f"{number}. Training by the recipe {name}: {recipe.description}")
         with Display() as display:
             outcome = train(recipe, output / "runs" / Path(name).name, watch=display)
-        tables[Path(name).name] = test_scores(load(outcome.model))
+        tables[Path(name).name] = scores_on_test(load(outcome.model))
         if outcome.best is not None and outcome.best > best:
             best, chosen = outcome.best, outcome.model
-    replace(chosen, output / "model")
+    load(chosen).save(output / "model")
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
     Console().print(to_rich(table))
@@ -63,7 +67,7 @@ def run(output: Path) -> None:
     finish(output, time.monotonic() - began)
 
 
-def test_scores(encoder: Encoder) -> list[Score]:
+def scores_on_test(encoder: Encoder) -> list[Score]:
     """Scores on the official test files."""
     return evaluate(lambda texts: encode(encoder, texts), ["tatoeba"], data=BUNDLED / "test")
 
@@ -103,16 +107,6 @@ def dev_pairs(code: str) -> tuple[list[str], list[str]]:
     """Both sides of a language's dev pairs."""
     first, second = (BUNDLED / "dev" / f"tatoeba.{code}-eng.{side}.xz" for side in (code, "eng"))
     return [text for _, text in read_lines(first)], [text for _, text in read_lines(second)]
-
-
-def replace(source: Path, target: Path) -> None:
-    """Copy a model folder; the old one is there until the new one is whole."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    new = target.with_name(f".{target.name}-new")
-    shutil.rmtree(new, ignore_errors=True)
-    shutil.copytree(source, new)
-    shutil.rmtree(target, ignore_errors=True)
-    new.rename(target)
 
 
 def finish(output: Path, seconds: float) -> None:

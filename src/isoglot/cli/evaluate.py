@@ -28,6 +28,8 @@ def run(
     prompt: str | None,
 ) -> None:
     """Evaluate and write; the table goes to stdout."""
+    if not tasks:
+        raise EvaluationError("no task was named; write for example --tasks tatoeba")
     encoder = load(model, pooling=pooling, prompt=prompt)
     scores = evaluate(
         lambda texts: encode(encoder, texts),

@@ -178,17 +178,26 @@ def build_table(
     """The stream's table, mapped from the cache or built into it; `watch` is told what was counted."""
     folder = cache / sources.digest(fingerprint)
     note = folder.with_suffix(".json")
-    if not note.exists() or not folder.exists():
+    counts = _counts(note)
+    if counts is None or not folder.exists():
         table = GroupTable.build(sources.named(), tokenize, folder=folder)
         with atomic_write(note) as stream:
             json.dump({"counts": dict(sources.counts), "sentences": table.sentences}, stream)
+        counts = dict(sources.counts)
     table = GroupTable.open(folder)
-    counts = json.loads(note.read_text(encoding="utf-8"))["counts"]
     name, languages = sources.settings.name, len(table.languages)
     watch(f"stream {name}: {describe(counts)}; {table.sentences:,} sentences in {languages} languages")
     if not len(table):
         raise CorpusError(f"stream {name}: nothing is left to train on; {describe(counts)}")
     return table
+
+
+def _counts(note: Path) -> dict[str, int] | None:
+    """What building a table counted; None if it was not built, or the note is damaged."""
+    try:
+        return dict(json.loads(note.read_text(encoding="utf-8"))["counts"])
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def describe(counts: dict[str, int]) -> str:

@@ -47,11 +47,13 @@ def replacing(folder: Path) -> Iterator[Path]:
         raise EncoderError(f"{folder}: exists and holds no model; give another folder, or empty this one")
     mark = uuid.uuid4().hex[:8]
     new, old = (folder.with_name(f".{folder.name}.{mark}.{state}") for state in ("new", "old"))
+    from safetensors import SafetensorError  # what it raises when a disk is full
+
     try:
         new.mkdir(parents=True)
         yield new
         _swap(new, folder, old)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:
         raise EncoderError(f"{folder}: the model could not be written: {error}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)

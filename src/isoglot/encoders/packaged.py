@@ -7,13 +7,13 @@ says what a cached folder was made from and how large its files are; a folder th
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from isoglot.data.files import digest
 from isoglot.encoders import layout
 from isoglot.encoders.sources import SOURCES, Source
 from isoglot.errors import EncoderError
@@ -115,17 +115,9 @@ def _located(name: str, source: Source) -> dict[str, Path]:
             raise EncoderError(f'{name} needs the package {package.name}: pip install "isoglot[models]"')
         for file, expected in package.files.items():
             path = found[file] = Path(str(distribution.locate_file(f"{package.folder}/{file}")))
-            if not path.is_file() or _sha256(path) != expected:
+            if not path.is_file() or digest(path) != expected:
                 raise EncoderError(
                     f"{path}: is not the file that {name} is made from, but damaged or of another version of "
                     f'{package.name}: pip install --force-reinstall "isoglot[models]"'
                 )
     return found
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

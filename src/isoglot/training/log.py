@@ -39,7 +39,7 @@ class RunLog:
         """Append a record of a kind, `step` or `evaluation`."""
         if self._stream is None:
             return
-        self._stream.write(json.dumps({"kind": kind, "step": step, **values}) + "\n")
+        self._stream.write(json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n")
         self._stream.flush()
         if self._board is not None:
             for name, value in _numbers(values):

@@ -24,7 +24,7 @@ from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Selector
 from isoglot.training.log import RunLog
 from isoglot.training.progress import Watch, silent
-from isoglot.training.setup import Stream, make_encoder, make_streams, write_run
+from isoglot.training.setup import Stream, begun, make_encoder, make_streams, write_run
 from isoglot.training.stage import Stage
 
 
@@ -100,7 +100,7 @@ class Run:
     def open(self, *, resume: bool) -> None:
         """Begin the folder, or take up what its newest checkpoint holds."""
         folder = self.output / "checkpoints"
-        there = ranks.from_first(float((self.output / "run.json").exists()))
+        there = ranks.from_first(float(begun(self.output)))
         if there and not resume:
             raise CheckpointError(
                 f"{self.output}: holds a run already; add --resume to go on with it, or name another folder"

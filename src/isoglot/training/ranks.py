@@ -33,9 +33,11 @@ def first_alone() -> Iterator[None]:
     """Rank 0 goes first, the others follow when it is done: what it leaves in a cache, they find there."""
     if rank() > 0:
         wait()
-    yield
-    if rank() == 0:
-        wait()
+    try:
+        yield
+    finally:
+        if rank() == 0:
+            wait()
 
 
 def rank() -> int:

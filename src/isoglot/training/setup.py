@@ -78,13 +78,15 @@ def make_encoder(recipe: Recipe, *, seed: int, watch: Watch) -> Encoder:
                 f"{settings.model}: cannot be trained as a transformer with these settings: {error}"
             ) from error
     if settings.model:
-        encoder = load(_local(recipe, settings.model), max_length=settings.max_length)
+        encoder = load(
+            _local(recipe, settings.model), max_length=settings.max_length, token_weights=settings.token_weights or None
+        )
         if not isinstance(encoder, StaticEncoder):
             raise EncoderError(f'{settings.model}: not a static encoder; write kind = "transformer" in [encoder]')
         return encoder
     return StaticEncoder.create(
         _tokenizer(recipe, settings, watch), settings.dim, seed=seed, std=settings.scale,
-        token_weights=settings.token_weights, max_length=settings.max_length,
+        token_weights=settings.token_weights, max_length=settings.max_length or 256,
     )  # fmt: skip
 
 
@@ -118,15 +120,30 @@ def make_streams(
     return streams
 
 
+def begun(folder: Path) -> bool:
+    """Whether a run in the folder has made a step; one that failed before it may be begun anew."""
+    log = folder / "log.jsonl"
+    return (log.exists() and log.stat().st_size > 0) or any((folder / "checkpoints").glob("step-*"))
+
+
 def write_run(recipe: Recipe, folder: Path, *, seed: int, resume: bool) -> None:
     """Record what is run; on resuming, refuse a recipe, a seed or a number of ranks that is not the run's."""
     import isoglot
 
     path = folder / "run.json"
-    ours = {"recipe": recipe.model_dump(mode="json", exclude={"folder"}), "seed": seed, "ranks": ranks.world()}
-    if resume and path.exists():
-        theirs = json.loads(path.read_text(encoding="utf-8"))
-        changed = [{"ranks": "number of ranks"}.get(key, key) for key in ours if theirs.get(key) != ours[key]]
+    streams = [stream for stage in recipe.stages for stream in stage.streams]
+    ours = {
+        "recipe": recipe.model_dump(mode="json", exclude={"folder"}),
+        "seed": seed,
+        "number of ranks": ranks.world(),
+        "text": [Sources(stream, recipe.resolve).digest() for stream in streams],
+    }
+    if resume and begun(folder):
+        try:
+            theirs = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
+        changed = [key for key in ours if theirs.get(key) != ours[key]]
         if changed:
             raise CheckpointError(
                 f"{path}: the run there has another {' and '.join(changed)}; resume with the same, or start anew"
@@ -152,15 +169,28 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, watch: Watch) -> Tokeni
     path = (
         cache_folder() / "tokenizers" / f"{streams[0].text_digest(*made, *(s.text_digest() for s in streams[1:]))}.json"
     )
-    if not path.exists():
-        watch(f"training a tokenizer of {settings.vocabulary:,} tokens")
-        tokenizer = train_tokenizer(
-            (text for stream in streams for text in stream.texts()),
-            settings.vocabulary, model=settings.algorithm, lowercase=settings.lowercase,
-        )  # fmt: skip
-        with atomic_write(path) as stream:
-            stream.write(tokenizer.to_str())
+    if (known := _readable(path)) is not None:
+        return known
+    watch(f"training a tokenizer of {settings.vocabulary:,} tokens")
+    tokenizer = train_tokenizer(
+        (text for stream in streams for text in stream.texts()),
+        settings.vocabulary,
+        model=settings.algorithm,
+        lowercase=settings.lowercase,
+    )
+    with atomic_write(path) as stream:
+        stream.write(tokenizer.to_str())
     return Tokenizer.from_file(str(path))
+
+
+def _readable(path: Path) -> Tokenizer | None:
+    """A tokenizer of the cache, or None if it is not there or damaged."""
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception:  # the library raises bare exceptions
+        return None
 
 
 def _local(recipe: Recipe, model: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
 
 from isoglot.encoders.device import bf16_pays
+from isoglot.errors import CheckpointError
 from isoglot.settings import StageSettings
 from isoglot.training import optimizer, ranks
 from isoglot.training.progress import Meter
@@ -63,6 +65,12 @@ class Stage:
             reports[stream.name] = backward(self.run_.encoder, stream.objective, batch, self.limits)
         parameters = [p for group in self.adam.param_groups for p in group["params"]]
         norm = optimizer.clip(parameters, self.settings.optimizer.clip)
+        losses = [float(loss) for report in reports.values() for loss in report.losses.values()]
+        if not all(map(math.isfinite, [norm, *losses])):
+            raise CheckpointError(
+                f"step {self.run_.state.overall + 1}: the loss or its gradient is no longer finite; lower optimizer.lr "
+                f"(now {lr:g}) or raise the temperature; what was saved before is intact"
+            )
         self.adam.step()
         with torch.no_grad():
             for stream in self.streams:

@@ -43,7 +43,7 @@ class StepReport:
     batch      the columns of the global batch
     groups     how many groups it has
     tokens     real tokens; `padded` counts the padding too
-    negatives  what an anchor is told apart from, on average
+    negatives  rows of another meaning for an anchor, on average
     """
 
     losses: Losses
@@ -139,9 +139,10 @@ def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepL
 
 
 def negatives(batch: Batch) -> float:
-    """Mean number of rows, hard negatives included, that a row with slot 0 is told apart from.
+    """Mean number of rows of another meaning, hard negatives included, that the batch holds for a row of slot 0.
 
-    Rows that share its group or its key do not count. This is what a larger batch or more ranks buy.
+    Rows that share its group or its key do not count. This is what a larger batch or more ranks buy; an objective may
+    take only some of them as candidates (InfoNCE leaves out the other anchors).
     """
     anchors = batch.slot == 0
     if not bool(anchors.any()):

@@ -1,0 +1,160 @@
+"""The command line as a user meets it: one line for an error, exit codes, files that are there afterwards."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+
+import numpy as np
+import pytest
+from test_loop import RECIPE, write_corpus
+
+from isoglot.cli.main import main
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("ISOGLOT_DEBUG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    return tmp_path
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command and give its exit code, stdout and stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["isoglot", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return call
+
+
+def test_train_encode_evaluate(project, run):
+    code, out, err = run("train", "tiny.toml", "--output", "run")
+    assert (code, out.strip()) == (0, "run/model")
+    assert "120 read, 120 kept" in err
+    (project / "lines.txt").write_text("red cat\n\nred cat\n")
+    assert run("encode", "run/model", "lines.txt", "--output", "vectors.npy")[0] == 0
+    vectors = np.load(project / "vectors.npy")
+    assert vectors.shape == (3, 16)
+    assert (vectors[0] == vectors[2]).all()
+    assert not vectors[1].any()
+    code, out, _ = run("evaluate", "run/model", "--data", "dev", "--languages", "de", "--output", "scores")
+    assert code == 0
+    assert "deu-eng" in out
+    results = json.loads((project / "scores" / "results.json").read_text())
+    assert set(results) == {"model", "scores"}
+    assert {(s["task"], s["subset"], s["metric"]) for s in results["scores"]} >= {
+        ("tatoeba", "deu-eng", f"accuracy/{way}") for way in ("xx-en", "en-xx", "mean")
+    }
+
+
+def test_seeds_give_mean_and_deviation(project, run):
+    code, out, err = run("train", "tiny.toml", "--output", "runs", "--seeds", "2", "--set", "steps=3")
+    assert code == 0
+    assert out.split() == ["runs/seed-42/model", "runs/seed-43/model"]
+    assert "over 2 seeds" in err
+    assert json.loads((project / "runs" / "seeds.json").read_text())["n"] == 2
+
+
+def broken(project, name):
+    """A corpus with one fault; gives what the message must hold."""
+    path = project / "pairs.tsv"
+    text = path.read_bytes()
+    faults = {
+        "empty": (b"", "pairs.tsv"),
+        "missing column": (text + b"only one\n", "pairs.tsv:122"),
+        "empty line": (text + b"\n\n", "pairs.tsv:122"),
+        "not utf-8": (text + b"caf\xe9\tcoffee\n", "pairs.tsv:122"),
+        "cut gz": (gzip.compress(text * 50)[:-40], "pairs.tsv"),
+        "unknown language": (text.replace(b"eng\tdeu", b"eng\txq9", 1), "pairs.tsv:1"),
+    }
+    path.write_bytes(faults[name][0])
+    return faults[name][1]
+
+
+@pytest.mark.parametrize("fault", ["empty", "missing column", "empty line", "not utf-8", "cut gz", "unknown language"])
+def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
+    where = broken(project, fault)
+    code, out, err = run("train", "tiny.toml", "--output", "run")
+    last = err.strip().splitlines()[-1]
+    assert (code, out) == (1, "")
+    assert last.startswith("isoglot: ")
+    assert where in last
+    assert "Traceback" not in err
+    write_again = project / "again"
+    write_again.mkdir()
+    write_corpus(write_again)
+    (project / "pairs.tsv").write_bytes((write_again / "pairs.tsv").read_bytes())
+    assert run("train", "tiny.toml", "--output", "run", "--set", "steps=1")[0] == 0  # the folder is not burnt
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nosuch.toml", "--output", "x"], "neither a file nor a packaged recipe"),
+        (["train", "start/static", "--output", "x"], "isoglot recipe show start/static"),
+        (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lrr=1"], "did you mean 'lr'"),
+        (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lr=1e30"], "no longer finite"),
+        (["train", "tiny.toml", "--output", "x", "--set", "seed=-1"], "seed"),
+        (["train", "tiny.toml", "--output", "tiny.toml"], "tiny.toml"),
+        (["evaluate", "nosuch", "--data", "dev", "--output", "x"], "nosuch"),
+        (["encode", "nosuch", "tiny.toml", "--output", "x.npy"], "nosuch"),
+        (["models", "get", "nosuch"], "nosuch"),
+        (["recipe", "show", "nosuch"], "neither a file nor a packaged recipe"),
+    ],
+)
+def test_errors_are_one_line(project, run, arguments, message):
+    before = (project / "tiny.toml").read_bytes()
+    code, _, err = run(*arguments)
+    last = err.strip().splitlines()[-1]
+    assert code == 1, err
+    assert last.startswith("isoglot: ")
+    assert message in last
+    assert "Traceback" not in err
+    assert (project / "tiny.toml").read_bytes() == before
+
+
+def test_changed_text_is_not_resumed(project, run):
+    assert run("train", "tiny.toml", "--output", "run", "--set", "steps=3")[0] == 0
+    with (project / "pairs.tsv").open("a") as stream:
+        stream.write("new words\tsdrow wen\n")
+    code, _, err = run("train", "tiny.toml", "--output", "run", "--set", "steps=3", "--resume")
+    assert code == 1
+    assert "another text" in err
+
+
+def test_wrong_usage_is_two(run):
+    assert run("train")[0] == 2
+    assert run("nosuch")[0] == 2
+
+
+def test_debug_shows_where_an_error_came_from(project, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["isoglot", "--debug", "recipe", "check", "nosuch"])
+    with pytest.raises(Exception, match="neither a file"):
+        main()
+
+
+def test_recipes_are_listed_shown_and_checked(project, run):
+    code, out, _ = run("recipe", "list")
+    assert code == 0
+    assert {"demo/pairs", "demo/groups", "start/static", "start/transformer"} <= {
+        line.split()[0] for line in out.splitlines()
+    }
+    assert run("recipe", "show", "start/static")[1].startswith("#")
+    for name in ("demo/pairs", "demo/groups", "tiny.toml"):
+        assert run("recipe", "check", name)[0] == 0
+
+
+def test_models_are_listed(run):
+    code, out, _ = run("models", "list")
+    assert code == 0
+    assert "multilingual-e5-small" in out

@@ -103,7 +103,10 @@ def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
         (["train", "nosuch.toml", "--output", "x"], "neither a file nor a packaged recipe"),
         (["train", "start/static", "--output", "x"], "isoglot recipe show start/static"),
         (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lrr=1"], "did you mean 'lr'"),
-        (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lr=1e30"], "no longer finite"),
+        (
+            ["train", "tiny.toml", "--output", "x", "--set", "streams.0.objectives.0.temperature=1e-40"],
+            "no longer finite",
+        ),
         (["train", "tiny.toml", "--output", "x", "--set", "seed=-1"], "seed"),
         (["train", "tiny.toml", "--output", "tiny.toml"], "tiny.toml"),
         (["evaluate", "nosuch", "--data", "dev", "--output", "x"], "nosuch"),

@@ -78,7 +78,11 @@ class Batching(_Settings):
 
     size: int = Field(128, gt=0, description="groups per batch over all ranks; with `tokens`, the most of them")
     tokens: int = Field(0, ge=0, description="token budget of a batch, rows x longest row; 0: none")
-    pool: int = Field(100, gt=0, description="batches among which like lengths meet; 1 leaves the order random")
+    pool: int = Field(
+        1,
+        gt=0,
+        description="batches among which like lengths meet: less padding, harder to learn from; 1: random order",
+    )
     rows: Literal["all", "matching"] = Field(
         "all",
         description="matching: a random perfect matching cuts each group into cross-language pairs (MPCL +Single)",

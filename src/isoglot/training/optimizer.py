@@ -63,7 +63,7 @@ def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> AdamW:
     decayed = [p for p in trained if p.ndim > 1]
     plain = [p for p in trained if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, eps=settings.eps)
+    return AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
 
 
 def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:

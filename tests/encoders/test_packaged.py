@@ -125,3 +125,21 @@ def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
     if name in ("multilingual-e5-small", "use-multilingual-v3"):
         assert across > unlike + 0.1
     assert np.isfinite(vectors).all()
+
+
+@pytest.mark.slow
+def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
+    """Tatoeba, Korean to English with the prompt: .778, which the converted weights must meet within .003."""
+    from isoglot.encoders import encode, load
+    from isoglot.errors import EncoderError
+    from isoglot.evaluation.run import evaluate
+    from isoglot.settings import BUNDLED
+
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path))
+    try:
+        encoder = load("multilingual-e5-small", prompt="query: ")
+    except EncoderError as error:
+        pytest.skip(f"the packaged weights are not installed (extra `models`): {error}")
+    scores = evaluate(lambda texts: encode(encoder, texts), ["tatoeba"], data=BUNDLED / "test", languages=["kor"])
+    found = {score.metric: score.value for score in scores if score.subset == "kor-eng"}
+    assert found["accuracy/xx-en"] == pytest.approx(0.778, abs=0.003)

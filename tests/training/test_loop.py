@@ -15,6 +15,7 @@ import torch
 
 from isoglot.encoders import encode, load
 from isoglot.errors import CheckpointError, CorpusError, EncoderError, RecipeError
+from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import checkpoint
 from isoglot.training.loop import train
@@ -147,6 +148,17 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
     assert straight.best == resumed.best
     texts = ["red cat runs here", "won sgnis"]
     assert (encode(load(straight.model), texts) == encode(load(resumed.model), texts)).all()
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+def test_every_objective_resumes(name, transformer_recipe):
+    """By registration alone: stopped between two checkpoints, with dropout, and taken up again."""
+    recipe = load_recipe(transformer_recipe / "tiny.toml", [f'streams.0.objectives=[{{name="{name}"}}]'])
+    train(recipe, transformer_recipe / "straight")
+    with pytest.raises(StoppedError):
+        train(recipe, transformer_recipe / "broken", watch=stop_after(6))
+    train(recipe, transformer_recipe / "broken", resume=True)
+    assert_same(state_of(transformer_recipe / "straight"), state_of(transformer_recipe / "broken"))
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ little is padded; the batches of a pool are then shuffled. Held in memory: 16 by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +19,10 @@ import torch
 from numpy.typing import NDArray
 
 from isoglot.data.batch import Batch, Tokens
+from isoglot.data.records import Group
 from isoglot.data.sampling import epoch_items
 from isoglot.data.selection import Items, Selection, mix, select
-from isoglot.data.table import Array, GroupTable
+from isoglot.data.table import Array, GroupTable, Tokenize
 from isoglot.settings import Batching
 
 
@@ -137,6 +138,16 @@ class Batches:
             lang=torch.from_numpy(self.table.lang[chosen.rows].astype(np.int64)),
             extras={name: spread(column[groups]) for name, column in self.table.extras.items()},
         )
+
+
+def collate(groups: Sequence[Group], tokenize: Tokenize, settings: Batching | None = None, *, seed: int = 0) -> Batch:
+    """All of a few groups as one batch, in memory: what the batches of a corpus are made of, for tests and notebooks.
+
+    Choices inside groups follow `settings` (by default every sentence, the anchor drawn by `seed`).
+    """
+    table = GroupTable.build([("groups", groups)], tokenize)
+    whole = (settings or Batching()).model_copy(update={"size": table.sentences or 1, "tokens": 0, "pool": 1})
+    return Batches(table, whole, seed=seed).next()
 
 
 def _boundaries(kind: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:

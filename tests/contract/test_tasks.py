@@ -1,105 +1,111 @@
-"""What every task must keep: perfect vectors score one, random ones score chance, and order of languages is no matter.
-
-A new task is added here with a folder of its data in which the last word of a text tells its meaning.
-"""
+"""What every task must keep, by registration and its case in `tests/evaluation/cases_<kind>.py`."""
 
 from __future__ import annotations
 
-import hashlib
+import math
 
 import numpy as np
 import pytest
+from cases import all_cases, by_text
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import evaluate
+from isoglot.evaluation.statistics import STATISTICS
 
-PAIRS = 400
-CODES = ("deu", "kor")
-
-
-def tatoeba_data(folder):
-    for code in CODES:
-        for side in (code, "eng"):
-            lines = "".join(f"{code} {side} {i}\n" for i in range(PAIRS))
-            (folder / f"tatoeba.{code}-eng.{side}").write_text(lines, encoding="utf-8")
-
-
-def retrieval_data(folder):
-    lines = "".join("\t".join(f"{code} {i}" for code in (*CODES, "eng")) + "\n" for i in range(PAIRS))
-    (folder / "retrieval.tsv").write_text("\t".join((*CODES, "eng")) + "\n" + lines, encoding="utf-8")
-
-
-# Task -> what writes its data, and the share that a random encoder gets right.
-DATA = {"tatoeba": (tatoeba_data, 1 / PAIRS), "retrieval": (retrieval_data, 1 / PAIRS)}
-
-
-def random_vector(text):
-    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-    return np.random.default_rng(seed).standard_normal(32)
-
-
-def oracle(texts):
-    return np.array([random_vector(text.split()[-1]) for text in texts])
-
-
-def chance(texts):
-    return np.array([random_vector(text) for text in texts])
+CASES = all_cases()
 
 
 @pytest.fixture(params=sorted(TASKS))
 def task(request, tmp_path):
-    write, level = DATA[request.param]
-    write(tmp_path)
-    return request.param, tmp_path, level
+    case = CASES[request.param]
+    case.write(tmp_path)
+    return request.param, tmp_path, case
 
 
-def test_perfect_vectors_score_one(task):
-    name, folder, _ = task
-    scores = evaluate(oracle, [name], data=folder)
+def test_every_task_has_a_case_and_no_case_lacks_its_task():
+    assert set(CASES) == set(TASKS)
+
+
+def test_perfect_vectors_give_the_perfect_value(task):
+    name, folder, case = task
+    scores = evaluate(case.oracle, [name], data=folder)
     assert scores
-    assert {score.value for score in scores} == {1.0}
+    for score in scores:
+        assert score.value == pytest.approx(case.perfect[score.metric], abs=1e-9), score
 
 
-def test_random_vectors_score_chance(task):
-    name, folder, level = task
-    for score in evaluate(chance, [name], data=folder):
-        items = score.n if score.items is not None else score.n * PAIRS
-        assert abs(score.value - level) <= 5 * (level * (1 - level) / items) ** 0.5
+def test_random_vectors_give_chance(task):
+    name, folder, case = task
+    for score in evaluate(by_text, [name], data=folder):
+        level, tolerance = case.chance[score.metric]
+        assert abs(score.value - level) <= tolerance, score
 
 
 def test_scores_name_their_task_and_the_subsets_announced(task):
-    name, folder, _ = task
-    scores = evaluate(oracle, [name], data=folder)
-    subsets = TASKS[name].subsets(folder)
+    name, folder, case = task
+    scores = evaluate(case.oracle, [name], data=folder)
     assert TASKS[name].name == name
     assert {score.task for score in scores} == {name}
-    assert tuple(dict.fromkeys(score.subset for score in scores if score.items is not None)) == subsets
+    assert tuple(dict.fromkeys(score.subset for score in scores if not score.over)) == TASKS[name].subsets(folder)
     assert len({(score.subset, score.metric) for score in scores}) == len(scores)
+    assert all(math.isfinite(score.value) and score.n > 0 for score in scores)
 
 
-def test_items_agree_with_the_value(task):
+def test_averages_are_over_subsets_that_are_there(task):
     name, folder, _ = task
-    for score in evaluate(chance, [name], data=folder):
+    scores = evaluate(by_text, [name], data=folder)
+    for score in scores:
+        if score.over:
+            parts = [other.value for other in scores if other.subset in score.over and other.metric == score.metric]
+            assert score.n == len(score.over) == len(parts)
+            assert score.value == pytest.approx(sum(parts) / len(parts))
+
+
+def test_items_make_the_value(task):
+    name, folder, _ = task
+    for score in evaluate(by_text, [name], data=folder):
         if score.items is not None:
-            assert score.items.shape == (score.n,)
-            assert score.items.mean() == pytest.approx(score.value)
+            assert len(score.items) == score.n
+            assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-6)
+
+
+def test_details_are_tables_of_strings_and_finite_numbers(task):
+    name, folder, _ = task
+    for score in evaluate(by_text, [name], data=folder):
+        for detail in score.details:
+            assert all(len(row) == len(detail.columns) for row in detail.rows)
+            assert all(isinstance(cell, str) or math.isfinite(cell) for row in detail.rows for cell in row)
+
+
+def test_a_second_run_is_the_same(task):
+    name, folder, _ = task
+    first, second = (evaluate(by_text, [name], data=folder) for _ in range(2))
+    assert first == second
+    for a, b in zip(first, second, strict=True):
+        assert a.details == b.details
+        assert (a.items is None) == (b.items is None)
+        assert a.items is None or np.array_equal(a.items, b.items)
 
 
 def test_languages_choose_subsets_and_change_no_score(task):
-    name, folder, _ = task
-    everything = {(s.subset, s.metric): s.value for s in evaluate(chance, [name], data=folder)}
-    chosen = [s for s in evaluate(chance, [name], data=folder, languages=["ko"]) if s.items is not None]
-    assert {score.subset for score in chosen} == {"kor-eng"}
+    name, folder, case = task
+    if not case.languages:
+        pytest.skip("a task of one language")
+    everything = {(s.subset, s.metric): s.value for s in evaluate(by_text, [name], data=folder)}
+    chosen = [s for s in evaluate(by_text, [name], data=folder, languages=[case.languages[-1]]) if not s.over]
+    assert chosen
+    assert len({score.subset for score in chosen}) < len(TASKS[name].subsets(folder))
     assert all(everything[score.subset, score.metric] == score.value for score in chosen)
 
 
 def test_unusable_vectors_are_refused_with_task_and_language(task):
-    name, folder, _ = task
-    with pytest.raises(EvaluationError, match=rf"{name} deu-eng, language deu, (line|pair) 1: .*NaN"):
-        evaluate(lambda texts: chance(texts) * np.nan, [name], data=folder)
-    with pytest.raises(EvaluationError, match=rf"{name} deu-eng, language deu: .*shape"):
-        evaluate(lambda texts: chance(texts)[1:], [name], data=folder)
+    name, folder, case = task
+    place = f"{name}.*{case.where}"
+    with pytest.raises(EvaluationError, match=rf"{place}.* \d+: .*NaN"):
+        evaluate(lambda texts: by_text(texts) * np.nan, [name], data=folder)
+    with pytest.raises(EvaluationError, match=rf"{place}: .*shape"):
+        evaluate(lambda texts: by_text(texts)[1:], [name], data=folder)
 
 
 def test_no_data_is_no_subset(task, tmp_path_factory):

@@ -83,7 +83,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 
 def test_an_average_needs_all_it_is_over():
     scores = [Score("t", name, "m", value, 9) for name, value in (("a", 0.2), ("b", 0.6), ("c", 1.0))]
-    assert averages(scores, "two", over=["a", "b"]) == [Score("t", "two", "m", pytest.approx(0.4), 2)]
-    assert averages(scores, "all") == [Score("t", "all", "m", pytest.approx(0.6), 3)]
+    assert averages(scores, "two", over=["a", "b"]) == [Score("t", "two", "m", pytest.approx(0.4), 2, ("a", "b"))]
+    assert averages(scores, "all") == [Score("t", "all", "m", pytest.approx(0.6), 3, ("a", "b", "c"))]
     assert averages(scores, "four", over=["a", "d"]) == []
     assert averages([], "none") == []

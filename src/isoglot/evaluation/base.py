@@ -20,12 +20,27 @@ Encode = Callable[[Sequence[str]], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """A table behind a score, for people: what a page shows and no statistic reads.
+
+    `kind` says how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
+    name), "map" (points of a plane), "hits" (a query and what was found). Cells are strings and finite numbers.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """One number. `task`, `subset` and `metric` together say which.
 
-    `value` is a share from 0 to 1 or a correlation, never a percentage; `n` says over how many items it is: pairs for
-    a language, languages for an average. `items` (n,) holds the outcome of each item where there is one, in the order
-    of the data, so that two encoders can be compared item by item; it takes no part in equality.
+    `value` is a share from 0 to 1 or a correlation, never a percentage, unless its task says that it is a distance;
+    `n` says over how many items it is: pairs for a language, languages for an average. An average names the subsets it
+    is `over`. `items` (n,) or (n, columns) holds the outcome of each item where there is one, in the order of the
+    data, so that two encoders can be compared item by item; `statistic`, a name in `STATISTICS`, makes the value of
+    them. Items and details take no part in equality.
     """
 
     task: str
@@ -33,7 +48,10 @@ class Score:
     metric: str
     value: float
     n: int
+    over: tuple[str, ...] = ()
     items: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
+    statistic: str = "mean"
+    details: tuple[Detail, ...] = field(default=(), compare=False, repr=False)
 
 
 class Task(Protocol):

@@ -54,7 +54,7 @@ def nearest(
         "mean": np.divide(there + back, 2, dtype=np.float32),
     }
     return [
-        Score(task, subset, f"accuracy/{way}", float(hits.mean(dtype=np.float64)), len(hits), hits)
+        Score(task, subset, f"accuracy/{way}", float(hits.mean(dtype=np.float64)), len(hits), items=hits)
         for way, hits in ways.items()
     ]
 
@@ -64,12 +64,12 @@ def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None
     chosen = set(over) if over is not None else {score.subset for score in scores}
     if not chosen or not chosen <= {score.subset for score in scores}:
         return []
-    table: dict[str, list[float]] = {}
+    table: dict[str, dict[str, float]] = {}
     for score in scores:
         if score.subset in chosen:
-            table.setdefault(score.metric, []).append(score.value)
+            table.setdefault(score.metric, {})[score.subset] = score.value
     return [
-        Score(scores[0].task, subset, metric, sum(values) / len(values), len(values))
+        Score(scores[0].task, subset, metric, sum(values.values()) / len(values), len(values), tuple(values))
         for metric, values in table.items()
     ]
 

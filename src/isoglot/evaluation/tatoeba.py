@@ -10,14 +10,14 @@ language is divided by its own number of pairs, which is below 1000 for 40 of th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from isoglot.data.files import read_blocks, read_lines
-from isoglot.errors import CorpusError, EvaluationError
+from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Score
 from isoglot.evaluation.codes import among
+from isoglot.evaluation.files import lines
 from isoglot.evaluation.retrieval import averages, nearest
 
 
@@ -90,32 +90,10 @@ def _read(code: str, files: dict[str, Path]) -> tuple[list[str], list[str]]:
         if side not in files:
             there = next(iter(files.values()))
             raise EvaluationError(f"tatoeba {subset}: {there} has no partner tatoeba.{subset}.{side}; add that file")
-    foreign, english = ([*_lines(files[side], subset, side)] for side in (code, "eng"))
+    foreign, english = ([*lines(files[side], where=f"tatoeba {subset}, language {side}")] for side in (code, "eng"))
     if len(foreign) != len(english):
         raise EvaluationError(
             f"tatoeba {subset}: {files[code]} has {len(foreign)} lines and {files['eng']} has {len(english)}, so from "
             f"line {min(len(foreign), len(english)) + 1} on they are no pairs; fetch both files again"
         )
     return foreign, english
-
-
-def _lines(path: Path, subset: str, language: str) -> Iterator[str]:
-    where = f"tatoeba {subset}, language {language}: {path}"
-    try:
-        _refuse_carriage_returns(path, where)
-        for number, text in read_lines(path):
-            if not text.strip():
-                raise EvaluationError(f"{where}:{number}: the line is empty, so there is nothing to find; restore it")
-            yield text
-    except CorpusError as error:
-        raise EvaluationError(f"tatoeba {subset}, language {language}: {error}") from error
-
-
-def _refuse_carriage_returns(path: Path, where: str) -> None:
-    # Another copy of the data may then differ in more than its line ends, and numbers could not be compared.
-    lines = 0
-    for block in read_blocks(path):
-        if (at := block.find(b"\r")) >= 0:
-            line = lines + block.count(b"\n", 0, at) + 1
-            raise EvaluationError(f"{where}:{line}: the line holds a carriage return; convert the file with dos2unix")
-        lines += block.count(b"\n")

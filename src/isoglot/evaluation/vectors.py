@@ -10,24 +10,36 @@ from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
+from isoglot.evaluation.store import Store
+
+SHARD = 16_384  # texts encoded between two writes: a minute of a small transformer's work on two cores
 
 
-def remember(encode: Encode) -> Encode:
+def remember(encode: Encode, store: Store | None = None) -> Encode:
     """The same function, but no text is encoded twice: for one run over many tasks and languages.
 
-    Raises `EvaluationError` when the encoder's answer is no table with one row for each text it was given, or when its
-    width changes.
+    With a `store` not from one run to the next either: vectors are taken from it, and new ones are added. Raises
+    `EvaluationError` when the encoder's answer is no table with one row for each text it was given, or when its width
+    changes.
     """
     known: dict[str, NDArray[np.float32]] = {}
 
+    def learn(new: list[str]) -> None:
+        rows = _table(encode(new), len(new))
+        width = len(next(iter(known.values()))) if known else rows.shape[1]
+        if rows.shape[1] != width:
+            raise EvaluationError(f"the encoder gave vectors of {width} values, then of {rows.shape[1]}")
+        known.update(zip(new, rows, strict=True))
+        if store is not None and np.isfinite(rows).all():
+            store.add(new, rows)
+
     def remembered(texts: Sequence[str]) -> NDArray[Any]:
         new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            rows = _table(encode(new), len(new))
-            width = len(next(iter(known.values()))) if known else rows.shape[1]
-            if rows.shape[1] != width:
-                raise EvaluationError(f"the encoder gave vectors of {width} values, then of {rows.shape[1]}")
-            known.update(zip(new, rows, strict=True))
+        if store is not None and new:
+            known.update(store.find(new))
+            new = [text for text in new if text not in known]
+        for start in range(0, len(new), SHARD if store is not None else max(1, len(new))):
+            learn(new[start : start + SHARD] if store is not None else new)
         return np.stack([known[text] for text in texts]) if texts else _table(encode([]), 0)
 
     return remembered

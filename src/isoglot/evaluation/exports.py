@@ -1,0 +1,64 @@
+"""Test sets as a hub stores them, on local disk: a folder with JSON lines or Parquet for each subset and split.
+
+This is how copies of the data of MTEB lie about: a snapshot of the repository
+(`sts17-crosslingual-sts/ko-ko/test.jsonl.gz`, `data/test-00000-of-00001.parquet`) or what `datasets` wrote with
+`to_json` or `to_parquet`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from isoglot.data.files import COMPRESSED
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.files import lines
+
+_PLACES = ("", "mteb", "datasets", "data")
+_ENDINGS = (".jsonl", ".json", *(f".jsonl{ending}" for ending in COMPRESSED), ".parquet")
+
+
+def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") -> list[Path]:
+    """The files of a subset's split below `data`, in order; none when the set is not there.
+
+    `names` are the folders that a copy may have, such as the last part of the repository's name.
+    """
+    inner = [subset, f"data/{subset}", split] if subset else ["", "data"]
+    for folder in (data / place / name / part for name in names for place in _PLACES for part in inner):
+        stem = subset if subset and folder.name == split and folder.name != subset else split
+        for ending in _ENDINGS:
+            found = sorted([*folder.glob(f"{stem}{ending}"), *folder.glob(f"{stem}-[0-9]*{ending}")])
+            if found:
+                return found
+    return []
+
+
+def records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[dict[str, Any]]:
+    """The records of one file, each having at least `fields`. Raises `EvaluationError` with file and line."""
+    for number, record in _parquet(path, where) if path.suffix == ".parquet" else _json(path, where):
+        missing = [name for name in fields if not isinstance(record, dict) or name not in record]
+        if missing:
+            raise EvaluationError(f"{where}: {path}:{number}: lacks {', '.join(missing)}; export the set again")
+        yield record
+
+
+def _json(path: Path, where: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(lines(path, where=where, carriage_returns=True, blank=True), 1):
+        try:
+            if line.strip():
+                yield number, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise EvaluationError(f"{where}: {path}:{number}: is no JSON ({error.msg}); export it again") from error
+
+
+def _parquet(path: Path, where: str) -> Iterator[tuple[int, Any]]:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise EvaluationError(f'{where}: {path}: Parquet needs pyarrow: pip install "isoglot[models]"') from error
+    try:
+        yield from enumerate(parquet.read_table(path).to_pylist(), 1)
+    except (ArrowException, OSError) as error:
+        raise EvaluationError(f"{where}: {path}: cannot be read as Parquet ({error}); export it again") from error

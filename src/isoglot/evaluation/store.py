@@ -1,0 +1,70 @@
+"""Vectors kept on disk from one evaluation to the next, found by the text they are of.
+
+A store is a folder of one encoder's vectors, written in shards: `00000.vectors.npy` (N, D) float32, then
+`00000.keys.npy` (N, 16), a digest of each text. A shard counts once its keys are there, and both files appear whole or
+not at all, so an evaluation that was killed loses its last shard at most and the next one goes on from the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write
+from isoglot.errors import EvaluationError
+
+Vectors = NDArray[np.float32]
+
+
+class Store:
+    """Vectors of one encoder in a folder, which is made when the first are added.
+
+    Raises EvaluationError for a folder whose files are damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._shards: list[Vectors] = []
+        self._places: dict[bytes, tuple[int, int]] = {}
+        for number, path in enumerate(sorted(folder.glob("*.keys.npy"))):
+            keys, vectors = _read(path), _read(path.with_name(path.name.replace(".keys.", ".vectors.")))
+            if len(keys) != len(vectors) or vectors.ndim != 2:
+                raise EvaluationError(f"{path}: does not fit its vectors; remove the folder {folder}")
+            self._shards.append(vectors)
+            self._places.update({bytes(key): (number, row) for row, key in enumerate(keys)})
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def find(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        """The vectors (D,) of those of the texts that are kept here."""
+        places = {text: self._places.get(_key(text)) for text in texts}
+        return {text: np.array(self._shards[place[0]][place[1]]) for text, place in places.items() if place}
+
+    def add(self, texts: Sequence[str], vectors: Vectors) -> None:
+        """Keep the vectors (N, D) of N texts that are not kept yet, as one shard."""
+        number = len(self._shards)
+        path = self.folder / f"{number:05}.vectors.npy"
+        keys = [_key(text) for text in texts]
+        with atomic_write(path, binary=True) as file:
+            np.save(file, np.asarray(vectors, np.float32))
+        with atomic_write(self.folder / f"{number:05}.keys.npy", binary=True) as file:
+            np.save(file, np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1))
+        self._shards.append(_read(path))
+        self._places.update({key: (number, row) for row, key in enumerate(keys)})
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _read(path: Path) -> NDArray[np.float32]:
+    try:
+        table: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"{path}: cannot be read as kept vectors ({error}); remove its folder") from error
+    return table

@@ -1,0 +1,56 @@
+"""What the contract asks of each task: small data of its own, a perfect encoder for them, and what chance gives.
+
+A file `cases_<kind>.py` beside this one holds `CASES`, task name -> `Case`; `tests/contract/test_tasks.py` finds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+
+def random_vector(text, dim=32):
+    seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+    return np.random.default_rng(seed).standard_normal(dim)
+
+
+def by_last_word(texts):
+    """The same vector for all texts that end in the same word."""
+    return np.array([random_vector(text.split()[-1]) for text in texts]).reshape(len(texts), 32)
+
+
+def by_text(texts):
+    """Unrelated vectors for different texts."""
+    return np.array([random_vector(text) for text in texts]).reshape(len(texts), 32)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One task of the contract.
+
+    write    writes data for the languages `languages` (two or more, or none for a task of one language) into a folder
+    oracle   texts -> the vectors of a perfect encoder
+    perfect  metric -> the value it must give on every subset and average (within 1e-9)
+    chance   metric -> (value expected of `by_text`, tolerance); every metric of the task is in it
+    """
+
+    write: Callable[[Path], None]
+    perfect: Mapping[str, float]
+    chance: Mapping[str, tuple[float, float]]
+    oracle: Callable = by_last_word
+    languages: tuple[str, ...] = ()
+    where: str = field(
+        default=""
+    )  # a pattern that the message of unusable vectors must match; the task's name if empty
+
+
+def all_cases() -> dict[str, Case]:
+    found: dict[str, Case] = {}
+    for path in sorted(Path(__file__).parent.glob("cases_*.py")):
+        found.update(importlib.import_module(path.stem).CASES)
+    return found

@@ -6,6 +6,7 @@ import gzip
 
 import numpy as np
 import pytest
+from cases import by_text
 from folders import write
 
 from isoglot.data.records import Group
@@ -87,3 +88,46 @@ def test_an_average_needs_all_it_is_over():
     assert averages(scores, "all") == [Score("t", "all", "m", pytest.approx(0.6), 3, ("a", "b", "c"))]
     assert averages(scores, "four", over=["a", "d"]) == []
     assert averages([], "none") == []
+
+
+PLANE = {"a": 0, "b": 90, "c": 200, "A": 10, "B": 120, "C": 20}
+
+
+def on_a_circle(texts):
+    angles = np.radians([PLANE[text] for text in texts])
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def test_mistakes_are_told_with_both_sentences_worst_first(tmp_path):
+    """To English c (200°) finds B (120°) instead of C (20°); back, C finds a (20°) instead of c (180°)."""
+    groups = tuple(Group((foreign, english), ("deu", "eng")) for foreign, english in ("aA", "bB", "cC"))
+    scores = {score.metric: score for score in Retrieval(groups).run(on_a_circle, tmp_path) if not score.over}
+    assert scores["accuracy/xx-en"].value == scores["accuracy/en-xx"].value == pytest.approx(2 / 3)
+    (there,), (back,) = scores["accuracy/xx-en"].details, scores["accuracy/en-xx"].details
+    assert there.kind == back.kind == "mistakes"
+    assert there.columns == ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
+    cos = {degrees: round(float(np.cos(np.radians(degrees))), 6) for degrees in (20, 80, 180)}
+    assert there.rows == (("c", "C", "B", cos[180], cos[80], pytest.approx(cos[80] - cos[180])),)
+    assert back.rows == (("C", "c", "a", cos[180], cos[20], pytest.approx(cos[20] - cos[180])),)
+    assert scores["accuracy/mean"].details == ()
+
+
+def test_of_many_mistakes_the_ten_worst_are_kept(tmp_path):
+    groups = tuple(Group((f"d {i}", f"e {i}"), ("deu", "eng")) for i in range(40))
+    score = Retrieval(groups).run(by_text, tmp_path)[0]
+    x, y = (by_text([f"{side} {i}" for i in range(40)]) for side in "de")
+    x, y = (side / np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (x, y))
+    wrong = []
+    for i in range(40):
+        best = max(range(40), key=lambda j: float(x[i] @ y[j]))
+        if best != i:
+            wrong.append((float(x[i] @ y[best] - x[i] @ y[i]), f"d {i}", f"e {i}", f"e {best}"))
+    assert len(wrong) > 10
+    assert [row[:3] for row in score.details[0].rows] == [entry[1:] for entry in sorted(wrong, reverse=True)[:10]]
+    np.testing.assert_allclose(
+        [row[5] for row in score.details[0].rows], [entry[0] for entry in sorted(wrong, reverse=True)[:10]], atol=2e-6
+    )
+
+
+def test_without_a_mistake_there_is_no_detail(tmp_path):
+    assert all(score.details == () for score in Retrieval(GROUPS).run(by_meaning, tmp_path))

@@ -42,6 +42,21 @@ def test_equals_the_protocol_in_a_loop(tmp_path):
         assert value(scores, "kor-eng", f"accuracy/{metric}") == right / 60
 
 
+def test_mistakes_are_kept_for_each_direction(tmp_path):
+    rows = numbered("kor", 60)
+    scores = Tatoeba().run(random_vectors, tatoeba(tmp_path, {"kor": rows}))
+    for score in scores[:2]:
+        (detail,) = score.details
+        assert detail.kind == "mistakes"
+        assert len(detail.rows) == 10 < sum(score.items == 0)
+        pairs = {row if score.metric == "accuracy/xx-en" else row[::-1] for row in rows}
+        assert {row[:2] for row in detail.rows} <= pairs
+        margins = [row[5] for row in detail.rows]
+        assert margins == sorted(margins, reverse=True)
+        assert min(margins) > 0
+    assert all(score.details == () for score in scores[2:])
+
+
 @settings(deadline=None, max_examples=15)
 @given(st.integers(1, 300))
 def test_identical_vectors_on_both_sides_score_one_for_any_number_of_pairs(tmp_path_factory, count):

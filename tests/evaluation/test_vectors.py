@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.vectors import embed, remember
+from isoglot.evaluation.vectors import Remembered, embed
 
 
 def lengths(texts):
@@ -15,7 +15,7 @@ def lengths(texts):
 
 def test_every_text_is_encoded_once_and_rows_stay_in_order():
     asked = []
-    encode = remember(lambda texts: asked.extend(texts) or lengths(texts))
+    encode = Remembered(lambda texts: asked.extend(texts) or lengths(texts))
     np.testing.assert_array_equal(encode(["aa", "b", "aa"])[:, 0], [2, 1, 2])
     np.testing.assert_array_equal(encode(["ccc", "b"])[:, 0], [3, 1])
     assert asked == ["aa", "b", "ccc"]
@@ -29,21 +29,21 @@ def test_an_encoder_may_reuse_its_buffer():
         buffer[:] = len(texts[0])
         return buffer
 
-    remembered = remember(encode)
+    remembered = Remembered(encode)
     first = remembered(["a"])
     remembered(["bbbb"])
     np.testing.assert_array_equal(remembered(["a"]), first)
 
 
 @pytest.mark.parametrize("answer", [np.ones((1, 2)), np.ones(2), np.ones((2, 2, 1))])
-@pytest.mark.parametrize("wrap", [remember, lambda encode: encode])
+@pytest.mark.parametrize("wrap", [Remembered, lambda encode: encode])
 def test_a_wrong_number_of_rows_is_named(answer, wrap):
     with pytest.raises(EvaluationError, match=r"tatoeba kor-eng, language kor: .*for 2 texts"):
         embed(wrap(lambda texts: answer), ["a", "b"], where="tatoeba kor-eng, language kor")
 
 
 def test_a_width_that_changes_is_refused():
-    encode = remember(lambda texts: np.ones((len(texts), len(texts[0]))))
+    encode = Remembered(lambda texts: np.ones((len(texts), len(texts[0]))))
     encode(["ab"])
     with pytest.raises(EvaluationError, match="vectors of 2 values, then of 3"):
         encode(["abc"])

@@ -1,8 +1,9 @@
-"""results.json: exactly the shape others read, the same bytes each time, and errors that say what is wrong."""
+"""Results on disk: exactly the shape others read, the same bytes each time, and errors that say what is wrong."""
 
 from __future__ import annotations
 
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -10,47 +11,171 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Score
-from isoglot.report.scores import read_results, write_results
+from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.statistics import STATISTICS
+from isoglot.report.scores import Results, read_results, write_results
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 scores_of_any_kind = st.builds(
-    Score, names, names, names, st.floats(allow_nan=False, allow_infinity=False), st.integers(0, 10**9)
+    Score,
+    names,
+    names,
+    names,
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(0, 10**9),
+    st.lists(names, max_size=2).map(tuple),
 )
+lists_of_scores = st.lists(scores_of_any_kind, max_size=4, unique_by=lambda s: (s.task, s.subset, s.metric))
+
+
+def with_items(items, *, task="t", subset="s", metric="m", statistic="mean", details=()):
+    items = np.asarray(items, np.float32)
+    value = STATISTICS[statistic](items)
+    return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, details=details)
+
+
+def write_old(path, scores, model="m"):
+    path.write_text(json.dumps({"model": model, "scores": scores}), encoding="utf-8")
 
 
 def test_the_shape_is_the_agreed_one(tmp_path):
-    items = np.ones(1000, np.float32)
-    scores = [Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000, items)]
-    write_results(tmp_path / "results.json", "한국어", scores=scores)
+    hits = np.ones(1000, np.float32)
+    hits[:222] = 0
+    scores = (
+        Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000, items=hits),
+        Score("tatoeba", "mean", "accuracy/xx-en", 0.778, 1, ("kor-eng",)),
+        with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman"),
+    )
+    write_results(tmp_path, Results("한국어", {"prompt": "query: ", "max_length": 128}, scores))
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
-    record = {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000}
-    assert json.loads(text) == {"model": "한국어", "scores": [record]}
+    first = {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000}
+    mean = {**first, "subset": "mean", "n": 1, "over": ["kor-eng"]}
+    sts = {"task": "sts", "subset": "eng", "metric": "spearman", "value": scores[2].value}
+    sts |= {"n": 2, "statistic": "spearman"}
+    assert json.loads(text) == {
+        "model": "한국어",
+        "settings": {"prompt": "query: ", "max_length": 128},
+        "scores": [first, mean, sts],
+    }
     assert "한국어" in text
+    assert len(text.splitlines()) == 5  # one score a line
+
+
+def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_path):
+    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.5, 3),)))
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    assert set(json.loads((tmp_path / "results.json").read_text())) == {"model", "scores"}
 
 
 @settings(deadline=None, max_examples=25)  # each example waits for the disk
-@given(st.lists(scores_of_any_kind, max_size=4), names)
-def test_what_is_read_back_is_what_was_written(tmp_path_factory, scores, model):
-    path = tmp_path_factory.mktemp("r") / "results.json"
-    write_results(path, model, scores=scores)
-    first = path.read_bytes()
-    assert (read_results(path).model, list(read_results(path).scores)) == (model, scores)
-    write_results(path, model, scores=read_results(path).scores)
-    assert path.read_bytes() == first
+@given(lists_of_scores, names, st.dictionaries(names, st.none() | st.booleans() | st.integers() | names, max_size=2))
+def test_what_is_read_back_is_what_was_written(tmp_path_factory, scores, model, known):
+    folder = tmp_path_factory.mktemp("r")
+    results = Results(model, known, tuple(scores))
+    write_results(folder, results)
+    first = (folder / "results.json").read_bytes()
+    assert read_results(folder) == read_results(folder / "results.json") == results
+    write_results(folder, read_results(folder))
+    assert (folder / "results.json").read_bytes() == first
+
+
+cells = st.integers(0, 1) | st.floats(-4, 4, width=32)
+
+
+@settings(deadline=None, max_examples=25)
+@given(lists_of_scores, st.data())
+def test_items_and_details_come_back_whatever_their_names(tmp_path_factory, scores, data):
+    folder = tmp_path_factory.mktemp("r")
+    full = tuple(
+        with_items(
+            data.draw(st.lists(cells, min_size=1, max_size=5)),
+            task=score.task,
+            subset=score.subset,
+            metric=score.metric,
+            details=data.draw(st.sampled_from([(), (Detail("hits", ("a", "b"), ((score.task, 0.5), ("\u2028", 1))),)])),
+        )
+        for score in scores
+    )
+    write_results(folder, Results("m", {}, full))
+    back = read_results(folder).scores
+    assert back == full
+    for ours, theirs in zip(back, full, strict=True):
+        assert ours.items is not None
+        assert ours.items.dtype == np.float32
+        assert np.array_equal(ours.items, theirs.items)
+        assert ours.details == theirs.details
+
+
+def test_the_same_results_give_the_same_bytes_at_any_time(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = (
+        with_items(rng.integers(0, 2, 500), details=(Detail("map", ("x",), ((np.float32(0.1),),)),)),
+        with_items(rng.normal(size=(40, 2)), metric="r", statistic="spearman"),
+    )
+    write_results(tmp_path / "a", Results("m", {"seed": 1}, scores))
+    monkeypatch.setattr("time.time", lambda: 2e9)
+    write_results(tmp_path / "b", Results("m", {"seed": 1}, scores))
+    for name in ("results.json", "items.npz", "details.jsonl"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_hits_are_stored_in_bytes_and_numpy_opens_them(tmp_path):
+    halves = with_items([0, 0.5, 1], metric="accuracy/mean")
+    write_results(tmp_path, Results("m", {}, (with_items([0, 1, 1], metric="accuracy/xx-en"), halves)))
+    with np.load(tmp_path / "items.npz") as archive:
+        assert archive["t/s/accuracy%2Fxx-en"].dtype == np.uint8
+        assert archive["t/s/accuracy%2Fmean"].dtype == np.float32
+        assert archive["t/s/accuracy%2Fmean"].tolist() == [0, 0.5, 1]
+    with zipfile.ZipFile(tmp_path / "items.npz") as archive:
+        assert {member.date_time[0] for member in archive.infolist()} == {1980}
+
+
+def test_tatoeba_takes_little_room(tmp_path):
+    rng = np.random.default_rng(0)
+    scores = tuple(with_items(rng.random(800) < 0.7, subset=f"{i}") for i in range(112))
+    write_results(tmp_path, Results("m", {}, scores))
+    assert (tmp_path / "items.npz").stat().st_size < 60_000
+
+
+def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):
+    detail = Detail("hits", ("a",), (("b",),))
+    write_results(tmp_path, Results("m", {}, (with_items([0, 1], details=(detail,)),)))
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "items.npz", "details.jsonl"}
+    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.7, 2),)))
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+    assert read_results(tmp_path).scores[0].items is None
+
+
+def test_a_file_by_another_name_has_no_neighbours(tmp_path):
+    write_results(tmp_path, Results("m", {}, (with_items([0, 1]),)))
+    write_old(tmp_path / "other.json", [{**GOOD, "value": 0.25}])
+    assert read_results(tmp_path / "other.json").scores == (Score("t", "s", "m", 0.25, 3),)
 
 
 def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
-    write_results(tmp_path / "r.json", "m", scores=[Score("t", "s", "m", np.float64(0.5), np.int64(3))])
-    assert read_results(tmp_path / "r.json").scores[0].n == 3
+    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", np.float64(0.5), np.int64(3)),)))
+    assert read_results(tmp_path).scores[0].n == 3
 
 
-def test_a_value_that_json_lacks_leaves_the_old_file(tmp_path):
-    write_results(tmp_path / "r.json", "old", scores=[])
-    with pytest.raises(ValueError, match="JSON"):
-        write_results(tmp_path / "r.json", "new", scores=[Score("t", "s", "m", float("nan"), 3)])
-    assert read_results(tmp_path / "r.json").model == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+@pytest.mark.parametrize(
+    "score",
+    [
+        Score("t", "s", "m", float("nan"), 3),
+        Score("t", "s", "m", 0.5, 3, items=np.array([0, np.nan, 1], np.float32)),
+        with_items([1, 1, 0], details=(Detail("map", ("x",), ((float("nan"),),)),)),
+    ],
+)
+def test_a_value_that_cannot_be_kept_leaves_the_old_files(tmp_path, score):
+    write_results(tmp_path, Results("old", {}, (with_items([0, 1]),)))
+    with pytest.raises(ValueError, match=r"JSON|NaN"):
+        write_results(tmp_path, Results("new", {}, (score,)))
+    assert read_results(tmp_path).model == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["items.npz", "results.json"]
+
+
+def test_two_scores_of_one_name_are_refused(tmp_path):
+    with pytest.raises(EvaluationError, match=r"two scores are called 't s m'; name each task once"):
+        write_results(tmp_path, Results("m", {}, (with_items([0, 1]), with_items([1, 1]))))
 
 
 GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
@@ -71,6 +196,12 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
         (json.dumps({"model": "m", "scores": [{**GOOD, "value": float("nan")}]}), r"'value' has the value nan"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "n": 1.5}]}), r"'n' has the value 1.5; it must be a whole"),
         (json.dumps({"model": "m", "scores": [{"task": "t"}]}), r"scores\[0\]: 'subset' is missing"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "over": "deu"}]}), r"'over' has the value 'deu'"),
+        (
+            json.dumps({"model": "m", "scores": [{**GOOD, "statistic": "median"}]}),
+            r"'statistic' has the value 'median'",
+        ),
+        (json.dumps({"model": "m", "scores": [], "settings": {"a": {}}}), r"'settings' must be one flat object"),
     ],
 )
 def test_a_file_that_is_no_results_file_is_named(tmp_path, content, message):
@@ -82,6 +213,45 @@ def test_a_file_that_is_no_results_file_is_named(tmp_path, content, message):
 def test_a_missing_or_binary_file_is_named(tmp_path):
     with pytest.raises(EvaluationError, match=r"none.json: cannot be read: No such file"):
         read_results(tmp_path / "none.json")
+    with pytest.raises(EvaluationError, match=r"results.json: cannot be read: No such file"):
+        read_results(tmp_path)
     (tmp_path / "r.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(EvaluationError, match="not UTF-8"):
         read_results(tmp_path / "r.json")
+
+
+def test_items_of_another_evaluation_are_noticed(tmp_path):
+    write_results(tmp_path, Results("m", {}, (with_items([0, 1, 1]),)))
+    for value, n in ((0.5, 3), (2 / 3, 4)):
+        write_old(tmp_path / "results.json", [{**GOOD, "value": value, "n": n}])
+        with pytest.raises(EvaluationError, match=r"items.npz: the items of t s m do not give its score"):
+            read_results(tmp_path)
+    write_old(tmp_path / "results.json", [{**GOOD, "value": 2 / 3}])
+    assert read_results(tmp_path).scores[0].items is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("items.npz", b"no zip file", r"items.npz: cannot be read as items"),
+        ("items.npz", b"", r"items.npz: cannot be read as items"),
+        ("details.jsonl", b'{"kind": "hits"}\n', r"details.jsonl:1: is no table of a score"),
+        ("details.jsonl", b"\xff\n", r"details.jsonl: cannot be read as details"),
+        ("details.jsonl", b"\n{\n", r"details.jsonl:2: is no table of a score"),
+    ],
+)
+def test_damaged_neighbours_are_named(tmp_path, file, content, message):
+    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.7, 2),)))
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(EvaluationError, match=message):
+        read_results(tmp_path)
+
+
+def test_items_cut_short_anywhere_are_noticed(tmp_path):
+    rng = np.random.default_rng(0)
+    write_results(tmp_path, Results("m", {}, (with_items(rng.random(50)), with_items([0, 1], subset="b"))))
+    whole = (tmp_path / "items.npz").read_bytes()
+    for size in range(0, len(whole), 7):
+        (tmp_path / "items.npz").write_bytes(whole[:size])
+        with pytest.raises(EvaluationError, match="cannot be read as items"):
+            read_results(tmp_path)

@@ -11,7 +11,10 @@ from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, 
 
 
 def scores(**values):
-    return [Score("tatoeba", name.replace("_", "-"), "accuracy/mean", value, 10) for name, value in values.items()]
+    return [
+        Score("tatoeba", name.replace("_", "-"), "accuracy/mean", value, 10, ("x",) if name == "mean" else ())
+        for name, value in values.items()
+    ]
 
 
 def shown(grid):
@@ -24,7 +27,7 @@ def test_by_language_has_a_row_for_each_subset_and_a_column_for_each_metric():
     given = [
         Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000),
         Score("tatoeba", "kor-eng", "accuracy/mean", 0.78949, 1000),
-        Score("tatoeba", "mean", "accuracy/mean", 1.0, 1),
+        Score("tatoeba", "mean", "accuracy/mean", 1.0, 1, ("kor-eng",)),
         Score("other", "kor-eng", "accuracy/mean", 0.1, 5),
     ]
     grid = by_language(given, task="tatoeba")
@@ -64,3 +67,11 @@ def test_nothing_to_show():
     assert by_language([], task="tatoeba").rows == ()
     assert side_by_side({}, task="tatoeba", metric="m").rows == ()
     assert "subset" in shown(side_by_side({}, task="tatoeba", metric="m"))
+
+
+def test_of_very_many_subsets_the_averages_are_shown():
+    many = [Score("xsim/own", f"a{place}-eng", "error/ratio", 0.5, 9) for place in range(201)]
+    average = Score("xsim/own", "mean", "error/ratio", 0.5, 201, tuple(score.subset for score in many))
+    assert by_language([*many, average], task="xsim/own").rows == (("mean", "50.0", "201"),)
+    assert by_language([*many, average], task="xsim/own").title == "xsim/own (averages of 201 scores)"
+    assert len(by_language(many, task="xsim/own").rows) == 201

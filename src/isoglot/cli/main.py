@@ -25,7 +25,9 @@ recipes = typer.Typer(no_args_is_help=True, help="List, show and check recipes: 
 models = typer.Typer(
     no_args_is_help=True, help="Models whose weights come as ordinary Python packages, for offline use."
 )
+sets = typer.Typer(no_args_is_help=True, help="Test and training sets: list them, download them, check them.")
 app.add_typer(recipes, name="recipe")
+app.add_typer(sets, name="data")
 app.add_typer(models, name="models")
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")]
@@ -59,18 +61,49 @@ def train(
 
 @app.command()
 def evaluate(
-    model: Annotated[str, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")],
-    data: Annotated[Path, typer.Option(help="Folder with the tasks' data.")],
+    data: Annotated[Path, typer.Option(help="Folder with the test sets (see `isoglot data`).")],
     output: Output,
-    tasks: Annotated[str, typer.Option(help="Names of tasks, separated by commas.")] = "tatoeba",
+    model: Annotated[str | None, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")] = None,
+    tasks: Annotated[str, typer.Option(help="Tasks and suites, separated by commas (see `isoglot tasks`).")] = "quick",
     languages: Languages = "",
     pooling: Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")] = None,
     prompt: Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")] = None,
+    max_length: Annotated[int | None, typer.Option(min=2, help="Most tokens of a text.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder in which vectors are kept for later evaluations.")] = None,
+    function: Annotated[str | None, typer.Option(help="module:name of a Python function, texts to vectors.")] = None,
+    vectors: Annotated[Path | None, typer.Option(help="NumPy table of vectors made elsewhere; needs --texts.")] = None,
+    texts: Annotated[Path | None, typer.Option(help="The texts of --vectors: JSON strings (.jsonl) or lines.")] = None,
+    write_texts: Annotated[bool, typer.Option("--write-texts", help="Only write the texts to encode, to -o.")] = False,
 ) -> None:
-    """Score a model per language: a table, results.json and results.md."""
-    from isoglot.cli.evaluate import run
+    """Score a model per language: tables, a page to look at, and results that programs read."""
+    from isoglot.cli.evaluate import Subject, list_texts, run
 
-    run(model, data, output, tasks=_split(tasks), languages=_split(languages), pooling=pooling, prompt=prompt)
+    if write_texts:
+        list_texts(output, data=data, tasks=_split(tasks), languages=_split(languages))
+        return
+    subject = Subject(model, pooling, prompt, max_length, function, vectors, texts)
+    run(subject, output, data=data, tasks=_split(tasks), languages=_split(languages), cache=cache)
+
+
+@app.command()
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Folders of results or results.json; the first is the base.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("page.html"),
+    seen: Annotated[str, typer.Option(help="Languages of training, separated by commas.")] = "",
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+) -> None:
+    """Results as one self-contained HTML page."""
+    from isoglot.cli.report import run
+
+    run(results, output, seen=_split(seen), title=title)
+
+
+@app.command()
+def tasks(data: Annotated[Path | None, typer.Option(help="Say which of them have their data here.")] = None) -> None:
+    """List tasks and suites."""
+    from isoglot.cli.tasks import show_list
+
+    show_list(data)
 
 
 @app.command()
@@ -124,6 +157,39 @@ def recipe_check(
     from isoglot.cli.recipe import check
 
     check(recipe, overrides or [])
+
+
+@sets.command("list")
+def data_list(data: Annotated[Path | None, typer.Option(help="Folder; tells which sets are there.")] = None) -> None:
+    """Every set: use, languages, rows, licence."""
+    from isoglot.cli.data import show_list
+
+    show_list(data)
+
+
+@sets.command("get")
+def data_get(
+    names: Annotated[list[str], typer.Argument(help="Names as `isoglot data list` shows them.")],
+    data: Annotated[Path, typer.Option(help="Folder to put the sets into.")],
+    base_url: Annotated[str, typer.Option(help="A mirror that holds <mirror>/<host>/<path>.")] = "",
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of silence after which a transfer is cut.")] = 30.0,
+    attempts: Annotated[int, typer.Option(min=1, help="How often a file is tried.")] = 5,
+) -> None:
+    """Download sets, verified, going on where a transfer was cut."""
+    from isoglot.cli.data import get
+
+    get(names, data, base_url=base_url, timeout=timeout, attempts=attempts)
+
+
+@sets.command("check")
+def data_check(
+    data: Annotated[Path, typer.Option(help="Folder that holds the sets.")],
+    names: Annotated[list[str] | None, typer.Argument(help="Names of sets; none: all.")] = None,
+) -> None:
+    """One line a set; exit code 1 if any named one is absent, incomplete or wrong."""
+    from isoglot.cli.data import check
+
+    check(names or [], data)
 
 
 @models.command("list")

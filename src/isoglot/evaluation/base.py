@@ -24,7 +24,7 @@ class Detail:
     """A table behind a score, for people: what a page shows and no statistic reads.
 
     `kind` says how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
-    name), "map" (points of a plane), "hits" (a query and what was found). Cells are strings and finite numbers.
+    name), "map" (points of a plane), "hits" (a query and what was found), "mining" (thresholds). Cells are strings and finite numbers.
     """
 
     kind: str

@@ -12,15 +12,19 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isoglot.data.records import Group
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score
+from isoglot.evaluation.base import Detail, Encode, Score
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed
 from isoglot.search.neighbours import neighbours
 from isoglot.search.top import Floats, Ids
 
+SHOWN = 10  # worst mistakes of a direction that are kept as a detail
+
+_COLUMNS = ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
 _SUFFIXES = ("jsonl", "tsv", "tmx")
 _ENDINGS = ("", ".gz", ".xz", ".bz2")
 
@@ -38,7 +42,8 @@ def nearest(
 
     A sentence counts when the sentence of greatest cosine on the other side is its own partner, told by place and not
     by text: where a text stands twice on the other side, the first of them is the one found. `names` are the two
-    sides in the metrics (`accuracy/xx-en`). Raises `EvaluationError`, see `embed`.
+    sides in the metrics (`accuracy/xx-en`). The score of a direction has its worst mistakes as a detail. Raises
+    `EvaluationError`, see `embed`.
     """
     subset = "-".join(languages)
     tables = [
@@ -46,17 +51,30 @@ def nearest(
         for side, language in zip(sides, languages, strict=True)
     ]
     found = neighbours(tables[0], tables[1], 1, metric="cosine")
-    there = _hits(found.forward_ids[:, 0], sides[1])
-    back = _hits(found.backward_ids[:, 0], sides[0])
-    ways: dict[str, Floats] = {
-        f"{names[0]}-{names[1]}": there,
-        f"{names[1]}-{names[0]}": back,
-        "mean": np.divide(there + back, 2, dtype=np.float32),
-    }
-    return [
-        Score(task, subset, f"accuracy/{way}", float(hits.mean(dtype=np.float64)), len(hits), items=hits)
-        for way, hits in ways.items()
+    forward, backward = (
+        first_places(sides[1])[found.forward_ids[:, 0]],
+        first_places(sides[0])[found.backward_ids[:, 0]],
+    )
+    there, back = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
+    ways: list[tuple[str, Floats, tuple[Detail, ...]]] = [
+        (f"{names[0]}-{names[1]}", there, _mistakes(sides, (tables[0], tables[1]), forward)),
+        (f"{names[1]}-{names[0]}", back, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
+        ("mean", np.divide(there + back, 2, dtype=np.float32), ()),
     ]
+    return [
+        Score(task, subset, f"accuracy/{way}", float(hits.mean(dtype=np.float64)), len(hits), items=hits, details=more)
+        for way, hits, more in ways
+    ]
+
+
+def first_places(texts: Sequence[str]) -> Ids:
+    """For each text the place at which it stands first, (N,).
+
+    Equal texts have equal vectors, but a product may round them apart by their place in it; so ties between them are
+    settled by text.
+    """
+    first: dict[str, int] = {}
+    return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
 
 
 def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None = None) -> list[Score]:
@@ -120,12 +138,35 @@ def _names(pair: tuple[str, str]) -> tuple[str, str]:
     return ("xx", "en") if pair[1] == "eng" else ("xx", "yy")
 
 
-def _hits(found: Ids, texts: Sequence[str]) -> Floats:
-    # Equal texts have equal vectors, but a product may round them apart by their place in it; so the tie is
-    # settled here, by text.
-    first: dict[str, int] = {}
-    firsts = np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
-    return np.equal(firsts[found], np.arange(len(found))).astype(np.float32)
+def _mistakes(
+    sides: tuple[Sequence[str], Sequence[str]], tables: tuple[Floats, Floats], found: Ids
+) -> tuple[Detail, ...]:
+    """Queries (of the first side) that found (N,) another than their partner, by the greatest margin first."""
+    wrong = np.flatnonzero(found != np.arange(len(found)))
+    queries, expected, taken = (
+        _unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], found[wrong]))
+    )
+    # Rounded before they are sorted: margins that differ by rounding alone stay in the order of the data.
+    cosines = [np.einsum("nd,nd->n", queries, other).round(6) for other in (expected, taken)]
+    margin = (cosines[1] - cosines[0]).round(6)
+    rows = tuple(
+        (
+            sides[0][wrong[at]],
+            sides[1][wrong[at]],
+            sides[1][found[wrong[at]]],
+            float(cosines[0][at]),
+            float(cosines[1][at]),
+            float(margin[at]),
+        )
+        for at in np.argsort(-margin, kind="stable")[:SHOWN]
+    )
+    return (Detail("mistakes", _COLUMNS, rows),) if rows else ()
+
+
+def _unit(rows: Floats) -> NDArray[np.float64]:
+    doubles = rows.astype(np.float64)
+    lengths = np.sqrt(np.einsum("nd,nd->n", doubles, doubles))[:, None]
+    return np.asarray(doubles / np.where(lengths > 0, lengths, 1))
 
 
 def _read(data: Path) -> Iterator[Group]:

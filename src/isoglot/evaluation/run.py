@@ -3,50 +3,127 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from time import perf_counter
 
+import numpy as np
+
+from isoglot.encoders import Encoder, load
+from isoglot.encoders import encode as encode_texts
+from isoglot.encoders.identity import identity
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.codes import among
-from isoglot.evaluation.vectors import remember
+from isoglot.evaluation.store import Store
+from isoglot.evaluation.suites import SUITES
+from isoglot.evaluation.vectors import Remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What a listener is told after a task: its scores, the seconds it took and how many of them the encoder did."""
+
+    task: str
+    scores: tuple[Score, ...]
+    seconds: float
+    encoding: float
 
 
 def evaluate(
-    encode: Encode,
+    model: str | Path | Encoder | Encode,
     tasks: Sequence[str | Task],
     *,
     data: str | Path,
     languages: Sequence[str] = (),
+    cache: str | Path | None = None,
     on_missing: Callable[[str], None] | None = None,
+    on_finished: Callable[[Finished], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> list[Score]:
-    """Scores of all tasks, given by name or as tasks, in their order.
+    """Scores of all tasks, given by name or as tasks or as names of suites, in their order.
 
-    `encode` turns N texts into an array (N, D). `data` is the folder that holds the tasks' files; `languages` are codes
-    of any system, none of them meaning all. A task, or a language of one, that the data lack is left out after
-    `on_missing` was called with a line that says so; without `on_missing`, lacking data are an error. Raises
-    `EvaluationError` for that, an unknown task, unusable data and unusable vectors.
+    `model` is an encoder, what `isoglot.load` opens, or a function that turns N texts into an array (N, D). `data` is
+    the folder that holds the tasks' files; `languages` are codes of any system, none of them meaning all, or those of
+    the suite. With `cache`, a folder, the vectors of an encoder are kept there and never computed again. A task, or a
+    language of one, that the data lack is left out after `on_missing` was called with a line that says so; without
+    `on_missing`, lacking data are an error. `on_finished` hears of each task, `progress`, that of `encode`, of each
+    chunk of texts. Raises `EvaluationError` for lacking data, an unknown task, unusable data and unusable vectors.
     """
-    root, remembered = Path(data), remember(encode)
+    root, vectors = Path(data), function(model, cache=cache, progress=progress)
     scores: list[Score] = []
-    for task in [_task(task) for task in tasks]:
-        for message in _missing(task, root, languages):
+    for task, wanted in plan(tasks, languages=languages):
+        for message in _missing(task, root, wanted):
             if on_missing is None:
                 raise EvaluationError(message)
             on_missing(message)
-        if task.subsets(root, languages=languages):
-            scores += task.run(remembered, root, languages=languages)
+        if task.subsets(root, languages=wanted):
+            start, before = perf_counter(), vectors.seconds
+            found = task.run(vectors, root, languages=wanted)
+            scores += found
+            if on_finished is not None:
+                on_finished(Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before))
     return scores
+
+
+def function(
+    model: str | Path | Encoder | Encode,
+    *,
+    cache: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Remembered:
+    """The function from texts to vectors that the tasks are given. Raises `EncoderError` for what is no model."""
+    if isinstance(model, str | Path):
+        model = load(model)
+    if not isinstance(model, Encoder):
+        if cache is not None:
+            raise EvaluationError("vectors can be kept for an encoder only: a function does not say when it changes")
+        return Remembered(model)
+    encoder = model
+    store = Store(Path(cache) / identity(encoder)) if cache is not None else None
+    return Remembered(lambda texts: encode_texts(encoder, texts, progress=progress), store=store, model=encoder)
+
+
+def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:
+    """Each task once, with its languages: those given, or those its suite names. Raises `EvaluationError`."""
+    found: dict[str, tuple[Task, tuple[str, ...]]] = {}
+    for entry in tasks:
+        if isinstance(entry, str) and entry in SUITES:
+            suite = SUITES[entry]
+            for name in suite.tasks:
+                found.setdefault(name, (TASKS[name], tuple(languages) or suite.languages.get(name, ())))
+        else:
+            task = _task(entry)
+            found.setdefault(task.name, (task, tuple(languages)))
+    return list(found.values())
+
+
+def texts_of(tasks: Sequence[str | Task], *, data: str | Path, languages: Sequence[str] = ()) -> list[str]:
+    """Every text that the tasks would encode, once, in the order in which they ask; tasks without data ask nothing.
+
+    A task that needs the model itself, not its vectors, is passed over.
+    """
+    root, texts = Path(data), dict[str, None]()
+
+    def record(asked: Sequence[str]) -> np.ndarray:
+        texts.update(dict.fromkeys(asked))
+        return np.random.default_rng(0).standard_normal((len(asked), 4))
+
+    for task, wanted in plan(tasks, languages=languages):
+        if task.subsets(root, languages=wanted) and not getattr(task, "needs_model", False):
+            task.run(record, root, languages=wanted)
+    return list(texts)
 
 
 def _task(task: str | Task) -> Task:
     if not isinstance(task, str):
         return task
     if task not in TASKS:
-        near = get_close_matches(task, TASKS, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(TASKS)}"
-        raise EvaluationError(f"no task is called {task!r}; {advice}")
+        near = get_close_matches(task, [*TASKS, *SUITES], n=1, cutoff=0.5)
+        advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*TASKS, *SUITES])}"
+        raise EvaluationError(f"no task and no suite is called {task!r}; {advice}")
     return TASKS[task]
 
 

@@ -1,7 +1,9 @@
 """How a score is made of its items: one function for each name that `Score.statistic` may have.
 
-Each takes the items of a score, float64 `(n,)` or `(n, columns)`, and gives its value, so that the same function gives
-the value on the items themselves and on any resample of them.
+Each takes the items of a score, float64 `(n,)` or `(n, columns)`, and gives its value. What is special here is the
+second table, `WEIGHTED`: the same statistics when row k counts `weights[b, k]` times, for many rows of weights at once.
+A resample is nothing but such weights, so thousands of them are a few products of matrices; ranks are made anew in
+each, and no row is ever copied.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ def mean(items: NDArray[Any]) -> float:
 
 def spearman(items: NDArray[Any]) -> float:
     """Rank correlation of (n, 2): gold, predicted. Ties share their mean rank; without variation it is 0."""
-    return _correlation(*(_ranks(column) for column in np.asarray(items, np.float64).T))
+    return _correlation(*(ranks(column) for column in np.asarray(items, np.float64).T))
 
 
 def pearson(items: NDArray[Any]) -> float:
@@ -36,6 +38,13 @@ def f1(items: NDArray[Any]) -> float:
     return float(2 * right / (predicted + gold)) if predicted + gold else 0.0
 
 
+def ranks(values: Doubles) -> Doubles:
+    """Ranks (n,) of values (n,) from 1, equal values sharing the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts, dtype=np.float64)
+    return np.asarray((last - (counts - 1) / 2)[place.reshape(-1)])
+
+
 STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {
     "mean": mean,
     "spearman": spearman,
@@ -44,14 +53,81 @@ STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {
 }
 
 
-def _ranks(values: Doubles) -> Doubles:
-    """Ranks from 1, equal values sharing the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts, dtype=np.float64)
-    return np.asarray((last - (counts - 1) / 2)[place.reshape(-1)])
+def weighted(statistic: str, items: NDArray[Any], weights: Doubles) -> Doubles:
+    """The values (B,) of a statistic on items (n,) or (n, columns) that count `weights` (B, n) times each.
+
+    Weights are whole numbers, and not all of a row are 0. A statistic that has only its entry in `STATISTICS` is
+    computed on repeated rows, which is slower and the same. Raises `ValueError` for a name that is not there.
+    """
+    if statistic not in STATISTICS:
+        raise ValueError(f"no statistic is called {statistic!r}; known: {', '.join(STATISTICS)}")
+    rows = np.asarray(items, np.float64)
+    if statistic in WEIGHTED:
+        return WEIGHTED[statistic](rows, weights)
+    counts = np.asarray(weights, np.int64)
+    return np.array([STATISTICS[statistic](np.repeat(rows, row, axis=0)) for row in counts], np.float64)
+
+
+def _mean(items: Doubles, weights: Doubles) -> Doubles:
+    return np.asarray(weights @ items / weights.sum(axis=1))
+
+
+def _f1(items: Doubles, weights: Doubles) -> Doubles:
+    right, predicted, gold = (weights @ items).T
+    total = predicted + gold
+    return np.asarray(np.divide(2 * right, total, out=np.zeros_like(right), where=total > 0))
+
+
+def _pearson(items: Doubles, weights: Doubles) -> Doubles:
+    # About the plain mean of the column first, so that a column far from 0 loses no digits.
+    gold, predicted = (column - column.mean() for column in items.T)
+    total = weights.sum(axis=1)
+    table = np.stack([gold, predicted, gold * gold, predicted * predicted, gold * predicted], axis=1)
+    a, b, aa, bb, ab = (weights @ table / total[:, None]).T
+    return _share(ab - a * b, _variance(aa, a), _variance(bb, b))
+
+
+def _spearman(items: Doubles, weights: Doubles) -> Doubles:
+    gold, predicted = (_weighted_ranks(column, weights) for column in items.T)
+    return _share(*(np.einsum("bn,bn,bn->b", weights, x, y) for x, y in _products(gold, predicted)))
+
+
+def _products(a: Doubles, b: Doubles) -> tuple[tuple[Doubles, Doubles], ...]:
+    return (a, b), (a, a), (b, b)
+
+
+def _weighted_ranks(values: Doubles, weights: Doubles) -> Doubles:
+    """Ranks (B, n) less their mean: of weights w in a tie below which there are c, each has c + w / 2 - total / 2."""
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(values[order]) != 0])
+    groups = np.add.reduceat(weights[:, order], starts, axis=1)
+    middle = np.cumsum(groups, axis=1) - groups / 2 - weights.sum(axis=1)[:, None] / 2
+    place = np.empty(len(values), np.intp)
+    place[order] = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(values)]))
+    return np.asarray(middle[:, place])
+
+
+def _share(both: Doubles, first: Doubles, second: Doubles) -> Doubles:
+    """Covariance over standard deviations, 0 where a variance is 0."""
+    scale = np.sqrt(first) * np.sqrt(second)
+    return np.asarray(np.clip(np.divide(both, scale, out=np.zeros_like(both), where=scale > 0), -1, 1))
+
+
+def _variance(squares: Doubles, middle: Doubles) -> Doubles:
+    """Mean square less squared mean, 0 where only rounding is left of it."""
+    variance = squares - middle * middle
+    return np.where(variance > 1e-12 * squares, variance, 0.0)
 
 
 def _correlation(a: Doubles, b: Doubles) -> float:
     a, b = a - a.mean(), b - b.mean()
     scale = np.sqrt(a @ a) * np.sqrt(b @ b)
     return float(np.clip(a @ b / scale, -1, 1)) if scale > 0 else 0.0
+
+
+WEIGHTED: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
+    "mean": _mean,
+    "spearman": _spearman,
+    "pearson": _pearson,
+    "f1": _f1,
+}

@@ -4,7 +4,8 @@ The test of LASER (Artetxe and Schwenk 2019, "Massively Multilingual Sentence Em
 Transfer and Beyond"), in the protocol of XTREME: plain cosine, one nearest neighbour, no margin, told by line number.
 Published numbers differ in direction, so all three are always given: foreign to English (`accuracy/xx-en`, as MTEB
 does), English to foreign (`accuracy/en-xx`, as XTREME's script does) and their mean (as EASE and mSimCSE do). Each
-language is divided by its own number of pairs, which is below 1000 for 40 of them.
+language is divided by its own number of pairs, which is below 1000 for 40 of them. The worst mistakes of a direction
+are the detail of its score.
 """
 
 from __future__ import annotations

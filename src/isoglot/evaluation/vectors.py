@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,34 +16,45 @@ from isoglot.evaluation.store import Store
 SHARD = 16_384  # texts encoded between two writes: a minute of a small transformer's work on two cores
 
 
-def remember(encode: Encode, store: Store | None = None) -> Encode:
-    """The same function, but no text is encoded twice: for one run over many tasks and languages.
+class Remembered:
+    """A function from texts to vectors that encodes no text twice: for one run over many tasks and languages.
 
-    With a `store` not from one run to the next either: vectors are taken from it, and new ones are added. Raises
-    `EvaluationError` when the encoder's answer is no table with one row for each text it was given, or when its width
-    changes.
+    With a `store` not from one run to the next either: vectors are taken from it, and new ones are added. `model` is
+    the encoder behind the function, for the tasks that need more than vectors, or None; `seconds` is the time spent in
+    `encode` so far. Raises `EvaluationError` when the encoder's answer is no table with one row for each text it was
+    given, or when its width changes.
     """
-    known: dict[str, NDArray[np.float32]] = {}
 
-    def learn(new: list[str]) -> None:
-        rows = _table(encode(new), len(new))
-        width = len(next(iter(known.values()))) if known else rows.shape[1]
+    def __init__(self, encode: Encode, *, store: Store | None = None, model: Any = None) -> None:
+        self.model, self.seconds = model, 0.0
+        self._encode, self._store = encode, store
+        self._known: dict[str, NDArray[np.float32]] = {}
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Vectors (N, D) of N texts, in their order."""
+        known = self._known
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if self._store is not None and new:
+            known.update(self._store.find(new))
+            new = [text for text in new if text not in known]
+        for start in range(0, len(new), SHARD):
+            self._learn(new[start : start + SHARD])
+        return np.stack([known[text] for text in texts]) if texts else _table(self._timed([]), 0)
+
+    def _learn(self, new: list[str]) -> None:
+        rows = _table(self._timed(new), len(new))
+        width = len(next(iter(self._known.values()))) if self._known else rows.shape[1]
         if rows.shape[1] != width:
             raise EvaluationError(f"the encoder gave vectors of {width} values, then of {rows.shape[1]}")
-        known.update(zip(new, rows, strict=True))
-        if store is not None and np.isfinite(rows).all():
-            store.add(new, rows)
+        self._known.update(zip(new, rows, strict=True))
+        if self._store is not None and np.isfinite(rows).all():
+            self._store.add(new, rows)
 
-    def remembered(texts: Sequence[str]) -> NDArray[Any]:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if store is not None and new:
-            known.update(store.find(new))
-            new = [text for text in new if text not in known]
-        for start in range(0, len(new), SHARD if store is not None else max(1, len(new))):
-            learn(new[start : start + SHARD] if store is not None else new)
-        return np.stack([known[text] for text in texts]) if texts else _table(encode([]), 0)
-
-    return remembered
+    def _timed(self, texts: Sequence[str]) -> Any:
+        start = perf_counter()
+        answer = self._encode(texts)
+        self.seconds += perf_counter() - start
+        return answer
 
 
 def embed(encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line") -> NDArray[np.float32]:

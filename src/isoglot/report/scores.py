@@ -1,65 +1,127 @@
-"""Scores on disk: `results.json`, one flat list that any program can read.
+"""Results on disk: a folder with `results.json`, which any program can read, and beside it what it was made of.
 
-    {"model": "...", "scores": [
-      {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000},
-      ...
-    ]}
+    results.json    {"model": "...", "settings": {"prompt": "query: ", ...}, "scores": [
+                      {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000},
+                      {"task": "tatoeba", "subset": "mean", ..., "n": 2, "over": ["deu-eng", "kor-eng"]}, ...]}
+    items.npz       the outcome of each item behind a score, under task/subset/metric (each percent-encoded)
+    details.jsonl   one table for people a line
 
-One score a line, in the order of the evaluation, nothing that changes from run to run: the same scores give the same
-bytes, and two files can be compared with `diff`.
+What is special here: nothing changes from run to run. The same results give the same bytes in all three files, so two
+evaluations can be compared with `diff`. `results.json` has one score a line and is written last; it can be read alone.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.statistics import STATISTICS
+from isoglot.report.behind import detail_lines, item_tables, read_details, read_items, write_details, write_items
+
+Setting = str | int | float | bool | None
 
 _FIELDS: dict[str, type] = {"task": str, "subset": str, "metric": str, "value": float, "n": int}
 _WORDS: dict[type, str] = {str: "a string", float: "a finite number", int: "a whole number"}
+_DRIFT = 1e-3  # what storing items in float32 may change, with much to spare
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a results file holds: the model's name or folder, and its scores."""
+    """One evaluation: the model's name or folder, the settings it was run with, and its scores in order.
+
+    `settings` are flat: names and strings, numbers, booleans or None, such as the prompt, the pooling, the maximum
+    length and the fingerprint of the encoder.
+    """
 
     model: str
+    settings: Mapping[str, Setting]
     scores: tuple[Score, ...]
 
 
-def write_results(path: Path, model: str, *, scores: Sequence[Score]) -> None:
-    """Write a results file, atomically. Raises `ValueError` for a value that JSON cannot hold, such as NaN."""
-    lines = [json.dumps(_record(score), ensure_ascii=False, allow_nan=False) for score in scores]
+def write_results(folder: Path, results: Results) -> None:
+    """Write a folder of results, each file atomically and `results.json` last.
+
+    Raises `EvaluationError` when two scores have one task, subset and metric, and `ValueError` for a number that JSON
+    cannot hold, such as NaN, before anything is written.
+    """
+    names = Counter((score.task, score.subset, score.metric) for score in results.scores)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise EvaluationError(f"{folder}: two scores are called {' '.join(twice[0])!r}; name each task once")
+    lines = [json.dumps(_record(score), ensure_ascii=False, allow_nan=False) for score in results.scores]
+    head = {"model": str(results.model)} | ({"settings": dict(results.settings)} if results.settings else {})
+    start = json.dumps(head, ensure_ascii=False, allow_nan=False)[:-1]
     body = ",\n".join(f"  {line}" for line in lines)
-    with atomic_write(path) as file:
-        file.write(f'{{"model": {json.dumps(str(model), ensure_ascii=False)}, "scores": [\n{body}\n]}}\n')
+    details, items = detail_lines(results.scores), item_tables(results.scores)
+    write_details(folder / "details.jsonl", details)
+    write_items(folder / "items.npz", items)
+    with atomic_write(folder / "results.json") as file:
+        file.write(f'{start}, "scores": [\n{body}\n]}}\n')
 
 
 def read_results(path: Path) -> Results:
-    """Read a results file. Raises `EvaluationError` naming the file and what in it is wrong."""
+    """Read a folder of results, or a `results.json` alone or with its neighbours.
+
+    Items and details are filled in where their files are there. Raises `EvaluationError` naming the file and what in
+    it is wrong, also when items do not give the scores they stand beside.
+    """
+    file = path / "results.json" if path.is_dir() else path
+    found = _load(file)
+    settings = found.get("settings", {})
+    if not isinstance(settings, dict) or not all(_is_setting(value) for value in settings.values()):
+        raise EvaluationError(f"{file}: 'settings' must be one flat object of strings, numbers and booleans")
+    scores = tuple(_score(record, f"{file}: scores[{place}]") for place, record in enumerate(found["scores"]))
+    if file.name == "results.json":
+        scores = _with_neighbours(scores, file.parent)
+    return Results(str(found["model"]), settings, scores)
+
+
+def _load(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise EvaluationError(f"{path}: cannot be read: {error.strerror}; name a results.json") from error
+        raise EvaluationError(f"{path}: cannot be read: {error.strerror}; name a folder of results") from error
     except json.JSONDecodeError as error:
         raise EvaluationError(f"{path}:{error.lineno}: is no JSON ({error.msg}); evaluate again") from error
     except UnicodeDecodeError as error:
         raise EvaluationError(f"{path}: is not UTF-8, so it is no results file; evaluate again") from error
     if not isinstance(found, dict) or not isinstance(found.get("scores"), list) or "model" not in found:
         raise EvaluationError(f"{path}: holds no 'model' with 'scores'; name a file that `isoglot evaluate` wrote")
-    scores = tuple(_score(record, f"{path}: scores[{place}]") for place, record in enumerate(found["scores"]))
-    return Results(str(found["model"]), scores)
+    return found
+
+
+def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
+    items, details = read_items(folder / "items.npz"), read_details(folder / "details.jsonl")
+    filled = []
+    for score in scores:
+        name = (score.task, score.subset, score.metric)
+        full = replace(score, items=items.get(name), details=details.get(name, ()))
+        if full.items is not None and not _fits_items(full):
+            raise EvaluationError(
+                f"{folder / 'items.npz'}: the items of {' '.join(name)} do not give its score in results.json; "
+                "the two are of different evaluations: evaluate again"
+            )
+        filled.append(full)
+    return tuple(filled)
+
+
+def _fits_items(score: Score) -> bool:
+    if score.items is None or len(score.items) != score.n or score.statistic not in STATISTICS:
+        return False
+    return score.n == 0 or abs(STATISTICS[score.statistic](score.items) - score.value) <= _DRIFT
 
 
 def _record(score: Score) -> dict[str, Any]:
-    return {name: kind(getattr(score, name)) for name, kind in _FIELDS.items()}
+    record = {name: kind(getattr(score, name)) for name, kind in _FIELDS.items()}
+    record |= {"over": list(score.over)} if score.over else {}
+    return record | ({"statistic": score.statistic} if score.items is not None and score.statistic != "mean" else {})
 
 
 def _score(record: Any, where: str) -> Score:
@@ -69,10 +131,20 @@ def _score(record: Any, where: str) -> Score:
         if not _fits(record.get(name), kind):
             problem = f"has the value {record[name]!r}" if name in record else "is missing"
             raise EvaluationError(f"{where}: {name!r} {problem}; it must be {_WORDS[kind]}")
-    return Score(**{name: kind(record[name]) for name, kind in _FIELDS.items()})
+    over, statistic = record.get("over", []), record.get("statistic", "mean")
+    if not isinstance(over, list) or not all(isinstance(name, str) for name in over):
+        raise EvaluationError(f"{where}: 'over' has the value {over!r}; it must be a list of subsets")
+    if statistic not in STATISTICS:
+        raise EvaluationError(f"{where}: 'statistic' has the value {statistic!r}; known: {', '.join(STATISTICS)}")
+    plain = {name: kind(record[name]) for name, kind in _FIELDS.items()}
+    return Score(**plain, over=tuple(over), statistic=statistic)
 
 
 def _fits(value: Any, kind: type) -> bool:
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _is_setting(value: Any) -> bool:
+    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))

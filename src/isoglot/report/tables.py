@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.suites import SUITES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -32,14 +33,21 @@ class Grid:
     first_average: int | None = None
 
 
-def by_language(scores: Sequence[Score], *, task: str) -> Grid:
-    """One model on one task: a row for each subset, a column for each metric, and the number of items."""
+def by_language(scores: Sequence[Score], *, task: str, most: int = 200) -> Grid:
+    """One model on one task: a row for each subset, a column for each metric, and the number of items.
+
+    Of a task with more than `most` subsets (60 languages have 3540 pairs) only the averages are shown, if it has any.
+    """
     chosen = [score for score in scores if score.task == task]
-    metrics = list(dict.fromkeys(score.metric for score in chosen))
-    values = {(score.subset, score.metric): score.value for score in chosen}
-    items = {score.subset: str(score.n) for score in chosen}
+    averages = [score for score in chosen if score.over]
+    many = len({score.subset for score in chosen}) > most and averages
+    shown = averages if many else chosen
+    metrics = list(dict.fromkeys(score.metric for score in shown))
+    values = {(score.subset, score.metric): score.value for score in shown}
+    items = {score.subset: str(score.n) for score in shown}
     rows = [(name, *(_percent(values.get((name, m))) for m in metrics), items[name]) for name in items]
-    return Grid(task, ("subset", *metrics, "n"), tuple(rows), first_average=_first_average(list(items)))
+    title = f"{task} (averages of {len(chosen) - len(averages)} scores)" if many else task
+    return Grid(title, ("subset", *metrics, "n"), tuple(rows), first_average=_first_average(list(items), averages))
 
 
 def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: str) -> Grid:
@@ -50,10 +58,27 @@ def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: st
     with it in brackets.
     """
     tables = {model: _values(scores, task, metric) for model, scores in models.items()}
-    names = sorted(dict.fromkeys(name for table in tables.values() for name in table), key=_is_average)
+    averages = [score for table in tables.values() for score in table.values() if score.over]
+    known = {score.subset for score in averages}
+    names = sorted(dict.fromkeys(name for table in tables.values() for name in table), key=lambda name: name in known)
     rows = [(name, *_cells([table.get(name) for table in tables.values()])) for name in names]
     bold = {place for row, name in enumerate(names) for place in _best([t.get(name) for t in tables.values()], row)}
-    return Grid(f"{task} {metric}", ("subset", *models), tuple(rows), frozenset(bold), _first_average(names))
+    return Grid(f"{task} {metric}", ("subset", *models), tuple(rows), frozenset(bold), _first_average(names, averages))
+
+
+def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
+    """The main table of a paper: a row for each model, a column for each number the paper's table has.
+
+    A dash stands where a model lacks one of the scores that a column is the mean of; see `lacking`.
+    """
+    rows = tuple((name, *(_percent(cell.value) for cell in SUITES[suite].table(s))) for name, s in models.items())
+    return Grid(suite, ("model", *(column.label for column in SUITES[suite].columns)), rows)
+
+
+def lacking(scores: Sequence[Score], *, suite: str) -> list[str]:
+    """One line for each column without a value: the scores it would need and does not have."""
+    cells = [cell for cell in SUITES[suite].table(scores) if cell.lacking]
+    return [f"{cell.label}: no {', '.join(' '.join(key) for key in cell.lacking)}" for cell in cells]
 
 
 def to_markdown(grid: Grid) -> str:
@@ -97,13 +122,9 @@ def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
     return [(row, at) for at, value in enumerate(shown, 1) if value == max(known)] if comparable else []
 
 
-def _first_average(names: list[str]) -> int | None:
-    return next((place for place, name in enumerate(names) if _is_average(name)), None)
-
-
-def _is_average(subset: str) -> bool:
-    """`mean`, and lists of a known length such as `xtreme-36`."""
-    return subset == "mean" or subset.rpartition("-")[2].isdigit()
+def _first_average(names: list[str], averages: Sequence[Score]) -> int | None:
+    known = {score.subset for score in averages}
+    return next((place for place, name in enumerate(names) if name in known), None)
 
 
 def _percent(value: float | None) -> str:

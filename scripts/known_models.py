@@ -1,0 +1,75 @@
+"""The packaged models on every test set in a folder: the table of known numbers in docs/results.md.
+
+    python scripts/known_models.py DATA OUTPUT [--cache FOLDER] [--tasks tatoeba,sts17] [--models glove-6b-50d]
+
+Each model's results go to a folder of OUTPUT, the table to OUTPUT/table.md. A task that needs the model itself and not
+its vectors (fine-tuning) is left out. Vectors are kept in --cache, so a run that was interrupted goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from isoglot.cli.counting import Counting
+from isoglot.cli.evaluate import Subject, open_subject, write
+from isoglot.data.files import atomic_write
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.run import evaluate
+from isoglot.report.main_metrics import main_metric
+from isoglot.report.scores import Results, read_results
+from isoglot.report.tables import side_by_side, to_markdown
+
+SUBJECTS = {
+    "multilingual-e5-small": Subject("multilingual-e5-small"),
+    "multilingual-e5-small, query: ": Subject("multilingual-e5-small", prompt="query: "),
+    "use-multilingual-v3": Subject("use-multilingual-v3"),
+    "all-MiniLM-L6-v2": Subject("all-MiniLM-L6-v2"),
+    "glove-6b-50d": Subject("glove-6b-50d"),
+}
+
+
+def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: Path | None) -> Results:
+    """Evaluate one subject, task after task, or read what an earlier run wrote."""
+    if (folder / "results.json").exists():
+        return read_results(folder)
+    _, model, settings = open_subject(SUBJECTS[name])
+    with Counting() as counting:
+        scores = evaluate(
+            model,
+            tasks,
+            data=data,
+            cache=cache,
+            on_missing=counting.say,
+            on_finished=lambda done: counting.say(f"{name} {done.task}: {done.seconds:.0f} s, {done.encoding:.0f} s encoding"),
+            progress=counting,
+        )
+    results = Results(name, settings, tuple(scores))
+    write(folder, results)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--tasks", default=",".join(name for name in TASKS if not name.endswith("/finetune")))
+    parser.add_argument("--models", default=",".join(SUBJECTS))
+    words = parser.parse_args()
+    found: dict[str, Results] = {}
+    for name in SUBJECTS:
+        if name in words.models.split(","):
+            folder = words.output / name.replace(": ", "").replace(", ", "-")
+            found[name] = score(name, folder, data=words.data, tasks=words.tasks.split(","), cache=words.cache)
+    models = {name: results.scores for name, results in found.items()}
+    with atomic_write(words.output / "table.md") as file:
+        for task in words.tasks.split(","):
+            grid = side_by_side(models, task=task, metric=main_metric(task))
+            if grid.rows:
+                file.write(f"### {grid.title}\n\n{to_markdown(grid)}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""`isoglot data list|get|check`: sets of the catalogue, fetched into a folder, and whether they are right.
+
+Tables and lines of findings go to stdout, progress to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+from rich.table import Column, Table
+
+from isoglot.data.sets import Network, catalogue, find, present
+from isoglot.data.sets import check as check_set
+from isoglot.data.sets import get as get_set
+
+EVERY = 5.0  # seconds between plain lines where there is no terminal
+
+
+def show_list(data: Path | None = None) -> None:
+    """A table of all sets; with a folder, also which of them are there (by name: `check` reads them)."""
+    here = ["here"] if data else []
+    columns = ["use", "languages", "rows", "licence", "redistribution", "download", "checksums", *here]
+    table = Table(Column("name", no_wrap=True), *columns, box=None, pad_edge=False)
+    for one in catalogue().values():
+        rows = f"{one.rows:,} {one.unit}" if one.rows else "not counted"
+        how, known = "by hand" if one.manual else "yes", "yes" if one.files else "not recorded"
+        there = [present(one, data)] if data else []
+        table.add_row(one.name, one.use, one.languages, rows, one.licence, one.redistribution, how, known, *there)
+    # In a pipe, one line for each set.
+    Console(width=None if sys.stdout.isatty() else 1000).print(table)
+
+
+def get(names: Sequence[str], data: Path, *, base_url: str = "", timeout: float = 30.0, attempts: int = 5) -> None:
+    """Download sets into folders of their names below `data`; the folders go to stdout, one a line.
+
+    Names are looked up before anything is fetched. Raises `CorpusError` as `isoglot.data.sets.get`.
+    """
+    network = Network(mirror=base_url, timeout=timeout, attempts=attempts)
+    for one in [find(name) for name in names]:
+        typer.echo(f"{one.name}: {one.what}; licence: {one.licence}; redistribution: {one.redistribution}", err=True)
+        with _Watcher() as watcher:
+            folder = get_set(one.name, data, network=network, watch=watcher)
+        typer.echo(folder)
+
+
+def check(names: Sequence[str], data: Path) -> None:
+    """One line for each set: those named, or all that are there. Exit code 1 if any is absent or wrong."""
+    sets = [find(name) for name in names] or [one for one in catalogue().values() if (data / one.name).is_dir()]
+    if not sets:
+        typer.echo(f"{data}: none of the sets is there; get one with: isoglot data get NAME --data {data}", err=True)
+        raise typer.Exit(1)
+    findings = []
+    for one in sets:
+        findings.append(check_set(one, data))
+        typer.echo(findings[-1])
+    if any(finding.state not in ("ok", "unknown") for finding in findings):
+        raise typer.Exit(1)
+
+
+class _Watcher:
+    """Shows transfers: a bar on a terminal, a plain line now and then elsewhere."""
+
+    def __init__(self) -> None:
+        console = Console(stderr=True, highlight=False)
+        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+        self.bars = Progress(*columns, console=console, transient=True) if console.is_terminal else None
+        self.row: TaskID | None = None
+        self.told = time.monotonic()
+
+    def __enter__(self) -> _Watcher:
+        if self.bars:
+            self.bars.start()
+            self.row = self.bars.add_task("", total=None)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.bars:
+            self.bars.stop()
+
+    def __call__(self, address: str, done: int, total: int | None) -> None:
+        name = address.rpartition("/")[2][:40]
+        if self.bars and self.row is not None:
+            self.bars.update(self.row, description=name, completed=done, total=total)
+        elif time.monotonic() - self.told > EVERY:
+            self.told = time.monotonic()
+            typer.echo(f"{name}: {done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f}" if total else ""), err=True)

@@ -1,0 +1,21 @@
+"""`isoglot report`: results as one self-contained HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from isoglot.report.page import write_page
+from isoglot.report.scores import read_results
+
+
+def run(results: Sequence[Path], output: Path, *, seen: Sequence[str], title: str | None) -> None:
+    """Write the page; of several results, the first is the base. Without a title, the page has its usual one."""
+    found = [read_results(path) for path in results]
+    if title is None:
+        write_page(output, found, seen=seen)
+    else:
+        write_page(output, found, seen=seen, title=title)
+    typer.echo(f"wrote {output}", err=True)

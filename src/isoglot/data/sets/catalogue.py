@@ -1,0 +1,171 @@
+"""The catalogue of data sets: where each is published, under which licence, and what its files must hold.
+
+`catalogue.toml` has one table for each set. `files/<set>.tsv` has a line for each file, `sha256 TAB bytes TAB lines TAB
+path`, all of the decompressed content; a set without such a file has never been fetched by those who wrote the
+catalogue, so nothing is recorded, and what a first download saw is kept beside the data instead (`check.LOCK`).
+
+A file's address is made from its path by the first of the set's `rules` whose pattern matches the whole path, and
+appended to the set's `address`. `archive!member` names a file inside a published archive.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from types import MappingProxyType
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from isoglot.data.sets.content import Content
+from isoglot.errors import CorpusError
+
+FILES = Path(str(resources.files(__package__)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How the address of a file follows from its path, and what is done to the published file (`normalise.STEPS`).
+
+    `address` is appended to the one of the set unless it begins with `https:`; groups of the pattern may be named in
+    it. It may be `packaged:NAME`, a file that comes with the catalogue.
+    """
+
+    pattern: str
+    address: str
+    step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What is expected of files without a recorded checksum: how many match a pattern, of how many lines each."""
+
+    files: str
+    number: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hub:
+    """A data repository of the Hugging Face hub, whose listing names its files and their checksums."""
+
+    repository: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """One line of `isoglot data list`, and what `get` and `check` go by.
+
+    `rows` are counted in `unit`; 0 means unknown. `redistribution` is a reading of the stated terms, not legal advice.
+    `manual` says how to get a set that may not be downloaded by a program; empty for all others. `changes` says what
+    differs from what is published. `unpacked` are archives (or files) of a set without recorded files, as pairs of
+    address and folder (or path) below the set's own folder.
+    """
+
+    name: str
+    use: str
+    what: str
+    languages: str
+    rows: int
+    unit: str
+    licence: str
+    redistribution: str
+    address: str
+    changes: str = "none"
+    manual: str = ""
+    rules: tuple[Rule, ...] = ()
+    unpacked: tuple[tuple[str, str], ...] = ()
+    hub: Hub | None = None
+    counts: tuple[Count, ...] = ()
+
+    @property
+    def files(self) -> Mapping[str, Content]:
+        """What is recorded of each file, by path; empty when nothing is."""
+        return _recorded(self.name)
+
+    def source(self, path: str) -> tuple[str, str]:
+        """The address of one recorded file and the step that makes the file of what is published there."""
+        for rule in self.rules:
+            if match := re.fullmatch(rule.pattern, path):
+                address = match.expand(rule.address)
+                whole = address.startswith(("https:", "packaged:"))
+                return (address if whole else self.address + address), rule.step
+        return self.address + path, ""
+
+
+@cache
+def catalogue() -> Mapping[str, DataSet]:
+    """Every set of the catalogue, by name, in the order of the file."""
+    with (FILES / "catalogue.toml").open("rb") as stream:
+        tables = tomllib.load(stream)
+    return MappingProxyType({name: _entry(name, table) for name, table in tables.items()})
+
+
+def find(name: str) -> DataSet:
+    """The set of that name. Raises `CorpusError` with the nearest names otherwise."""
+    sets = catalogue()
+    if name not in sets:
+        near = ", ".join(get_close_matches(name, sets, n=3, cutoff=0.4)) or ", ".join(sets)
+        raise CorpusError(f"no data set is called {name!r}; nearest: {near}; all of them: isoglot data list")
+    return sets[name]
+
+
+def address(name: str) -> str:
+    """Where a set is published: the folder, archive or page that people can open. Raises as `find`."""
+    return find(name).address
+
+
+def command(name: str) -> str:
+    """What to type to get a set, for messages that it is missing. Raises as `find`."""
+    return f"isoglot data get {find(name).name}"
+
+
+def read_manifest(text: str, file: str | Path) -> dict[str, Content]:
+    """Path -> content, of lines `sha256 TAB bytes TAB lines TAB path`. Raises `CorpusError` with file and line."""
+    found: dict[str, Content] = {}
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        match = re.fullmatch(r"([0-9a-f]{64})\t(\d+)\t(\d+)\t(\S[^\t]*)", line)
+        if match is None:
+            raise CorpusError("is no line of checksums; delete the file and get the set again", file=file, line=number)
+        found[match[4]] = Content(match[1], int(match[2]), int(match[3]))
+    return found
+
+
+def manifest(files: Mapping[str, Content] | Iterable[tuple[str, Content]]) -> str:
+    """What `read_manifest` reads, one line for each file, sorted by path."""
+    rows = sorted(dict(files).items())
+    return "".join(f"{content.sha256}\t{content.size}\t{content.lines}\t{path}\n" for path, content in rows)
+
+
+@cache
+def _recorded(name: str) -> Mapping[str, Content]:
+    path = FILES / "files" / f"{name}.tsv"
+    return MappingProxyType(read_manifest(path.read_text(encoding="utf-8"), path) if path.is_file() else {})
+
+
+def _entry(name: str, table: Mapping[str, object]) -> DataSet:
+    given = dict(table)
+    rules = tuple(Rule(*rule) for rule in _list(given.pop("rules", [])))
+    unpacked = tuple((str(source), str(target)) for source, target in _list(given.pop("unpacked", [])))
+    counts = tuple(Count(files, int(number), int(lines)) for files, number, lines in _list(given.pop("counts", [])))
+    hub = Hub(*pair) if (pair := _strings(given.pop("hub", []))) else None
+    return DataSet(name, rules=rules, unpacked=unpacked, counts=counts, hub=hub, **given)  # type: ignore[arg-type]
+
+
+def _list(value: object) -> list[list[str]]:
+    assert isinstance(value, list)
+    return value
+
+
+def _strings(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return value

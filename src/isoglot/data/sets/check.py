@@ -1,0 +1,106 @@
+"""Whether the sets in a folder are what the catalogue says: nothing missing, nothing changed.
+
+What is special here: a set whose checksums the catalogue does not record is compared with what its own download saw,
+kept beside it in `checksums.tsv`, and with what is known of its counts; that it is not recorded is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from isoglot.data.sets.catalogue import Count, DataSet, read_manifest
+from isoglot.data.sets.content import Content, measure, stored
+from isoglot.errors import CorpusError
+
+LOCK = "checksums.tsv"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one set.
+
+    `state` is "ok", "absent" (no folder), "missing" (some files are not there), "wrong" (some files are not what they
+    should be) or "unknown" (there, and nothing to compare with). `details` names each missing or wrong file.
+    """
+
+    name: str
+    state: str
+    details: tuple[str, ...] = ()
+    note: str = ""
+
+    def __str__(self) -> str:
+        """The finding as one line, with at most three of its details."""
+        more = [f"and {len(self.details) - 3} more"] if len(self.details) > 3 else []
+        words = "; ".join([*self.details[:3], *more, *([self.note] if self.note else [])])
+        return f"{self.name}: {self.state}" + (f": {words}" if words else "")
+
+
+def check(one: DataSet, data: Path) -> Finding:
+    """Compare what is there of a set below `data` with what is recorded; every file is read to its end."""
+    folder = data / one.name
+    if not folder.is_dir():
+        return Finding(one.name, "absent")
+    recorded, note = _expected(one, folder)
+    missing = [f"missing {path}" for path in recorded if stored(folder, path) is None]
+    wrong = [problem for path, content in recorded.items() for problem in _compare(folder, path, content)]
+    wrong += [problem for count in one.counts for problem in _count(folder, count)]
+    if wrong or missing:
+        return Finding(one.name, "wrong" if wrong else "missing", (*wrong, *missing), note)
+    if not recorded and not one.counts:
+        return Finding(one.name, "unknown", note=note)
+    return Finding(one.name, "ok", note="; ".join(filter(None, [f"{len(recorded):,} files" if recorded else "", note])))
+
+
+def present(one: DataSet, data: Path) -> str:
+    """Whether a set is there, "yes", "part" or "no", by the names of its files alone; none is read."""
+    folder = data / one.name
+    if not folder.is_dir():
+        return "no"
+    try:
+        recorded, _ = _expected(one, folder)
+    except CorpusError:
+        return "part"
+    there = [stored(folder, path) is not None for path in recorded]
+    if all(there):
+        return "yes" if there or any(folder.iterdir()) else "no"
+    return "part" if any(there) else "no"
+
+
+def _expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
+    if one.files:
+        return one.files, ""
+    lock = folder / LOCK
+    if lock.is_file():
+        return read_manifest(lock.read_text(encoding="utf-8"), lock), "as first downloaded; the catalogue records none"
+    return {}, "checksums not recorded"
+
+
+def _compare(folder: Path, path: str, expected: Content) -> Iterator[str]:
+    file = stored(folder, path)
+    if file is None:
+        return
+    try:
+        found = measure(file)
+    except CorpusError as error:
+        yield str(error)
+        return
+    if found.lines != expected.lines:
+        yield f"{file.relative_to(folder)} has {found.lines:,} lines, {expected.lines:,} expected"
+    elif found != expected:
+        yield f"{file.relative_to(folder)} has sha256 {found.sha256}, {expected.sha256} expected"
+
+
+def _count(folder: Path, count: Count) -> Iterator[str]:
+    files = sorted(path for path in folder.glob(count.files) if path.is_file())
+    if len(files) != count.number:
+        yield f"{len(files)} files {count.files}, {count.number} expected"
+    for path in files:
+        try:
+            lines = measure(path).lines
+        except CorpusError as error:
+            yield str(error)
+            continue
+        if lines != count.lines:
+            yield f"{path.relative_to(folder)} has {lines:,} lines, {count.lines:,} expected"

@@ -1,0 +1,105 @@
+"""What a stored file holds once decompressed: its bytes, its size, its lines and its checksum.
+
+What is special here: checksums are of the content, never of a compressed file, so the copy that was packed anew as
+`.xz` and the plain one that its publisher offers are one and the same text. Nothing is stripped: a mark at the
+beginning and carriage returns count, unlike in `isoglot.data.files`, which reads text for use.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from isoglot.data.files import COMPRESSED
+from isoglot.errors import CorpusError
+
+BLOCK = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is known of a file's decompressed content: SHA-256 in hexadecimal, bytes, and lines.
+
+    A last line without a line feed counts as a line.
+    """
+
+    sha256: str
+    size: int
+    lines: int
+
+
+class Measure:
+    """Adds up blocks of bytes; `content` is what they are together so far."""
+
+    def __init__(self) -> None:
+        self._hash, self._size, self._feeds, self._last = hashlib.sha256(), 0, 0, b"\n"
+
+    def add(self, block: bytes) -> None:
+        """Count one more block."""
+        self._hash.update(block)
+        self._size += len(block)
+        self._feeds += block.count(b"\n")
+        self._last = block[-1:] or self._last
+
+    @property
+    def content(self) -> Content:
+        """The facts about everything added."""
+        return Content(self._hash.hexdigest(), self._size, self._feeds + (self._last != b"\n"))
+
+
+def measure(path: Path) -> Content:
+    """The facts about a file's content. Raises `CorpusError` when it cannot be read or decompressed to its end."""
+    total = Measure()
+    for block in blocks(path):
+        total.add(block)
+    return total.content
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """The content of a file, plain or compressed (told by its first bytes), in blocks of at most 256 KiB.
+
+    Raises `CorpusError` for a file that is missing, is a folder, or is cut short or damaged.
+    """
+    try:
+        with _open(path) as stream:
+            while block := stream.read(BLOCK):
+                yield block
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise CorpusError(f"cannot be read to its end ({reason}); get the file again", file=path) from error
+
+
+def stored(folder: Path, path: str) -> Path | None:
+    """Where the file called `path` lies in a folder: under that name, plain, or compressed in another way."""
+    plain = next((path.removesuffix(ending) for ending in COMPRESSED if path.endswith(ending)), path)
+    names = dict.fromkeys((path, plain, *(f"{plain}{ending}" for ending in COMPRESSED)))
+    return next((folder / name for name in names if (folder / name).is_file()), None)
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file is gzip, xz or bzip2 by its first bytes."""
+    with path.open("rb") as stream:
+        return _kind(stream.read(6)) is not None
+
+
+def _open(path: Path) -> IO[Any]:
+    with path.open("rb") as stream:
+        kind = _kind(stream.read(6))
+    openers: dict[str | None, Any] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
+    opened: IO[Any] = openers[kind](path, "rb") if kind else path.open("rb")
+    return opened
+
+
+def _kind(magic: bytes) -> str | None:
+    if magic.startswith(b"\x1f\x8b"):
+        return "gz"
+    if magic == b"\xfd7zXZ\x00":
+        return "xz"
+    return "bz2" if magic[:3] == b"BZh" and magic[3:5] in {b"%d1" % level for level in range(1, 10)} else None

@@ -1,0 +1,182 @@
+"""Getting a set: download, unpack, normalise, verify, and only then give files their names.
+
+What is special here: a call that was interrupted is simply made again. Files that are there and right are left alone,
+what was downloaded stays in the hidden folder `.downloads` of the set until the set is complete, and a file that the
+catalogue does not know is never touched.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+from urllib.parse import quote
+
+from isoglot.data.files import atomic_write
+from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
+from isoglot.data.sets.check import LOCK, check
+from isoglot.data.sets.content import Content, measure, stored
+from isoglot.data.sets.download import Network, Watch, download
+from isoglot.data.sets.normalise import put, step
+from isoglot.data.sets.unpack import extract, safe
+from isoglot.errors import CorpusError
+
+_HUB = "https://huggingface.co"
+_TEXT = (".jsonl", ".json", ".parquet", ".tsv", ".csv", ".txt", ".gz", ".xz", ".bz2")
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One call of `get`: the set, its folder, and how to reach the network."""
+
+    one: DataSet
+    data: Path
+    network: Network
+    watch: Watch | None
+
+    @property
+    def folder(self) -> Path:
+        return self.data / self.one.name
+
+    def raw(self, address: str) -> Path:
+        """The published file of an address, `archive!member` included, downloaded and unpacked if it is not yet."""
+        outer, _, member = address.partition("!")
+        name = sha256(outer.encode()).hexdigest()[:16]
+        target = self.folder / ".downloads" / name
+        if not target.exists():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            download(outer, target, network=self.network, watch=self.watch)
+        if "!" not in address:
+            return target
+        unpacked = target.with_name(f"{name}.d")
+        if not unpacked.exists():
+            extract(target, unpacked)
+        inner = unpacked / safe(member, target) if member else unpacked
+        if not inner.exists():
+            raise CorpusError(f"{outer}: holds no {member}; the archive is another one than the catalogue means")
+        return inner
+
+
+def get(name: str, data: Path, *, network: Network | None = None, watch: Watch | None = None) -> Path:
+    """Bring the set `name` into the folder `data/name` and give that folder. What is there and right stays.
+
+    Raises `CorpusError` when no such set is in the catalogue, when its licence leaves the download to people (the
+    message says what to do), when the network fails for good, or when a file is not the one recorded.
+    """
+    one = find(name)
+    job = _Job(one, data, network or Network(), watch)
+    if one.manual:
+        raise CorpusError(
+            f"{name} may not be downloaded by a program ({one.licence}); {one.manual}; the folder is {job.folder}"
+        )
+    for folder in (data, job.folder):
+        if folder.exists() and not folder.is_dir():
+            raise CorpusError("is a file where a folder is needed; name another folder with --data", file=folder)
+    if one.files:
+        for path, expected in one.files.items():
+            _recorded(job, path, expected)
+    else:
+        _unrecorded(job)
+    with atomic_write(job.folder / "SOURCE") as stream:
+        stream.write(source(one))
+    shutil.rmtree(job.folder / ".downloads", ignore_errors=True)
+    return job.folder
+
+
+def source(one: DataSet) -> str:
+    """Where a set is from, under which licence, and what was changed: the text of its file SOURCE."""
+    lines = {"address": one.address, "licence as stated": one.licence, "what": one.what, "changes here": one.changes}
+    return "".join(f"{key}: {value}\n" for key, value in lines.items())
+
+
+def _recorded(job: _Job, path: str, expected: Content) -> None:
+    target, there = job.folder / path, stored(job.folder, path)
+    if there and _holds(there, expected):
+        return
+    address, name = job.one.source(path)
+    own = address.startswith("packaged:")
+    raw = FILES / address.removeprefix("packaged:") if own else job.raw(address)
+    partner = job.raw(job.one.source(_other(job.one, path))[0]) if name == "unleaked" else None
+    try:
+        put(raw, target, step(name, raw, partner=partner, data=job.data), expected=expected, where=address)
+    except CorpusError:
+        if not own:
+            _forget(job, address)
+        raise
+
+
+def _holds(path: Path, expected: Content) -> bool:
+    try:
+        return measure(path) == expected
+    except CorpusError:
+        return False
+
+
+def _other(one: DataSet, path: str) -> str:
+    """The file aligned with `path`: the other one of its folder."""
+    folder = PurePosixPath(path).parent
+    return next(other for other in one.files if PurePosixPath(other).parent == folder and other != path)
+
+
+def _forget(job: _Job, address: str) -> None:
+    """A download that did not hold what it should is not kept, so that the next call asks anew."""
+    name = sha256(address.partition("!")[0].encode()).hexdigest()[:16]
+    (job.folder / ".downloads" / name).unlink(missing_ok=True)
+    shutil.rmtree(job.folder / ".downloads" / f"{name}.d", ignore_errors=True)
+
+
+def _unrecorded(job: _Job) -> None:
+    """A set without checksums: what comes is taken, and what it was is kept in `checksums.tsv`.
+
+    With that file, and everything still as it says, there is nothing to do; a changed set is for the user to judge.
+    """
+    if (job.folder / LOCK).is_file():
+        finding = check(job.one, job.data)
+        if finding.state == "ok":
+            return
+        if finding.state == "wrong":
+            raise CorpusError(f"{finding}; move the folder {job.folder} away to get the set anew")
+    seen = {
+        path: put(raw, job.folder / path, step("", raw, partner=None, data=job.data), expected=None, where=path)
+        for path, raw in _published(job)
+    }
+    with atomic_write(job.folder / LOCK) as stream:
+        stream.write(manifest(seen))
+
+
+def _published(job: _Job) -> Iterator[tuple[str, Path]]:
+    """Path below the set's folder and the raw file, of everything that an unrecorded set is made of."""
+    if job.one.hub:
+        yield from _hub(job, job.one.hub)
+    for end, target in job.one.unpacked:
+        raw = job.raw(job.one.address + end)
+        if raw.is_file():
+            yield target, raw
+        for path in sorted(raw.rglob("*")) if raw.is_dir() else []:
+            if path.is_file():
+                yield (PurePosixPath(target) / path.relative_to(raw).as_posix()).as_posix(), path
+
+
+def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
+    """The data files of a repository; those the hub stores apart have a checksum in its listing."""
+    listing = job.raw(f"{_HUB}/api/datasets/{hub.repository}/tree/{hub.revision}?recursive=true")
+    try:
+        rows = [
+            (row["path"], row.get("lfs", {}).get("oid"))
+            for row in json.loads(listing.read_text(encoding="utf-8"))
+            if row["type"] == "file" and row["path"].endswith(_TEXT)
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        listing.unlink()
+        raise CorpusError(f"{job.one.address}: the listing of its files cannot be read; try again later") from error
+    for path, digest in rows:
+        target = safe(path, listing).as_posix()
+        address = f"{_HUB}/datasets/{hub.repository}/resolve/{hub.revision}/{quote(path)}"
+        raw = job.raw(address)
+        if digest and sha256(raw.read_bytes()).hexdigest() != digest:
+            _forget(job, address)
+            raise CorpusError(f"{address}: is not the file the hub lists (sha256 {digest}); run the command again")
+        yield target, raw

@@ -1,0 +1,119 @@
+"""From a published file to the file a set holds: packing anew, and the few steps that change content.
+
+Most files are taken as they are, or packed as `.xz`. The steps, named in `catalogue.toml`, are those by which the
+recorded files were made, so that their checksums hold:
+
+    lf              line ends CR LF become LF
+    columns N       the first N cells between tabs
+    column NAME     one column of a file with a header, without the header
+    unleaked        of two aligned files, the lines whose pair shares no sentence with the set tatoeba-laser
+"""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from isoglot.data.corpus.leaks import normalise, test_sentences
+from isoglot.data.files import atomic_write
+from isoglot.data.sets.catalogue import find
+from isoglot.data.sets.content import Content, Measure, blocks, is_compressed, stored
+from isoglot.errors import CorpusError
+
+
+def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content | None, where: str) -> Content:
+    """Write `content` as the file `target`, packed if its name says so, and give what it holds.
+
+    When `raw`, which the content was made of, is compressed already, its bytes are kept instead. Raises `CorpusError`,
+    beginning with `where`, when the content is not the `expected` one; then nothing is written.
+    """
+    total = Measure()
+    with atomic_write(target, binary=True) as stream:
+        if target.name.endswith(".xz") and not is_compressed(raw):
+            with lzma.open(stream, "wb") as packed:
+                _write(content, packed, total)
+        elif is_compressed(raw):
+            for block in content:
+                total.add(block)
+            with raw.open("rb") as source:
+                while block := source.read(1 << 18):
+                    stream.write(block)
+        else:
+            _write(content, stream, total)
+        refuse_other(total.content, expected, where)
+    return total.content
+
+
+def refuse_other(found: Content, expected: Content | None, where: str) -> None:
+    """Raise `CorpusError` when the content found is not the one expected."""
+    if expected is not None and found != expected:
+        raise CorpusError(
+            f"{where}: is not the file of the catalogue: sha256 {expected.sha256} with {expected.lines:,} lines "
+            f"expected, {found.sha256} with {found.lines:,} lines came; "
+            "try again, or name another mirror with --base-url"
+        )
+
+
+def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[bytes]:
+    """The content of a published file after a step; the name `""` leaves it as it is.
+
+    `partner` is the aligned file that `unleaked` needs, `data` the folder with the set it compares with. Raises
+    `CorpusError` for a file that the step does not fit.
+    """
+    verb, _, option = name.partition(" ")
+    if verb == "":
+        return blocks(raw)
+    if verb == "unleaked":
+        assert partner is not None
+        return _unleaked(raw, partner, data)
+    steps: dict[str, Callable[[list[bytes], str, Path], list[bytes]]] = {
+        "lf": lambda lines, _option, _raw: [line.removesuffix(b"\r") for line in lines],
+        "columns": lambda lines, number, _raw: [b"\t".join(line.split(b"\t")[: int(number)]) for line in lines],
+        "column": _column,
+    }
+    return iter([b"\n".join(steps[verb](_lines(raw), option, raw))])
+
+
+def _column(lines: list[bytes], name: str, raw: Path) -> list[bytes]:
+    header = lines[0].rstrip(b"\r").split(b"\t")
+    if name.encode() not in header:
+        raise CorpusError(f"has no column {name}; the file is another one than the catalogue means", file=raw, line=1)
+    place = header.index(name.encode())
+    # The last, empty element stands for the line feed at the end.
+    return [line.rstrip(b"\r").split(b"\t")[place] if line else line for line in lines[1:]]
+
+
+def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
+    folder = data / "tatoeba-laser"
+    files = find("tatoeba-laser").files
+    missing = [path for path in files if stored(folder, path) is None]
+    if missing:
+        raise CorpusError(
+            f"{folder / missing[0]}: is needed to leave out its sentences: isoglot data get tatoeba-laser"
+        )
+    tests = _tests(folder / "v1", (folder / "v1").stat().st_mtime_ns)
+    own, other = _lines(raw), _lines(partner)
+    if len(own) != len(other):
+        raise CorpusError(f"has {len(own)} lines and {partner} has {len(other)}; get both again", file=raw)
+    for line, aligned in zip(own[:-1], other[:-1], strict=True):
+        if tests.isdisjoint((normalise(line.decode()), normalise(aligned.decode()))):
+            yield line + b"\n"
+
+
+@lru_cache(maxsize=1)
+def _tests(folder: Path, _changed: int) -> frozenset[str]:
+    """The test sentences, read once for all files of a set, and again when the folder has changed."""
+    return test_sentences(folder)
+
+
+def _lines(path: Path) -> list[bytes]:
+    return b"".join(blocks(path)).split(b"\n")
+
+
+def _write(content: Iterator[bytes], stream: IO[bytes], total: Measure) -> None:
+    for block in content:
+        total.add(block)
+        stream.write(block)

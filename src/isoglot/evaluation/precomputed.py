@@ -1,0 +1,63 @@
+"""Vectors made elsewhere: which texts the tasks ask for, and a table of their vectors as a function.
+
+Any program can be evaluated so, without a word of Python: write the texts, encode them there, come back with a table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write, read_lines
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Encode
+
+
+def write_texts(path: Path, texts: Sequence[str]) -> None:
+    """Write one JSON string a line, so that a text may hold anything, a line feed too."""
+    with atomic_write(path) as file:
+        file.writelines(json.dumps(text, ensure_ascii=False) + "\n" for text in texts)
+
+
+def precomputed(vectors: Path, texts: Path) -> Encode:
+    """A function that looks texts up: row i of the `.npy` table (N, D) belongs to line i of `texts`.
+
+    `texts` holds JSON strings when its name ends in `.jsonl`, plain lines otherwise. The function raises
+    `EvaluationError` for a text that is not there, this one for files that do not fit.
+    """
+    try:
+        table = np.load(vectors, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise EvaluationError(f"{vectors}: is no NumPy table ({error}); save the vectors with numpy.save") from error
+    places = {text: row for row, text in enumerate(_texts(texts))}
+    count = sum(1 for _ in read_lines(texts))
+    if table.ndim != 2 or len(table) != count:
+        raise EvaluationError(f"{vectors}: has shape {table.shape} for the {count} lines of {texts}; encode them again")
+
+    def look_up(wanted: Sequence[str]) -> NDArray[Any]:
+        missing = [text for text in wanted if text not in places]
+        if missing:
+            raise EvaluationError(
+                f"{texts} lacks {len(missing)} of {len(wanted)} texts, the first {missing[0][:60]!r}; write all that "
+                "the tasks need with --write-texts and encode those"
+            )
+        return np.asarray(table[[places[text] for text in wanted]]).reshape(len(wanted), table.shape[1])
+
+    return look_up
+
+
+def _texts(path: Path) -> list[str]:
+    if ".jsonl" not in path.suffixes[-2:]:
+        return [text for _, text in read_lines(path)]
+    found = []
+    for number, line in read_lines(path):
+        try:
+            found.append(str(json.loads(line)))
+        except json.JSONDecodeError as error:
+            raise EvaluationError(f"{path}:{number}: is no JSON string ({error.msg}); write the texts again") from error
+    return found

@@ -1,0 +1,86 @@
+"""What of several systems can be compared: the scores all have, of the same data; and why the others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Score
+from isoglot.report.metrics import is_average, main_metrics
+
+Key = tuple[str, str, str]  # task, metric, subset
+Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
+
+# Statistics whose items tell what the data say, and in which column.
+_GOLD = {"spearman": 0, "pearson": 0, "f1": 2}
+
+
+def key(score: Score) -> Key:
+    """What a score is found by."""
+    return score.task, score.metric, score.subset
+
+
+def wanted(base: Iterable[Key], tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
+    """Tasks and metrics of the base to compare, in its order. Raises `EvaluationError` for one that it lacks."""
+    known: dict[str, list[str]] = {}
+    for task, metric, _ in base:
+        if metric not in known.setdefault(task, []):
+            known[task].append(metric)
+    every = {metric for names in known.values() for metric in names}
+    for kind, asked, there in (("task", tasks, set(known)), ("metric", metrics, every)):
+        if unknown := [name for name in asked if name not in there]:
+            raise EvaluationError(f"the base has no {kind} {unknown[0]!r}; it has {', '.join(sorted(there))}")
+    chosen = {task: names for task, names in known.items() if not tasks or task in tasks}
+    return [
+        (task, metric)
+        for task, names in chosen.items()
+        for metric in ([name for name in names if name in metrics] if metrics else main_metrics(task, names))
+    ]
+
+
+def subsets(task: str, metric: str, scores: Runs) -> list[str]:
+    """Subsets of any system, languages before averages, and an average after those it is over."""
+    found = {
+        name[2]: score for runs in scores for run in runs for name, score in run.items() if name[:2] == (task, metric)
+    }
+
+    def depth(subset: str) -> int:
+        score = found[subset]
+        return (
+            1 + max((depth(name) for name in score.over if name in found and name != subset), default=0)
+            if is_average(score)
+            else 0
+        )
+
+    return sorted(found, key=depth)
+
+
+def problem(
+    found: list[list[Score]], seeds: list[int], names: list[str], groups: Mapping[str, list[list[Score]]]
+) -> str:
+    """Why a subset cannot be compared, or nothing. `groups` are the subsets that can."""
+    for name, runs, count in zip(names, found, seeds, strict=True):
+        if len(runs) < count:
+            return f"{name} lacks it" if count == 1 else f"{name} has it in {len(runs)} of {count} results"
+    first = found[0][0]
+    for name, runs in zip(names, found, strict=True):
+        for score in runs:
+            if score.n != first.n:
+                return (
+                    f"{names[0]} has n = {first.n} and {name} has {score.n}; the two were evaluated on different data"
+                )
+            if set(score.over) != set(first.over):
+                return f"{names[0]} and {name} average over different subsets"
+            if not _same_gold(first, score):
+                return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
+    lacking = [name for name in first.over if name not in groups]
+    return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""
+
+
+def _same_gold(a: Score, b: Score) -> bool:
+    if a.items is None or b.items is None:
+        return True
+    if a.statistic != b.statistic or a.items.shape != b.items.shape:
+        return False
+    column = _GOLD.get(a.statistic)
+    return column is None or bool((a.items[:, column] == b.items[:, column]).all())

@@ -1,0 +1,182 @@
+"""What the page shows, found in the scores: names, main metrics, averages, seen languages, changes, margins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.languages import is_language
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.codes import among
+from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
+from isoglot.report.page.figures import Bar
+from isoglot.report.scores import Results
+
+_CONFIDENCE = 1.96  # standard errors on either side of a normal variable that hold 95 % of it
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One task and metric over all models: `scores[subset][place of the model]`, None where a model lacks it."""
+
+    task: str
+    metric: str
+    scores: dict[str, list[Score | None]]
+
+    @property
+    def lower(self) -> bool:
+        """Whether less is better."""
+        return lower_is_better(self.task, self.metric)
+
+    @property
+    def name(self) -> str:
+        """The metric, with an arrow when less is better."""
+        return f"{self.metric} ↓" if self.lower else self.metric
+
+    @property
+    def unit(self) -> float:
+        """What values are multiplied with to be drawn, as tables show them: 100, or 1 for distances."""
+        return 100.0 if shown(1.0, self.metric) == "100.0" else 1.0
+
+    def shown(self, value: float | None, *, sign: bool = False) -> str:
+        """A value as tables show it, with a true minus."""
+        return shown(value, self.metric, sign=sign).replace("-", "−")
+
+    def part(self, *, averages: bool) -> dict[str, list[Score | None]]:
+        """Only the averages, or only the subsets they are of."""
+        return {
+            subset: row
+            for subset, row in self.scores.items()
+            if any(score is not None and is_average(score) for score in row) == averages
+        }
+
+
+def clean(results: Sequence[Results]) -> list[Results]:
+    """The same with the replacement character for all that JSON can hold and a page cannot, such as control codes."""
+    return [
+        Results(
+            plain(result.model),
+            {plain(key): plain(value) if isinstance(value, str) else value for key, value in result.settings.items()},
+            tuple(_clean(score) for score in result.scores),
+        )
+        for result in results
+    ]
+
+
+def plain(words: str) -> str:
+    """Words without characters that no page may hold."""
+    return _UNPRINTABLE.sub("\ufffd", words)
+
+
+def tables(results: Sequence[Results], *, main: bool = True) -> list[Table]:
+    """A table for each task's main metric, or for every metric, task by task in the order of the results."""
+    places: dict[tuple[str, str], dict[str, list[Score | None]]] = {}
+    for place, result in enumerate(results):
+        for score in result.scores:
+            rows = places.setdefault((score.task, score.metric), {})
+            rows.setdefault(score.subset, [None] * len(results))[place] = score
+    metrics: dict[str, list[str]] = {}
+    for task, metric in places:
+        metrics.setdefault(task, []).append(metric)
+    chosen = {task: main_metrics(task, names) if main else names for task, names in metrics.items()}
+    return [Table(task, metric, places[task, metric]) for task, names in chosen.items() for metric in names]
+
+
+def labels(results: Sequence[Results]) -> list[str]:
+    """A name for each model, as short as keeps them apart: common folders are cut off, equal names are numbered."""
+    parts = [result.model.rstrip("/").split("/") for result in results]
+    if len(results) > 1:
+        while all(len(path) > 1 for path in parts) and len({path[0] for path in parts}) == 1:
+            parts = [path[1:] for path in parts]
+        while all(len(path) > 1 for path in parts) and len({path[-1] for path in parts}) == 1:
+            parts = [path[:-1] for path in parts]
+    names = ["/".join(path) or "model" for path in parts]
+    return [
+        f"{name} ({names[: place + 1].count(name)})" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]
+
+
+def is_seen(subset: str, seen: Collection[str]) -> bool | None:
+    """Whether all languages of a subset were trained on; English counts as seen.
+
+    None when nothing is `seen`, and for a subset that is not named by languages. Parts with digits (`4b`) say nothing.
+    """
+    parts = [part for part in subset.split("-") if not any(letter.isdigit() for letter in part)]
+    if not seen or not any(is_language(part) for part in parts):
+        return None
+    return all(among(part, ["eng", *seen]) for part in parts)
+
+
+def change(table: Table, pair: tuple[Score, Score], *, seen: bool | None) -> Bar:
+    """The second model's score less the first's, as a bar."""
+    value = pair[1].value - pair[0].value
+    margin = _margin(pair)
+    return Bar(
+        pair[0].subset,
+        value * table.unit,
+        table.shown(value, sign=True),
+        seen,
+        None if margin is None else margin * table.unit,
+    )
+
+
+def details(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Detail]]]:
+    """Details of a kind under the title that models share, each with its model's name."""
+    found: dict[str, list[tuple[str, Detail]]] = {}
+    for name, result in zip(labels(results), results, strict=True):
+        for score in result.scores:
+            chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
+            for place, detail in enumerate(chosen, 1):
+                more = f", {place}" if len(chosen) > 1 else ""
+                found.setdefault(f"{score.task}, {score.subset}, {score.metric}{more}", []).append((name, detail))
+    return found
+
+
+def matrix(detail: Detail, title: str) -> NDArray[np.float64]:
+    """The numbers (N, N) of a square table. Raises `EvaluationError` when it is none."""
+    size = len(detail.columns) - 1
+    try:
+        values = np.array([row[1:] for row in detail.rows], np.float64)
+    except ValueError:
+        values = np.zeros((0, 0))
+    if values.shape != (size, size) or not np.isfinite(values).all():
+        raise EvaluationError(f"{title}: its similarity table is not {size} by {size} finite numbers; evaluate again")
+    return values
+
+
+def column(detail: Detail, name: str, title: str) -> int:
+    """The place of a column. Raises `EvaluationError` when there is none of that name."""
+    if name not in detail.columns:
+        raise EvaluationError(
+            f"{title}: its map has no column {name!r} but {', '.join(detail.columns)}; evaluate again"
+        )
+    return detail.columns.index(name)
+
+
+def _clean(score: Score) -> Score:
+    details = tuple(
+        Detail(
+            plain(detail.kind),
+            tuple(map(plain, detail.columns)),
+            tuple(tuple(plain(cell) if isinstance(cell, str) else cell for cell in row) for row in detail.rows),
+        )
+        for detail in score.details
+    )
+    names = plain(score.task), plain(score.subset), plain(score.metric)
+    return replace(score, task=names[0], subset=names[1], metric=names[2], details=details)
+
+
+def _margin(pair: tuple[Score, Score]) -> float | None:
+    """Half the 95 % interval of a difference of means, from the differences of the items."""
+    a, b = pair[0].items, pair[1].items
+    if a is None or b is None or a.shape != b.shape or a.ndim != 1 or len(a) < 2 or pair[0].statistic != "mean":
+        return None
+    differences = b.astype(np.float64) - a
+    return _CONFIDENCE * float(differences.std(ddof=1)) / float(np.sqrt(len(a)))

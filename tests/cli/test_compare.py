@@ -1,0 +1,79 @@
+"""`isoglot compare` as a function: names, seeds, tables on the terminal, files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from isoglot.cli.compare import open_systems, run
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Score
+from isoglot.report.scores import Results, write_results
+
+SETTINGS = {"tasks": [], "metrics": [], "resamples": 200, "seed": 0, "output": None}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "150")
+    rng = np.random.default_rng(0)
+    for place, (name, share) in enumerate({"before": 0.4, "after": 0.8, "runs/1": 0.7, "runs/2": 0.6}.items()):
+        items = (rng.random(100) < share).astype(np.float32)
+        value = float(items.mean(dtype=np.float64))
+        scores = (
+            Score("tatoeba", "[red]-eng", "accuracy/mean", value, 100, items=items),
+            Score("tatoeba", "mean", "accuracy/mean", value, 1, ("[red]-eng",)),
+            Score("tatoeba", "only-eng", "accuracy/mean", 0.5, 10 + place),
+        )
+        write_results(tmp_path / name, Results(f"model {name}", {}, scores))
+    return tmp_path
+
+
+def test_tables_lines_and_files(folder, capsys):
+    run(["before", "after/results.json"], **SETTINGS | {"output": folder / "out"})
+    out, err = capsys.readouterr()
+    for part in ("tatoeba accuracy/mean", "[red]-eng", "before", "after", "mean", "▲", "paired bootstrap"):
+        assert part in out
+    assert "after against before: better in 1 (1 significantly), worse in 0 (0 significantly), equal in 0" in out
+    assert "left out: tatoeba only-eng accuracy/mean: before has n = 10 and after has 11" in err
+    assert "compare.md" in err
+    assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["before", "after"]
+    assert "## tatoeba accuracy/mean" in (folder / "out" / "compare.md").read_text(encoding="utf-8")
+
+
+def test_names_and_seeds(folder, capsys):
+    systems = open_systems(["base=before", "runs=runs/1", "runs=runs/2/results.json"])
+    assert {name: [entry.model for entry in runs] for name, runs in systems.items()} == {
+        "base": ["model before"],
+        "runs": ["model runs/1", "model runs/2"],
+    }
+    run(["base=before", "runs=runs/1", "runs=runs/2"], **SETTINGS)
+    assert "±" in capsys.readouterr().out
+
+
+def test_folders_of_one_name_are_no_seeds(folder):
+    (folder / "other").mkdir()
+    (folder / "after").rename(folder / "other" / "before")
+    assert list(open_systems(["before", "other/before"])) == ["before", "other/before"]
+    (folder / "a=b").mkdir()
+    (folder / "before").rename(folder / "a=b" / "c")
+    assert list(open_systems(["a=b/c", "other/before"])) == ["c", "before"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["before"], "only before was given; name at least two"),
+        (["before", "nosuch"], "nosuch: cannot be read"),
+        (["before", "x="], "'x=' is neither a path nor NAME=PATH"),
+        (["before", "=after"], "'=after' is neither a path nor NAME=PATH"),
+        (["before", "before=after"], "a second system is called 'before'; write NAME=before"),
+        (["before", "before"], "a second system is called 'before'"),
+    ],
+)
+def test_errors(folder, arguments, message):
+    with pytest.raises(EvaluationError, match=message):
+        run(arguments, **SETTINGS)

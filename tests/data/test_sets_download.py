@@ -1,0 +1,165 @@
+"""One file over HTTP: cut connections, servers that lie, fall silent or ignore what they are asked."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from web import Web, serving
+
+from isoglot.data.sets.download import Network, download
+from isoglot.errors import CorpusError
+
+PAGE = random.Random(1).randbytes(300_000)
+QUICK = Network(timeout=5, attempts=3, pause=0)
+
+
+def fetch(web, target, network=QUICK, path="/a.txt", **options):
+    download(f"{web.address}{path}", target, network=network, **options)
+    return target.read_bytes()
+
+
+def test_a_file_comes_whole_and_leaves_nothing_beside_it(tmp_path):
+    seen = []
+    with serving(Web({"/a.txt": PAGE})) as web:
+        assert fetch(web, tmp_path / "a", watch=lambda *event: seen.append(event)) == PAGE
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert seen[-1] == (f"{web.address}/a.txt", len(PAGE), len(PAGE))
+    assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize("validator", [True, False])
+def test_a_cut_connection_is_taken_up(tmp_path, ranges, validator):
+    with serving(Web({"/a.txt": PAGE}, cut={"/a.txt": [100_000]}, ranges=ranges, validator=validator)) as web:
+        assert fetch(web, tmp_path / "a") == PAGE
+    rest = len(PAGE) - 100_000 if ranges and validator else len(PAGE)  # without a validator nothing may be joined
+    assert web.sent == [("/a.txt", 100_000), ("/a.txt", rest)]
+
+
+def test_the_next_call_goes_on_where_the_last_one_ended(tmp_path):
+    with serving(Web({"/a.txt": PAGE}, cut={"/a.txt": [1000, 2000]})) as web:
+        with pytest.raises(CorpusError, match=r"after 3,000 of 300,000 bytes, 2 times in a row; 3,000 bytes are kept"):
+            fetch(web, tmp_path / "a", Network(timeout=5, attempts=2, pause=0))
+        assert not (tmp_path / "a").exists()
+        assert fetch(web, tmp_path / "a") == PAGE
+    assert [size for _, size in web.sent] == [1000, 2000, len(PAGE) - 3000]
+
+
+def test_a_file_that_changed_meanwhile_is_not_joined_to_its_old_beginning(tmp_path):
+    other = PAGE[::-1]
+    with serving(Web({"/a.txt": PAGE}, cut={"/a.txt": [1000]})) as web:
+        with pytest.raises(CorpusError):
+            fetch(web, tmp_path / "a", Network(timeout=5, attempts=1, pause=0))
+        web.pages["/a.txt"] = other
+        assert fetch(web, tmp_path / "a") == other
+
+
+def test_a_file_that_became_shorter_is_got_anew(tmp_path):
+    with serving(Web({"/a.txt": PAGE}, cut={"/a.txt": [1000]})) as web:
+        with pytest.raises(CorpusError):
+            fetch(web, tmp_path / "a", Network(timeout=5, attempts=1, pause=0))
+        web.pages["/a.txt"] = b"short\n"
+        assert fetch(web, tmp_path / "a") == b"short\n"
+
+
+def test_a_call_that_ended_before_the_rename_asks_for_nothing(tmp_path):
+    with serving(Web({})) as web:
+        (tmp_path / "a.part").write_bytes(PAGE)
+        notes = {"etag": '"1"', "changed": None, "length": len(PAGE)}
+        (tmp_path / "a.part.json").write_text(json.dumps(notes))
+        assert fetch(web, tmp_path / "a") == PAGE
+    assert not web.asked
+
+
+@pytest.mark.parametrize("notes", [b"", b"[]", b"{}", b"\xff", b'{"length": 4}'])
+def test_bytes_of_unknown_origin_are_not_gone_on_from(tmp_path, notes):
+    (tmp_path / "a.part").write_bytes(b"junk")
+    (tmp_path / "a.part.json").write_bytes(notes)
+    with serving(Web({"/a.txt": PAGE})) as web:
+        assert fetch(web, tmp_path / "a") == PAGE
+
+
+def test_a_server_that_announces_more_than_it_sends_is_given_up(tmp_path):
+    with serving(Web({"/a.txt": PAGE}, extra=10)) as web, pytest.raises(CorpusError, match="3 times in a row"):
+        fetch(web, tmp_path / "a")
+    assert web.asked["/a.txt"] == 3
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_server_that_announces_no_length_is_believed(tmp_path):
+    with serving(Web({"/a.txt": PAGE}, length=False)) as web:
+        assert fetch(web, tmp_path / "a") == PAGE
+
+
+def test_a_silent_server_is_left_after_the_timeout(tmp_path):
+    with (
+        serving(Web({"/a.txt": PAGE}, stall={"/a.txt"})) as web,
+        pytest.raises(CorpusError, match="the server fell silent, 2 times in a row"),
+    ):
+        fetch(web, tmp_path / "a", Network(timeout=0.1, attempts=2, pause=0))
+
+
+def test_an_overloaded_server_is_asked_again_and_a_missing_file_is_not(tmp_path):
+    with serving(Web({"/a.txt": PAGE}, answers={"/a.txt": [503, 429], "/b": [403]})) as web:
+        assert fetch(web, tmp_path / "a") == PAGE
+        assert web.asked["/a.txt"] == 3
+        for path, code in (("/none.txt", 404), ("/b", 403)):
+            with pytest.raises(CorpusError, match=rf"{path}: the server answered {code} .*--base-url"):
+                fetch(web, tmp_path / "b", path=path)
+            assert web.asked[path] == 1
+
+
+def test_pauses_double(tmp_path, monkeypatch):
+    pauses = []
+    monkeypatch.setattr("isoglot.data.sets.download.time.sleep", pauses.append)
+    with serving(Web({"/a.txt": PAGE}, answers={"/a.txt": [500] * 9})) as web, pytest.raises(CorpusError, match="500"):
+        fetch(web, tmp_path / "a", Network(timeout=5, attempts=4, pause=0.5))
+    assert pauses == [0.5, 1.0, 2.0]
+
+
+def test_no_server_at_all(tmp_path):
+    with serving(Web({})) as web:
+        pass
+    with pytest.raises(CorpusError, match="no connection"):
+        fetch(web, tmp_path / "a")
+
+
+@pytest.mark.parametrize("mirror", ["file:///etc", "ftp://x", "/a/folder"])
+def test_only_http_is_asked(mirror, tmp_path):
+    with pytest.raises(CorpusError, match="no http or https address"):
+        download("https://example.org/passwd", tmp_path / "a", network=Network(mirror=mirror))
+    with pytest.raises(CorpusError, match="no http or https address"):
+        download("file:///etc/passwd", tmp_path / "a")
+
+
+def test_a_mirror_is_asked_for_host_and_path():
+    network = Network(mirror="http://mirror.example/copies/")
+    assert network.resolve("https://a.example/b/c?d=e") == "http://mirror.example/copies/a.example/b/c?d=e"
+
+
+@pytest.mark.parametrize("options", [{"attempts": 0}, {"timeout": 0}, {"pause": -1}])
+def test_impossible_settings_are_refused(options):
+    with pytest.raises(ValueError, match="attempts"):
+        Network(**options)
+
+
+@settings(max_examples=25, deadline=None)
+@given(page=st.binary(max_size=5000), cuts=st.lists(st.integers(0, 3000), max_size=5), data=st.data())
+def test_an_interrupted_download_equals_the_whole(page, cuts, data):
+    options = {name: data.draw(st.booleans()) for name in ("ranges", "validator")}
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "a"
+        with serving(Web({"/a.txt": page}, cut={"/a.txt": list(cuts)}, **options)) as web:
+            for _ in range(len(cuts) + 1):  # a call for each cut at most, as a user would repeat them
+                try:
+                    fetch(web, target, Network(timeout=5, attempts=1, pause=0))
+                    break
+                except CorpusError:
+                    assert not target.exists()
+            assert target.read_bytes() == page

@@ -1,0 +1,245 @@
+"""Getting and checking sets: against a local server, and copies that broke."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import lzma
+from hashlib import sha256
+
+import pytest
+from packed import tar, zipped
+from web import Web, serving
+
+from isoglot.data.sets import check, get
+from isoglot.data.sets.catalogue import Count, DataSet, Hub, Rule, read_manifest
+from isoglot.data.sets.check import LOCK, present
+from isoglot.data.sets.content import Measure
+from isoglot.data.sets.download import Network
+from isoglot.data.sets.get import source
+from isoglot.errors import CorpusError
+
+entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
+BASE = "https://data.example/sets/"
+TEXTS = {"a/one.txt": b"eins\nzwei\n", "two.txt": b"\xef\xbb\xbfdrei\r\nvier", "three.txt": b""}
+
+
+def content(text):
+    total = Measure()
+    total.add(text)
+    return total.content
+
+
+def entry(name="toy", **options):
+    base = {"use": "tests", "what": "a toy", "languages": "de", "rows": 4, "unit": "lines", "licence": "CC0"}
+    return DataSet(name, **(base | {"redistribution": "yes", "address": BASE} | options))
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Puts sets into the catalogue, with recorded files where some are given."""
+
+    def put(one, files=None):
+        sets = {**entries.catalogue(), one.name: one}
+        recorded = {path: content(text) for path, text in (files or {}).items()}
+        before = entries._recorded
+        monkeypatch.setattr(entries, "catalogue", lambda: sets)
+        monkeypatch.setattr(entries, "_recorded", lambda name: recorded if name == one.name else before(name))
+        return one
+
+    return put
+
+
+@pytest.fixture
+def web():
+    with serving(Web({f"/data.example/sets/{path}": text for path, text in TEXTS.items()})) as server:
+        yield server
+
+
+def network(web, **options):
+    return Network(**({"mirror": web.address, "timeout": 5, "attempts": 2, "pause": 0} | options))
+
+
+def files_in(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_get_brings_files_packs_them_and_check_agrees(tmp_path, known, web):
+    one = known(
+        entry(rules=(Rule(r"(.+)\.xz", r"\1"),)), {"a/one.txt.xz": TEXTS["a/one.txt"], "two.txt": TEXTS["two.txt"]}
+    )
+    assert check(one, tmp_path).state == "absent"
+    assert present(one, tmp_path) == "no"
+    folder = get("toy", tmp_path, network=network(web))
+    assert folder == tmp_path / "toy"
+    assert files_in(folder) == {"a/one.txt.xz", "two.txt", "SOURCE"}
+    assert lzma.decompress((folder / "a/one.txt.xz").read_bytes()) == TEXTS["a/one.txt"]
+    assert (folder / "two.txt").read_bytes() == TEXTS["two.txt"]
+    assert (folder / "SOURCE").read_text() == source(one)
+    assert str(check(one, tmp_path)) == "toy: ok: 2 files"
+    assert present(one, tmp_path) == "yes"
+
+
+def test_what_is_there_is_not_fetched_again_however_it_is_packed(tmp_path, known, web):
+    known(entry(rules=(Rule(r"(.+)\.xz", r"\1"),)), {"a/one.txt.xz": TEXTS["a/one.txt"], "two.txt": TEXTS["two.txt"]})
+    (tmp_path / "toy" / "a").mkdir(parents=True)
+    (tmp_path / "toy" / "a" / "one.txt").write_bytes(TEXTS["a/one.txt"])
+    (tmp_path / "toy" / "mine.txt").write_bytes(b"left alone")
+    get("toy", tmp_path, network=network(web))
+    assert set(web.asked) == {"/data.example/sets/two.txt"}
+    assert files_in(tmp_path / "toy") == {"a/one.txt", "two.txt", "mine.txt", "SOURCE"}
+    web.asked.clear()
+    get("toy", tmp_path, network=network(web))
+    assert not web.asked
+
+
+def test_a_damaged_file_is_named_and_got_anew(tmp_path, known, web):
+    one = known(entry(), {path: TEXTS[path] for path in ("a/one.txt", "two.txt")})
+    get("toy", tmp_path, network=network(web))
+    path = tmp_path / "toy" / "a" / "one.txt"
+    path.write_bytes(TEXTS["a/one.txt"].replace(b"zwei", b"drei"))
+    finding = check(one, tmp_path)
+    assert finding.state == "wrong"
+    assert finding.details == (
+        f"a/one.txt has sha256 {sha256(path.read_bytes()).hexdigest()}, "
+        f"{sha256(TEXTS['a/one.txt']).hexdigest()} expected",
+    )
+    path.write_bytes(b"eins\n")
+    (tmp_path / "toy" / "two.txt").unlink()
+    assert str(check(one, tmp_path)) == "toy: wrong: a/one.txt has 1 lines, 2 expected; missing two.txt"
+    assert present(one, tmp_path) == "part"
+    path.unlink()
+    (tmp_path / "toy" / "a" / "one.txt.gz").write_bytes(b"\x1f\x8bjunk")
+    assert "cannot be read to its end" in str(check(one, tmp_path))
+    (tmp_path / "toy" / "a" / "one.txt.gz").unlink()
+    assert check(one, tmp_path).state == "missing"
+    get("toy", tmp_path, network=network(web))
+    assert check(one, tmp_path).state == "ok"
+
+
+def test_a_wrong_checksum_writes_nothing_and_is_asked_anew(tmp_path, known, web):
+    known(entry(), {"two.txt": b"other\n"})
+    for _ in range(2):
+        with pytest.raises(CorpusError, match=rf"{BASE}two\.txt: is not the file of the catalogue: sha256 .* 1 lines"):
+            get("toy", tmp_path, network=network(web))
+    assert web.asked["/data.example/sets/two.txt"] == 2
+    assert not (tmp_path / "toy" / "two.txt").exists()
+    assert files_in(tmp_path / "toy") == set()
+
+
+def test_an_interrupted_get_is_made_again(tmp_path, known, web):
+    known(entry(), {path: TEXTS[path] for path in ("a/one.txt", "two.txt")})
+    web.cut["/data.example/sets/two.txt"] = [5]
+    with pytest.raises(CorpusError, match="run the command again"):
+        get("toy", tmp_path, network=network(web, attempts=1))
+    assert not (tmp_path / "toy" / "two.txt").exists()
+    get("toy", tmp_path, network=network(web))
+    assert web.sent == [
+        ("/data.example/sets/a/one.txt", len(TEXTS["a/one.txt"])),
+        ("/data.example/sets/two.txt", 5),
+        ("/data.example/sets/two.txt", len(TEXTS["two.txt"]) - 5),
+    ]
+    assert (tmp_path / "toy" / "two.txt").read_bytes() == TEXTS["two.txt"]
+
+
+def test_a_file_where_a_folder_is_needed(tmp_path, known, web):
+    known(entry(), {"two.txt": TEXTS["two.txt"]})
+    (tmp_path / "data").write_text("")
+    with pytest.raises(CorpusError, match="is a file where a folder is needed"):
+        get("toy", tmp_path / "data", network=network(web))
+    (tmp_path / "toy").write_text("")
+    with pytest.raises(CorpusError, match="is a file where a folder is needed"):
+        get("toy", tmp_path, network=network(web))
+
+
+def test_a_licence_that_forbids_a_program_is_kept(tmp_path):
+    with pytest.raises(CorpusError, match=r"mldoc may not be downloaded by a program .*NIST.*sib-200"):
+        get("mldoc", tmp_path, network=Network(mirror="http://127.0.0.1:1"))
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "pack", [tar, zipped, lambda m: tar(m, "w:bz2"), lambda m: tar(m, "w:xz"), lambda m: tar(m, "w")]
+)
+def test_a_set_inside_an_archive(tmp_path, known, web, pack):
+    web.pages["/data.example/all.bin"] = pack({"./top/a/one.txt": TEXTS["a/one.txt"], "top/two.txt": TEXTS["two.txt"]})
+    known(
+        entry(address="https://data.example/all.bin", rules=(Rule("(.+)", r"!top/\1"),)),
+        {path: TEXTS[path] for path in ("a/one.txt", "two.txt")},
+    )
+    get("toy", tmp_path, network=network(web))
+    assert web.asked["/data.example/all.bin"] == 1
+    assert files_in(tmp_path / "toy") == {"a/one.txt", "two.txt", "SOURCE"}
+
+
+def test_a_member_that_is_not_there_is_named(tmp_path, known, web):
+    web.pages["/data.example/all.tgz"] = tar({"top/else.txt": b"x"})
+    known(entry(address="https://data.example/all.tgz", rules=(Rule("(.+)", r"!top/\1"),)), {"one.txt": b"x"})
+    with pytest.raises(CorpusError, match=r"all\.tgz: holds no top/one\.txt"):
+        get("toy", tmp_path, network=network(web))
+
+
+def test_a_first_download_is_remembered(tmp_path, known, web):
+    web.pages["/data.example/all.zip"] = zipped({"top/dev/a": b"1\n2\n", "top/dev/b": b"1\n3\n", "else": b"x"})
+    counts = (Count("dev/*", 2, 2),)
+    one = known(entry(address="https://data.example/all.zip", unpacked=(("!top/", ""),), counts=counts))
+    get("toy", tmp_path, network=network(web))
+    folder = tmp_path / "toy"
+    assert files_in(folder) == {"dev/a", "dev/b", LOCK, "SOURCE"}
+    assert read_manifest((folder / LOCK).read_text(), LOCK) == {
+        "dev/a": content(b"1\n2\n"),
+        "dev/b": content(b"1\n3\n"),
+    }
+    finding = check(one, tmp_path)
+    assert finding.state == "ok"
+    assert "the catalogue records none" in finding.note
+    get("toy", tmp_path, network=network(web))
+    assert web.asked["/data.example/all.zip"] == 1
+    (folder / "dev" / "a").write_bytes(b"1\n")
+    assert check(one, tmp_path).details[:2] == ("dev/a has 1 lines, 2 expected",) * 2
+    with pytest.raises(CorpusError, match="move the folder"):
+        get("toy", tmp_path, network=network(web))
+    (folder / "dev" / "a").unlink()
+    assert check(one, tmp_path).state == "wrong"  # one file where two are expected
+    (folder / LOCK).write_text("rubbish\n")
+    with pytest.raises(CorpusError, match=rf"{LOCK}:1: is no line of checksums"):
+        check(one, tmp_path)
+    assert present(one, tmp_path) == "part"
+
+
+def test_a_copy_that_nothing_is_known_of_is_not_called_right(tmp_path, known):
+    one = known(entry())
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "x").write_text("x")
+    assert str(check(one, tmp_path)) == "toy: unknown: checksums not recorded"
+    assert present(one, tmp_path) == "yes"
+
+
+def hub_pages(files, digest=None):
+    listing = [{"type": "directory", "path": "data"}, {"type": "file", "path": "README.md"}]
+    for path, text in files.items():
+        listing.append({"type": "file", "path": path, "lfs": {"oid": digest or sha256(text).hexdigest()}})
+    pages = {"/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true": json.dumps(listing).encode()}
+    return pages | {f"/huggingface.co/datasets/org/toy/resolve/abc/{path}": text for path, text in files.items()}
+
+
+def test_a_hub_repository(tmp_path, known, web):
+    known(entry(hub=Hub("org/toy", "abc")))
+    web.pages |= hub_pages({"data/ko-ko.jsonl": b'{"a": 1}\n'})
+    get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == {"data/ko-ko.jsonl", LOCK, "SOURCE"}
+
+
+def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web):
+    known(entry(hub=Hub("org/toy", "abc")))
+    web.pages |= hub_pages({"a.jsonl": b"x\n"}, digest="0" * 64)
+    with pytest.raises(CorpusError, match="is not the file the hub lists"):
+        get("toy", tmp_path, network=network(web))
+    web.pages |= hub_pages({"../a.jsonl": b"x\n"})
+    (tmp_path / "toy" / ".downloads").rename(tmp_path / "before")
+    with pytest.raises(CorpusError, match="may lead out of the folder"):
+        get("toy", tmp_path, network=network(web))
+    (tmp_path / "toy" / ".downloads").rename(tmp_path / "before that")
+    web.pages["/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"] = b"<html>"
+    with pytest.raises(CorpusError, match="listing of its files cannot be read"):
+        get("toy", tmp_path, network=network(web))

@@ -1,0 +1,49 @@
+"""Archives are not to be trusted: names that lead out, links, too much, damage."""
+
+from __future__ import annotations
+
+import pytest
+from packed import tar, zipped
+
+from isoglot.data.sets.unpack import extract
+from isoglot.errors import CorpusError
+
+
+def files_in(folder):
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt", "a/../../evil.txt", "a\\..\\evil.txt", "C:evil.txt"])
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_names_that_lead_out_are_refused(tmp_path, name, pack):
+    archive = tmp_path / "in" / "archive"
+    archive.parent.mkdir()
+    archive.write_bytes(pack({"good.txt": b"x", name: b"evil"}))
+    with pytest.raises(CorpusError, match="may lead out of the folder"):
+        extract(archive, tmp_path / "in" / "out")
+    assert files_in(tmp_path) == {"in/archive"}
+
+
+def test_links_are_passed_over_and_junk_too(tmp_path):
+    (tmp_path / "a").write_bytes(tar({"link": None, "real.txt": b"x", "__MACOSX/real.txt": b"y"}))
+    extract(tmp_path / "a", tmp_path / "out")
+    assert files_in(tmp_path / "out") == {"real.txt"}
+
+
+@pytest.mark.parametrize("pack", [tar, zipped])
+def test_an_archive_may_not_unpack_without_end(tmp_path, pack):
+    (tmp_path / "a").write_bytes(pack({"one": bytes(600_000), "two": bytes(600_000)}))
+    with pytest.raises(CorpusError, match="more than is allowed"):
+        extract(tmp_path / "a", tmp_path / "out", limit=1_000_000)
+    assert files_in(tmp_path) == {"a"}
+    extract(tmp_path / "a", tmp_path / "out", limit=1_200_000)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no archive", tar({"a": bytes(range(256)) * 99})[:-40], zipped({"a": b"x"})[:-9]]
+)
+def test_damaged_archives(tmp_path, data):
+    (tmp_path / "a").write_bytes(data)
+    with pytest.raises(CorpusError, match="cannot be unpacked"):
+        extract(tmp_path / "a", tmp_path / "out")
+    assert files_in(tmp_path) == {"a"}

@@ -1,0 +1,58 @@
+"""Cases of `alignment`: half of the pairs are of one meaning, told by the last word."""
+
+from __future__ import annotations
+
+import numpy as np
+from cases import Case
+from cases_sts import STS17, export
+from folders import write
+
+POSITIVE = OTHER = 40
+
+
+def rows(name):
+    same = [(f"{name} left {i}", f"{name} right {i}", 4 + i % 2) for i in range(POSITIVE)]
+    return same + [(f"{name} left a{i}", f"{name} right b{i}", i % 4) for i in range(OTHER)]
+
+
+def one_hot(texts):
+    """A direction of its own for each meaning."""
+    meanings = [*map(str, range(POSITIVE)), *(f"{side}{i}" for side in "ab" for i in range(OTHER))]
+    return np.eye(len(meanings))[[meanings.index(text.split()[-1]) for text in texts]]
+
+
+def one_point(texts):
+    """The best alignment there is, at the price of the worst uniformity."""
+    return np.ones((len(texts), 4))
+
+
+def stsb_dev(folder):
+    lines = [f"genre\tfile\tyear\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows("b"))]
+    write(folder / "STS/STSBenchmark/sts-dev.csv", "".join(lines))
+
+
+def sts17(folder):
+    for name in STS17:
+        export(folder / "sts17-crosslingual-sts" / name, rows(name))
+
+
+SENTENCES = 2 * (POSITIVE + OTHER)
+ALL = SENTENCES * (SENTENCES - 1) / 2
+CHANCE = {"alignment": (2.0, 0.3), "uniformity": (-4 + 8 / 32, 0.05)}  # -4 + 8 / dims to first order, see the page
+CASES = {
+    "alignment": Case(
+        stsb_dev,
+        perfect={"alignment": 0.0, "uniformity": np.log((POSITIVE + (ALL - POSITIVE) * np.exp(-4)) / ALL)},
+        chance=CHANCE,
+        oracle=one_hot,
+        where="eng",
+    ),
+    "alignment/sts17": Case(
+        sts17,
+        perfect={"alignment": 0.0, "uniformity": 0.0},
+        chance=CHANCE,
+        oracle=one_point,
+        languages=("ar", "ko"),
+        where="ara-ara",
+    ),
+}

@@ -1,0 +1,97 @@
+"""Cases of the classification tasks: small sets whose texts end in a word that tells everything."""
+
+from __future__ import annotations
+
+import json
+
+from cases import Case
+
+TOPIC = ("accuracy", "f1/macro")
+MTOP_LABELS = 11
+SIB_LABELS = ("geography", "health", "sports", "travel")
+MLDOC_LABELS = ("CCAT", "ECAT", "GCAT", "MCAT")
+MLDOC_NAMES = {"deu": "german", "fra": "french", "eng": "english"}
+XNLI_LABELS = ("entailment", "neutral", "contradiction")
+XNLI_CODES = ("en", "de", "fr", "hi", "tr", "ar", "bg")
+LINGUA_CODES = ("de", "en", "fr", "ko")
+
+
+def put(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def mtop_data(folder, codes=("de", "fr"), sizes=None):
+    for code in codes:
+        for split, each in (sizes or {"train": 12, "test": 20}).items():
+            records = [
+                {"text": f"{code} {split} {i} topic{label}", "label": label, "label_text": f"topic{label}"}
+                for i in range(each)
+                for label in range(MTOP_LABELS)
+            ]
+            put(folder / "mtop_domain" / code / f"{split}.jsonl", map(json.dumps, records))
+
+
+def sib_data(folder, codes=("deu_Latn", "eng_Latn", "kor_Hang")):
+    for code in codes:
+        for split, each in (("train", 40), ("dev", 15), ("test", 50)):
+            rows = [f"{i}\t{label}\t{code} {split} {i} {label}" for i in range(each) for label in SIB_LABELS]
+            put(folder / "annotated" / code / f"{split}.tsv", ["index_id\tcategory\ttext", *rows])
+
+
+def mldoc_data(folder, codes=("eng", "deu", "fra")):
+    for code in codes:
+        for split, each in (("train.1000", 40), ("dev", 15), ("test", 50)):
+            rows = [f"{label}\t{code} {split} {i} {label}" for i in range(each) for label in MLDOC_LABELS]
+            put(folder / f"{MLDOC_NAMES[code]}.{split}", rows)
+
+
+def xnli_data(folder, codes=XNLI_CODES, premises=80):
+    for code in codes:
+        rows = [
+            (f"{code} premise %s {i} {code}", f"{code} hypothesis %s {i} {label}", label)
+            for i in range(premises)
+            for label in XNLI_LABELS
+        ]
+        put(folder / f"dev-{code}.tsv", ("\t".join(row) % ("dev", "dev") for row in rows))
+        put(folder / f"test-{code}.tsv", ("\t".join(row[:2]) % ("test", "test") for row in rows))
+    put(folder / "labels.test.txt", (label for _ in range(premises) for label in XNLI_LABELS))
+
+
+def pawsx_data(folder, codes=("de", "en", "ko"), *, pairs=200, splits=("dev", "test")):
+    for code in codes:
+        for split in splits:
+            rows = [
+                f"{code} {split} first {i} same\t{code} {split} second {i} {('other', 'same')[i % 2]}\t{i % 2}"
+                for i in range(pairs)
+            ]
+            put(folder / f"{split}-{code}.tsv", rows)
+
+
+def lingua_data(folder, codes=LINGUA_CODES, count=200):
+    for code in codes:
+        put(folder / "lingua-langid" / "sentences" / f"{code}.txt", (f"sentence {i} in {code}" for i in range(count)))
+
+
+def case(write, metrics, level, tolerance, languages, where):
+    return Case(
+        write,
+        perfect=dict.fromkeys(metrics, 1.0),
+        chance=dict.fromkeys(metrics, (level, tolerance)),
+        languages=languages,
+        where=where,
+    )
+
+
+ONE = ("accuracy",)
+CASES = {
+    "mtop": case(mtop_data, TOPIC, 1 / MTOP_LABELS, 0.06, ("de", "fr"), "de, split train"),
+    "sib-200": case(sib_data, TOPIC, 1 / 4, 0.1, ("deu_Latn", "kor_Hang"), "deu_Latn, split train"),
+    "sib-200/zero-shot": case(sib_data, TOPIC, 1 / 4, 0.12, ("deu_Latn", "kor_Hang"), "eng_Latn, split train"),
+    "mldoc": case(mldoc_data, TOPIC, 1 / 4, 0.12, ("deu", "fra"), "eng, split train"),
+    "mldoc/raw": case(mldoc_data, TOPIC, 1 / 4, 0.12, ("deu", "fra"), "eng, split train"),
+    "xnli": case(xnli_data, ONE, 1 / 3, 0.12, XNLI_CODES, "en, split dev"),
+    "paws-x": case(pawsx_data, ONE, 1 / 2, 0.15, ("de", "ko"), "en, split dev"),
+    "language-id": case(xnli_data, ONE, 1 / 4, 0.15, ("de", "bg"), "en-de-fr-hi, language en"),
+    "language-id/lingua": case(lingua_data, ONE, 1 / 4, 0.2, LINGUA_CODES, "de"),
+}

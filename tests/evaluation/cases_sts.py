@@ -1,0 +1,128 @@
+"""Cases of the similarity tasks: small sets in their layouts, whose second sentences carry the gold score."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+
+import numpy as np
+from cases import Case
+from folders import write
+
+PAIRS = 200
+STS17 = ("ar-ar", "en-ar", "es-es", "es-en", "en-en", "en-tr", "en-de", "fr-en", "it-en", "nl-en", "ko-ko")
+STS22 = (
+    *("en", "de", "es", "pl", "tr", "ar", "ru", "zh", "fr", "it"),
+    *("de-en", "es-en", "pl-en", "zh-en", "es-it", "de-fr", "de-pl", "fr-pl"),
+)
+CORPORA = {
+    "sts12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "sts13": ("FNWN", "headlines", "OnWN"),
+    "sts14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "sts15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "sts16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+
+
+def rows(name, count=PAIRS, scale=(0, 5)):
+    """`(sentence 1, sentence 2, gold)`, no two of the same gold."""
+    gold = np.linspace(*scale, count).round(4)
+    return [(f"{name} left {i}", f"{name} right {i} {value}", float(value)) for i, value in enumerate(gold)]
+
+
+def cosine_of_gold(texts):
+    """Vectors with which the cosine of a pair is a fifth of its gold score."""
+    cosines = np.array([float(text.split()[-1]) / 5 if "right" in text else 1 for text in texts])
+    return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
+
+
+def semeval(folder, table, stem="{}.MSRpar"):
+    """The two files of SemEval from `(sentence 1, sentence 2, gold)`; gold None is blank."""
+    write(folder / f"STS.input.{stem}.txt", "".join(f"{a}\t{b}\n" for a, b, _ in table))
+    write(folder / f"STS.gs.{stem}.txt", "".join("\n" if gold is None else f"{gold}\n" for *_, gold in table))
+
+
+def english(task, count=PAIRS):
+    def fill(folder):
+        for corpus in CORPORA[task]:
+            semeval(folder / f"STS/STS{task[3:]}-en-test", rows(corpus, count // len(CORPORA[task])), corpus)
+
+    return fill
+
+
+def stsb(split, count=PAIRS):
+    def fill(folder):
+        lines = [f"genre\tfile\tyear\t{i}\t{gold}\t{a}\t{b}\n" for i, (a, b, gold) in enumerate(rows("b", count))]
+        write(folder / f"STS/STSBenchmark/sts-{split}.csv", "".join(lines))
+
+    return fill
+
+
+def sick(folder, count=PAIRS):
+    header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\r\n"
+    lines = [f"{i}\t{a}\t{b}\t{gold}\tNEUTRAL\r\n" for i, (a, b, gold) in enumerate(rows("sick", count, (1, 5)))]
+    write(folder / "SICK/SICK_test_annotated.txt", header + "".join(lines))
+
+
+def export(folder, table):
+    """One subset as MTEB stores it."""
+    records = [json.dumps({"sentence1": a, "sentence2": b, "score": gold}) for a, b, gold in table]
+    write(folder / "test.jsonl", "".join(f"{record}\n" for record in records))
+
+
+def sts17(folder, names=STS17, count=PAIRS):
+    for name in names:
+        export(folder / "sts17-crosslingual-sts" / name, rows(name, count))
+
+
+def sts22(folder, name="sts22-crosslingual-sts", empty=False, names=STS22):
+    for subset in names:
+        table = rows(subset, PAIRS, (1, 4))
+        if empty and subset == "es":
+            table[3] = ("", *table[3][1:])
+        export(folder / name / subset, table)
+
+
+def stsb_multi(split):
+    def fill(folder):
+        for code in ("de", "zh"):
+            lines = [f'"{a}","a ""quoted"", {b}",{gold}\r\n' for a, b, gold in rows(code)]
+            write(folder / f"stsb-multi-mt/stsb-{code}-{split}.csv.xz", "".join(lines))
+
+    return fill
+
+
+def tsv(folder):
+    for code in ("deu", "de-ko"):
+        lines = [f"{gold}\t{b}\tnote\t{a}\n" for a, b, gold in rows(code)]
+        write(folder / f"sts/mine.{code}.tsv", "score\tsentence2\tremark\tsentence1\n" + "".join(lines))
+
+
+def _case(fill, metrics=("spearman", "pearson"), **others):
+    return Case(
+        fill,
+        perfect=dict.fromkeys(metrics, 1.0),
+        chance=dict.fromkeys(metrics, (0.0, 0.4)),
+        oracle=cosine_of_gold,
+        **others,
+    )
+
+
+WAYS = tuple(chain.from_iterable((f"{kind}/all", f"{kind}/wmean", f"{kind}/mean") for kind in ("spearman", "pearson")))
+CASES = {
+    **{
+        task: _case(english(task), WAYS, where=f"eng, corpus {CORPORA[task][0]}, sentence 1, language eng")
+        for task in CORPORA
+    },
+    "sts-b": _case(stsb("test"), WAYS, where="eng, sentence 1, language eng"),
+    "sts-b/dev": _case(stsb("dev"), WAYS, where="eng, sentence 1, language eng"),
+    "sick-r": _case(sick, WAYS, where="eng, sentence 1, language eng"),
+    "sts17": _case(sts17, languages=("ar", "ko"), where="ara-ara, sentence 1, language ara"),
+    "sts22": _case(sts22, languages=("de", "zh"), where="eng, sentence 1, language eng"),
+    "sts22/v1": _case(
+        lambda folder: sts22(folder, empty=True), languages=("de", "zh"), where="eng, sentence 1, language eng"
+    ),
+    "sts-b-multi": _case(stsb_multi("test"), languages=("deu", "zho"), where="deu, sentence 1, language deu"),
+    "sts-b-multi/dev": _case(stsb_multi("dev"), languages=("deu", "zho"), where="deu, sentence 1, language deu"),
+    "sts": _case(tsv, languages=("kor", "deu"), where="deu, sentence 1, language deu"),
+}

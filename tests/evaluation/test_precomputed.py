@@ -1,0 +1,53 @@
+"""Vectors made elsewhere give the scores that the encoder itself gives, and a missing one is named."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from cases import by_text
+from folders import numbered, tatoeba
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.precomputed import precomputed, write_texts
+from isoglot.evaluation.run import evaluate, texts_of
+
+
+def test_texts_out_vectors_in_the_same_scores(tmp_path):
+    data = tatoeba(tmp_path / "data", {code: numbered(code, 30) for code in ("kor", "deu")})
+    write_texts(tmp_path / "texts.jsonl", texts_of(["tatoeba"], data=data))
+    texts = [json.loads(line) for line in (tmp_path / "texts.jsonl").read_text(encoding="utf-8").split("\n") if line]
+    assert len(texts) == len(set(texts)) == 90
+    np.save(tmp_path / "vectors.npy", by_text(texts))
+    function = precomputed(tmp_path / "vectors.npy", tmp_path / "texts.jsonl")
+    assert evaluate(function, ["tatoeba"], data=data) == evaluate(by_text, ["tatoeba"], data=data)
+
+
+def test_a_text_may_hold_a_line_feed_in_json_and_plain_lines_will_do(tmp_path):
+    write_texts(tmp_path / "texts.jsonl", ["a\nb", "\u2028", '"'])
+    np.save(tmp_path / "v.npy", np.arange(6.0).reshape(3, 2))
+    np.testing.assert_array_equal(
+        precomputed(tmp_path / "v.npy", tmp_path / "texts.jsonl")(['"', "a\nb"])[:, 0], [4, 0]
+    )
+    (tmp_path / "texts.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    look_up = precomputed(tmp_path / "v.npy", tmp_path / "texts.txt")
+    np.testing.assert_array_equal(look_up(["c", "a", "c"])[:, 0], [4, 0, 4])
+    assert look_up([]).shape == (0, 2)
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    (tmp_path / "t.txt").write_text("a\nb\n", encoding="utf-8")
+    np.save(tmp_path / "v.npy", np.ones((3, 2)))
+    with pytest.raises(EvaluationError, match=r"shape \(3, 2\) for the 2 lines"):
+        precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
+    np.save(tmp_path / "v.npy", np.ones((2, 2)))
+    with pytest.raises(EvaluationError, match=r"lacks 1 of 2 texts, the first 'zz'"):
+        precomputed(tmp_path / "v.npy", tmp_path / "t.txt")(["a", "zz"])
+    (tmp_path / "v.npy").write_bytes(b"no table")
+    with pytest.raises(EvaluationError, match="is no NumPy table"):
+        precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
+    np.save(tmp_path / "v.npy", np.ones((1, 2)))
+    (tmp_path / "t.jsonl").write_text("{\n", encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"t.jsonl:1: is no JSON string"):
+        precomputed(tmp_path / "v.npy", tmp_path / "t.jsonl")

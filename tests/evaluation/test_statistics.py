@@ -1,0 +1,79 @@
+"""Statistics against scipy and scikit-learn; the weighted ones against the plain ones on repeated rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.evaluation import statistics
+from isoglot.evaluation.statistics import STATISTICS, WEIGHTED, ranks, weighted
+
+COLUMNS = {"mean": 0, "spearman": 2, "pearson": 2, "f1": 3}
+
+
+def items_of(name, rng, n):
+    """Few distinct values, so that ties and equal rows occur."""
+    if name == "f1":
+        right = rng.integers(0, 2, n)
+        return np.stack([right, right | rng.integers(0, 2, n), right | rng.integers(0, 2, n)], axis=1)
+    return rng.integers(0, 4, (n, 2) if COLUMNS[name] else n) / 2
+
+
+def test_every_statistic_has_its_weighted_form():
+    assert set(STATISTICS) == set(WEIGHTED) == set(COLUMNS)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(STATISTICS)), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_weights_stand_for_repeated_rows(name, n, seed):
+    rng = np.random.default_rng(seed)
+    items = items_of(name, rng, n)
+    weights = rng.integers(0, 4, (5, n))
+    weights[:, 0] += weights.sum(axis=1) == 0
+    expected = [STATISTICS[name](np.repeat(items, row, axis=0)) for row in weights]
+    assert weighted(name, items, weights.astype(float)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_correlation_without_variation_is_zero_in_every_form():
+    items = np.array([[2.3, 0.1], [2.3, 0.7], [0.1, 0.7]])
+    weights = np.array([[3.0, 2.0, 0.0], [0.0, 5.0, 0.0], [0.0, 7.0, 9.0]])
+    for name in ("pearson", "spearman"):
+        assert weighted(name, items, weights).tolist() == [0.0, 0.0, 0.0]
+        assert STATISTICS[name](items[:2]) == 0.0
+
+
+def test_a_column_far_from_zero_keeps_its_digits():
+    rng = np.random.default_rng(3)
+    items = np.stack([rng.normal(size=50), 1e6 + rng.normal(size=50)], axis=1)
+    assert weighted("pearson", items, np.ones((1, 50)))[0] == pytest.approx(np.corrcoef(items.T)[0, 1], abs=1e-9)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 30), st.integers(0, 2**32 - 1))
+def test_correlations_are_those_of_scipy(n, seed):
+    scipy_stats = pytest.importorskip("scipy.stats")
+    items = items_of("spearman", np.random.default_rng(seed), n)
+    if min(len(set(column)) for column in items.T) < 2:
+        assert statistics.spearman(items) == statistics.pearson(items) == 0.0
+        return
+    assert statistics.spearman(items) == pytest.approx(scipy_stats.spearmanr(*items.T).statistic, abs=1e-12)
+    assert statistics.pearson(items) == pytest.approx(scipy_stats.pearsonr(*items.T).statistic, abs=1e-12)
+    assert ranks(items[:, 0]) == pytest.approx(scipy_stats.rankdata(items[:, 0]))
+
+
+def test_f1_by_hand():
+    assert statistics.f1(np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]])) == pytest.approx(2 * 2 / (3 + 4))
+    assert statistics.f1(np.zeros((3, 3))) == 0.0
+    assert weighted("f1", np.zeros((3, 3)), np.ones((2, 3))).tolist() == [0.0, 0.0]
+
+
+def test_a_statistic_of_ones_own_needs_no_weighted_form(monkeypatch):
+    monkeypatch.setitem(STATISTICS, "largest", lambda items: float(items.max()))
+    assert weighted("largest", np.array([1.0, 5.0, 3.0]), np.array([[1.0, 0, 2], [0, 1, 0]])).tolist() == [3.0, 5.0]
+
+
+def test_an_unknown_statistic_is_named():
+    with pytest.raises(ValueError, match="no statistic is called 'median'; known: mean"):
+        weighted("median", np.ones(3), np.ones((1, 3)))

@@ -1,0 +1,305 @@
+"""Comparisons: differences, intervals, tests, wins and losses; and that what cannot be compared is not."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Score
+from isoglot.evaluation.statistics import STATISTICS
+from isoglot.report.comparison import compare
+from isoglot.report.comparison_tables import grid, markdown, tallies, write_comparison
+from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
+from isoglot.report.scores import Results
+
+
+def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean"):
+    items = np.asarray(items, np.float32)
+    return Score(task, subset, metric, STATISTICS[statistic](items), len(items), items=items, statistic=statistic)
+
+
+def average(scores, subset="mean", *, value=None):
+    mean = float(np.mean([entry.value for entry in scores])) if value is None else value
+    over = tuple(entry.subset for entry in scores)
+    return Score(scores[0].task, subset, scores[0].metric, mean, len(scores), over)
+
+
+def results(*scores):
+    return Results("m", {}, tuple(scores))
+
+
+def hits(rng, n, share):
+    return (rng.random(n) < share).astype(float)
+
+
+def rows(comparison, place=0):
+    return {row.subset: row for row in comparison.tables[place].rows}
+
+
+def test_a_difference_its_interval_and_its_test():
+    rng = np.random.default_rng(0)
+    a, b = hits(rng, 400, 0.5), hits(rng, 400, 0.8)
+    found = compare({"base": [results(score("deu-eng", a))], "new": [results(score("deu-eng", b))]})
+    row = rows(found)["deu-eng"]
+    difference = row.differences[0]
+    assert [value.mean for value in row.values] == pytest.approx([a.mean(), b.mean()])
+    assert difference.value == pytest.approx(b.mean() - a.mean())
+    error = (b - a).std() / np.sqrt(400)
+    assert difference.interval == pytest.approx(
+        (difference.value - 1.96 * error, difference.value + 1.96 * error), abs=0.01
+    )
+    assert row.values[0].interval == pytest.approx((a.mean() - 0.049, a.mean() + 0.049), abs=0.01)
+    assert difference.p == pytest.approx(1 / 2001)
+    assert difference.better is True
+    assert difference.significant
+
+
+def test_an_average_is_resampled_within_its_subsets():
+    """Its error is that of a mean of independent subsets, each with its own size."""
+    rng = np.random.default_rng(1)
+    pairs = [(hits(rng, n, 0.6), hits(rng, n, 0.65)) for n in (100, 400, 900)]
+    systems = {}
+    for place, name in enumerate(("base", "new")):
+        parts = [score(f"l{i}-eng", pair[place]) for i, pair in enumerate(pairs)]
+        systems[name] = [results(*parts, average(parts))]
+    row = rows(compare(systems, resamples=4000))["mean"]
+    error = np.sqrt(sum((b - a).var() / len(a) for a, b in pairs)) / 3
+    low, high = row.differences[0].interval
+    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.05)
+    assert row.average
+    assert row.n == 3
+    assert row.differences[0].p == row.differences[0].corrected
+
+
+def test_subsets_of_one_size_are_drawn_apart():
+    """Drawn alike, the errors of equal languages would not shrink in their average."""
+    items = hits(np.random.default_rng(2), 300, 0.5)
+    parts = [score(f"l{i}-eng", items) for i in range(16)]
+    found = rows(compare({"a": [results(*parts, average(parts))], "b": [results(*parts, average(parts))]}))
+    width = [high - low for low, high in (found[name].values[0].interval for name in ("l0-eng", "mean"))]
+    assert width[0] / width[1] == pytest.approx(4, rel=0.2)
+
+
+def test_averages_of_averages_and_weighted_ones():
+    rng = np.random.default_rng(3)
+    parts = [score(f"l{i}-eng", hits(rng, 50, 0.5)) for i in range(4)]
+    halves = [average(parts[:2], "first"), average(parts[2:], "second")]
+    whole = average(halves, "mean")
+    weighted = average(parts, "weighted", value=0.123)
+    run = results(whole, weighted, *halves, *parts)  # in whatever order they stand
+    found = rows(compare({"a": [run], "b": [run]}))
+    assert list(found)[:4] == ["l0-eng", "l1-eng", "l2-eng", "l3-eng"]
+    assert found["mean"].differences[0].interval == pytest.approx((0, 0))
+    assert found["mean"].differences[0].p == 1
+    assert found["weighted"].differences[0].interval is None
+    assert found["weighted"].values[0].mean == 0.123
+
+
+def test_many_languages_are_corrected_and_can_still_be_significant():
+    rng = np.random.default_rng(4)
+    names = [f"l{i}-eng" for i in range(112)]
+    before = {name: hits(rng, 200, 0.5) for name in names}
+    after = {name: hits(rng, 200, 0.5) for name in names} | {"l5-eng": hits(rng, 200, 0.9)}
+    systems = {
+        name: [results(*(score(subset, items) for subset, items in table.items()))]
+        for name, table in (("base", before), ("new", after))
+    }
+    found = compare(systems, resamples=500)
+    table = found.tables[0]
+    # With 500 permutations no p-value could be below 112 / 501, so there are more.
+    assert table.permutations == 11_200
+    raw = [row.differences[0].p for row in table.rows]
+    assert sum(p <= 0.05 for p in raw) > 2
+    assert [row.subset for row in table.rows if row.differences[0].significant] == ["l5-eng"]
+    counts = table.tally(0)
+    assert counts["better"] + counts["worse"] + counts["equal"] == 112
+    assert (counts["better, significantly"], counts["worse, significantly"]) == (1, 0)
+
+
+@pytest.mark.parametrize("statistic", ["spearman", "f1"])
+def test_other_statistics_are_compared_as_they_are(statistic):
+    rng = np.random.default_rng(5)
+    gold = rng.integers(0, 2, 300) if statistic == "f1" else rng.normal(size=300)
+    if statistic == "f1":
+        found = [np.where(rng.random(300) < share, gold, 1 - gold) for share in (0.6, 0.9)]
+        tables = [np.stack([gold & one, one, gold], axis=1) for one in found]
+    else:
+        tables = [np.stack([gold, gold + noise * rng.normal(size=300)], axis=1) for noise in (3, 0.5)]
+    systems = {
+        name: [results(score("deu-eng", table, task="t", metric=statistic, statistic=statistic))]
+        for name, table in zip(("base", "new"), tables, strict=True)
+    }
+    row = rows(compare(systems))["deu-eng"]
+    low, high = row.differences[0].interval
+    assert 0 < low < row.differences[0].value < high
+    assert row.differences[0].significant
+
+
+def test_seeds_are_averaged_in_every_resample():
+    rng = np.random.default_rng(6)
+    base = [hits(rng, 300, 0.5) for _ in range(3)]
+    new = [hits(rng, 300, 0.7) for _ in range(2)]
+    found = compare(
+        {"base": [results(score("deu-eng", i)) for i in base], "new": [results(score("deu-eng", i)) for i in new]},
+        resamples=4000,
+    )
+    row = rows(found)["deu-eng"]
+    assert found.seeds == (3, 2)
+    assert row.values[0].mean == pytest.approx(np.mean(base))
+    assert row.values[0].deviation == pytest.approx(np.std([i.mean() for i in base], ddof=1))
+    low, high = row.differences[0].interval
+    error = (np.mean(new, axis=0) - np.mean(base, axis=0)).std() / np.sqrt(300)
+    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.05)
+    cells = grid(found.tables[0], found.systems).rows[0]
+    assert " ± " in cells[2]
+    assert "sample standard deviation" in markdown(found)
+
+
+def test_less_is_better_where_it_is():
+    a, b = np.ones(50), np.zeros(50)
+    run = [results(score("deu-eng", items, task="xsim/x", metric="error/ratio")) for items in (a, b)]
+    found = compare({"base": [run[0]], "new": [run[1]]})
+    assert rows(found)["deu-eng"].differences[0].better is True
+    table = grid(found.tables[0], found.systems)
+    assert "less is better" in table.title
+    assert table.rows[0][4].endswith("▲")
+    assert tallies(found.tables[0], found.systems)[0].startswith("new against base: better in 1 (1 significantly)")
+
+
+def test_without_items_values_are_still_compared():
+    """Files of version 0.1 have no items and do not say what an average is over."""
+    runs = [results(Score("t", "a", "m", v, 9), Score("t", "mean", "m", v, 1)) for v in (0.5, 0.4)]
+    found = compare({"base": [runs[0]], "new": [runs[1]]})
+    row = rows(found)["a"]
+    assert row.differences[0].value == pytest.approx(-0.1)
+    assert row.differences[0].p is row.differences[0].interval is None
+    assert not row.differences[0].significant
+    assert rows(found)["mean"].average
+    assert grid(found.tables[0], found.systems).rows[0] == ("a", "9", "50.0", "40.0", "-10.0", "–")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            lambda s: [score("a", np.ones(5)), *s[1:]],
+            "has n = 8 and new has 5; the two were evaluated on different data",
+        ),
+        (lambda s: s[1:], "new lacks it"),
+    ],
+)
+def test_what_was_evaluated_on_other_data_is_left_out_with_all_its_averages(change, reason):
+    rng = np.random.default_rng(7)
+    parts = [score(name, hits(rng, 8, 0.5)) for name in "abc"]
+    other = change(parts)
+    found = compare(
+        {
+            "base": [results(*parts, average(parts), average(parts[1:], "rest"))],
+            "new": [results(*other, average(parts), average(parts[1:], "rest"))],
+        }
+    )
+    assert list(rows(found)) == ["b", "c", "rest"]
+    assert found.left_out[0].startswith("tatoeba a accuracy/mean: ")
+    assert reason in found.left_out[0]
+    assert found.left_out[1] == "tatoeba mean accuracy/mean: it is over a, which cannot be compared"
+    assert reason in markdown(found)
+
+
+def test_averages_over_other_subsets_and_other_gold_are_left_out():
+    parts = [score(name, np.arange(4) % 2) for name in "abc"]
+    found = compare(
+        {"base": [results(*parts, average(parts[:2]))], "new": [results(*parts, average(parts[1:]))]},
+    )
+    assert "mean" not in rows(found)
+    assert found.left_out == ("tatoeba mean accuracy/mean: base and new average over different subsets",)
+    gold = [[0.0, 1], [1, 2], [2, 3]]
+    runs = [
+        results(score("a", table, task="sts", metric="spearman", statistic="spearman"))
+        for table in (gold, [[row[0] + 1, row[1]] for row in gold])
+    ]
+    with pytest.raises(EvaluationError, match=r"no score in common .*the gold of base and new differs"):
+        compare({"base": [runs[0]], "new": [runs[1]]})
+
+
+def test_a_seed_that_lacks_a_subset():
+    full, part = results(score("a", np.ones(3)), score("b", np.ones(3))), results(score("a", np.ones(3)))
+    found = compare({"base": [full], "new": [full, part]})
+    assert found.left_out == ("tatoeba b accuracy/mean: new has it in 1 of 2 results",)
+
+
+def test_tasks_and_metrics_are_chosen():
+    def run(value):
+        return results(
+            *(score("a", np.full(4, value), task=t, metric=m) for t, m in itertools.product(("tatoeba", "own"), "xy")),
+            score("a", np.full(4, value)),
+        )
+
+    systems = {"base": [run(0.5)], "new": [run(0.25)]}
+
+    def chosen(**settings):
+        return [(table.task, table.metric) for table in compare(systems, **settings).tables]
+
+    assert chosen() == [("tatoeba", "accuracy/mean"), ("own", "x"), ("own", "y")]
+    assert chosen(metrics=["x"]) == [("tatoeba", "x"), ("own", "x")]
+    assert chosen(tasks=["own"], metrics=["y"]) == [("own", "y")]
+    with pytest.raises(EvaluationError, match="the base has no task 'onw'; it has own, tatoeba"):
+        chosen(tasks=["onw"])
+    with pytest.raises(EvaluationError, match="the base has no metric 'z'"):
+        chosen(metrics=["z"])
+    with pytest.raises(EvaluationError, match="only base was given; name at least two"):
+        compare({"base": [run(0.5)]})
+
+
+def test_numbers_do_not_depend_on_what_else_is_compared():
+    rng = np.random.default_rng(8)
+    a, b, c = (results(*(score(name, hits(rng, 60, 0.5)) for name in "xy")) for _ in range(3))
+    two = rows(compare({"a": [a], "b": [b]}))["x"]
+    fewer = rows(compare({"a": [results(a.scores[0])], "b": [results(b.scores[0])]}))["x"]
+    assert two.differences[0].interval == fewer.differences[0].interval
+    three = compare({"a": [a], "b": [b], "c": [c]})
+    assert len(rows(three)["x"].differences) == 2
+    assert len(grid(three.tables[0], three.systems).header) == 3 + 2 * 3
+
+
+def test_files_are_the_same_each_time(tmp_path):
+    rng = np.random.default_rng(9)
+    parts = [[score(name, hits(rng, 60, 0.5)) for name in ("a|b", "c")] for _ in range(2)]
+    systems = {name: [results(*p, average(p))] for name, p in zip(("base", "neu ü"), parts, strict=True)}
+    for name in ("one", "two"):
+        write_comparison(tmp_path / name, compare(systems))
+    for file in ("compare.md", "compare.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    found = json.loads((tmp_path / "one" / "compare.json").read_text(encoding="utf-8"))
+    assert found["systems"] == ["base", "neu ü"]
+    table = found["tables"][0]
+    assert table["rows"][0]["differences"][0].keys() == {
+        "value",
+        "interval",
+        "p",
+        "corrected",
+        "better",
+        "significant",
+    }
+    assert sum(table["tallies"]["neu ü"][way] for way in ("better", "worse", "equal")) == 2
+    text = (tmp_path / "one" / "compare.md").read_text(encoding="utf-8")
+    assert "| a\\|b | 60 |" in text
+    assert "2000 resamples, seed 0" in text
+
+
+def test_what_metrics_mean():
+    assert main_metrics("tatoeba", ["accuracy/xx-en", "accuracy/mean"]) == ["accuracy/mean"]
+    assert main_metrics("bucc/ease", ["precision", "f1"]) == ["f1"]
+    assert main_metrics("tatoeba", ["other"]) == ["other"]
+    assert main_metrics("unknown", ["a", "b"]) == ["a", "b"]
+    assert lower_is_better("xsim/flores", "error/ratio")
+    assert lower_is_better("alignment", "uniformity")
+    assert lower_is_better("language-id/xnli", "accuracy")
+    assert not lower_is_better("tatoeba", "accuracy/mean")
+    assert [shown(0.5, "accuracy"), shown(-0.00001, "f1", sign=True), shown(None, "f1")] == ["50.0", "0.0", "–"]
+    assert shown(-3.21456, "uniformity", sign=True) == "-3.215"
+    assert is_average(Score("t", "xtreme-36", "m", 0.5, 36))
+    assert not is_average(Score("t", "kor-eng", "m", 0.5, 36))

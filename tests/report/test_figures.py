@@ -1,0 +1,120 @@
+"""The pictures: what is in them, that they can stand beside others in a page, and that they never change."""
+
+from __future__ import annotations
+
+import re
+import sys
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+
+from isoglot.errors import EvaluationError
+from isoglot.report.page import figures
+from isoglot.report.page.figures import Bar, Point
+from isoglot.report.page.svg import canvas
+
+BARS = [
+    Bar("deu-eng", 4.4, "+4.4", seen=True, margin=1.0),
+    Bar("tha-eng", 2.0, "+2.0", seen=False),
+    Bar("tur-eng", -1.5, "−1.5", seen=False, margin=0.5),
+    Bar("agnews", 1.0, "+1.0"),
+]
+POINTS = [
+    Point("1", "eng", 0, 0),
+    Point("1", "ara", 1, 1),
+    Point("2", "eng", 3, 0),
+    Point("", "eng", 5, 5),
+    Point("", "ara", 6, 5),
+    Point("3", "zho", 2, 2),
+    Point("3", "eng", 2, 3),
+]
+
+
+def drawn(name="figure"):
+    """One figure of each kind."""
+    return {
+        "bars": figures.bars(BARS, name=name, label="Bars", axis="change", limits=(-3, 6)),
+        "heat": figures.heat_map(["a", "b"], np.array([[1, 0.25], [0.25, 1]]), name=name, label="Heat", limits=(0, 1)),
+        "alignment": figures.alignment_uniformity([("one", 0.3, -2.0)], name=name, label="Plot"),
+        "map": figures.sentence_map(POINTS, name=name, label="Map"),
+    }
+
+
+def words(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter("text")]
+
+
+@pytest.mark.parametrize("kind", ["bars", "heat", "alignment", "map"])
+def test_a_figure_fits_into_a_page(kind):
+    svg = drawn("name-7")[kind]
+    root = ElementTree.fromstring(svg)
+    assert root.tag == "svg"
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"] == root.find("title").text
+    assert len(words(svg)) > 1
+    assert "://" not in svg
+    assert not list(root.iter("style"))
+    ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
+    links = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(re.findall(r'href="#([^"]+)"', svg))
+    assert len(ids) == len(set(ids))
+    assert set(ids) == links
+    assert all(link.startswith("name-7-") for link in links)
+    assert len(re.findall(r"url\(", svg)) == len(re.findall(r"url\(#", svg))
+
+
+def test_the_same_figure_has_the_same_bytes_whatever_the_user_has_set():
+    before = drawn()
+    size = matplotlib.rcParams["font.size"]
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path"}):
+        assert drawn() == before
+        assert matplotlib.rcParams["font.size"] == 30
+    assert matplotlib.rcParams["font.size"] == size
+
+
+def test_unseen_languages_are_hatched_and_coloured():
+    svg = drawn()["bars"]
+    assert len(re.findall(r"fill: url\(#", svg)) == sum(bar.seen is False for bar in BARS)
+    assert svg.upper().count(figures.BLUE) == sum(bar.seen is not False for bar in BARS)
+    assert figures.ORANGE.lower() in svg.lower()
+
+
+def test_bars_have_their_labels_and_numbers():
+    found = words(drawn()["bars"])
+    for bar in BARS:
+        assert bar.label in found
+        assert bar.text in found
+
+
+@pytest.mark.parametrize("size, numbers", [(16, 256), (17, 0)])
+def test_a_heat_map_has_numbers_as_far_as_there_is_room(size, numbers):
+    codes = [f"l{place}" for place in range(size)]
+    svg = figures.heat_map(codes, np.full((size, size), 0.734), name="n", label="l", limits=(0, 1))
+    assert words(svg).count(".73") == numbers
+    assert set(codes) <= set(words(svg))
+
+
+def test_only_groups_with_a_name_and_company_are_joined():
+    assert list(figures.groups(POINTS)) == ["1", "3"]
+    found = words(drawn()["map"])
+    assert {"1", "3", "eng", "ara", "zho"} <= set(found)
+    assert "2" not in found
+
+
+def test_many_languages_are_told_apart_by_colour_and_marker():
+    points = [Point("1", f"l{place}", place, place) for place in range(40)]
+    svg = figures.sentence_map(points, name="n", label="l")
+    uses = re.findall(r'<use href="#([^"]+)"[^>]* style="([^"]*)"', svg)
+    assert len(set(uses)) == 40
+
+
+def test_names_are_text_and_not_formulas():
+    svg = figures.alignment_uniformity([('a$b$<i> id="x" 模型', 0.1, -1)], name="n", label="<l>")
+    assert any('a$b$<i> id="x" 模型' in word for word in words(svg))
+
+
+def test_without_matplotlib_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(EvaluationError, match=r"isoglot\[plots\]"), canvas(1, 1):
+        pass

@@ -23,6 +23,7 @@ from isoglot.encoders import Encoder, encode, load
 from isoglot.errors import EncoderError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
+from isoglot.report.scores import Results
 from isoglot.report.tables import side_by_side, to_markdown, to_rich
 from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune
@@ -59,17 +60,19 @@ def run(output: Path) -> None:
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
     Console().print(to_rich(table))
-    write(str(output / "model"), tables[chosen.parent.name], output)
+    all_three = {label: Results(label, {}, tuple(scores)) for label, scores in tables.items()}
+    label = chosen.parent.name
+    write(output, all_three[label], before=[results for name, results in all_three.items() if name != label])
     with atomic_write(output / "report.md") as stream:
         stream.write("# isoglot demo\n\n" + to_markdown(table))
-    say(f"   The dev pairs chose {chosen.parent.name}.")
+    say(f"   The dev pairs chose {label}.")
     find_translations(load(output / "model"), output / "mined.tsv")
     finish(output, time.monotonic() - began)
 
 
 def scores_on_test(encoder: Encoder) -> list[Score]:
     """Scores on the official test files."""
-    return evaluate(lambda texts: encode(encoder, texts), ["tatoeba"], data=BUNDLED / "test")
+    return evaluate(encoder, ["tatoeba"], data=BUNDLED / "test")
 
 
 def find_translations(encoder: Encoder, path: Path) -> None:
@@ -114,7 +117,7 @@ def finish(output: Path, seconds: float) -> None:
     lines: Sequence[str] = (
         f"Done in {seconds:.0f} s.",
         f"  model    {output / 'model'}",
-        f"  report   {output / 'report.md'}; by direction: {output / 'results.md'}, {output / 'results.json'}",
+        f"  report   {output / 'page.html'} (open it in a browser), {output / 'results.md'}, {output / 'results.json'}",
         f"  mined    {output / 'mined.tsv'} (score, Turkish, English; best first)",
         "Next:",
         f"  isoglot encode {output / 'model'} sentences.txt --output vectors.npy",

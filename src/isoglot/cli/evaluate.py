@@ -25,7 +25,7 @@ from isoglot.evaluation.run import Finished, evaluate, texts_of
 from isoglot.evaluation.suites import SUITES
 from isoglot.report.mteb import write_mteb
 from isoglot.report.page import write_page
-from isoglot.report.scores import Results, write_results
+from isoglot.report.scores import Results, Setting, write_results
 from isoglot.report.tables import by_language, by_suite, lacking, to_markdown, to_rich
 
 
@@ -75,7 +75,7 @@ def run(
     typer.echo(f"{seconds:.0f} s, {share:.0%} in the encoder; wrote {output / 'page.html'} and results.json", err=True)
 
 
-def open_subject(subject: Subject) -> tuple[str, Any, dict[str, str | int]]:
+def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:
     """Name, model and settings as results keep them. Raises `EvaluationError` unless exactly one subject is named."""
     given = [subject.model, subject.function, subject.vectors]
     if sum(entry is not None for entry in given) != 1:
@@ -85,7 +85,7 @@ def open_subject(subject: Subject) -> tuple[str, Any, dict[str, str | int]]:
     if subject.vectors is not None:
         if subject.texts is None:
             raise EvaluationError("--vectors needs --texts, the file whose line i is the text of row i")
-        known = {"vectors": digest(subject.vectors), "version": __version__}
+        known: dict[str, Setting] = {"vectors": digest(subject.vectors), "version": __version__}
         return str(subject.vectors), precomputed(subject.vectors, subject.texts), known
     encoder = load(str(subject.model), pooling=subject.pooling, prompt=subject.prompt, max_length=subject.max_length)
     known = {"encoder": identity(encoder), "version": __version__}
@@ -102,13 +102,13 @@ def list_texts(path: Path, *, data: Path, tasks: Sequence[str], languages: Seque
     typer.echo(f"wrote {len(texts):,} texts to {path}, one JSON string a line", err=True)
 
 
-def write(output: Path, results: Results, *, suites: Sequence[str] = ()) -> None:
-    """Write everything about a model's scores into a folder."""
+def write(output: Path, results: Results, *, suites: Sequence[str] = (), before: Sequence[Results] = ()) -> None:
+    """Write everything about a model's scores into a folder; the page shows it after those `before` it."""
     write_results(output, results)
     with atomic_write(output / "results.md") as stream:
         stream.write("\n".join(_sections(results, suites)))
     write_mteb(output / "mteb", results)
-    write_page(output / "page.html", [results])
+    write_page(output / "page.html", [*before, results])
 
 
 def show(results: Results, *, suites: Sequence[str] = ()) -> None:

@@ -86,6 +86,26 @@ def evaluate(
 
 
 @app.command()
+def compare(
+    results: Annotated[
+        list[str],
+        typer.Argument(help="Folders of results, PATH or NAME=PATH; one NAME again: seeds. The first is the base."),
+    ],
+    task: Annotated[str, typer.Option(help="Only these tasks, separated by commas.")] = "",
+    metric: Annotated[str, typer.Option(help="Only these metrics; default: the main one of each task.")] = "",
+    resamples: Annotated[int, typer.Option(min=1, help="Of the bootstrap.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
+    ] = None,
+) -> None:
+    """Compare results item by item: intervals, tests, wins and losses per language."""
+    from isoglot.cli.compare import run
+
+    run(results, tasks=_split(task), metrics=_split(metric), resamples=resamples, seed=seed, output=output)
+
+
+@app.command()
 def report(
     results: Annotated[list[Path], typer.Argument(help="Folders of results or results.json; the first is the base.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("page.html"),

@@ -61,8 +61,8 @@ def _halves(sample: Mined) -> Iterator[Cut]:
     pairs = [_where(sample.pairs, half[sample.pairs.source] == part) for part in (0, 1)]
     for scored, tuned in ((0, 1), (1, 0)):
         found = tune(pairs[tuned], gold[tuned])
-        names = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
-        yield Cut(*names, found, pairs[scored].above(found.threshold), gold[scored])
+        tuned_on, scored_on = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
+        yield Cut(tuned_on, scored_on, found, pairs[scored].above(found.threshold), gold[scored])
 
 
 # Which splits are mined, the scored one last, and how thresholds come from them: "transfer" tunes on the sample and

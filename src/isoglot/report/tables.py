@@ -1,7 +1,7 @@
 """Scores as tables, for people: one model by language, or several side by side; on a terminal or in Markdown.
 
 A table is first made as plain cells (`Grid`), which two small writers turn into either form, so that both show the
-same. Shares are shown as percentages with one decimal.
+same. Shares are percentages with one decimal, distances stand as they are.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES
+from isoglot.report.metrics import shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -41,11 +42,11 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = 200) -> Grid:
     chosen = [score for score in scores if score.task == task]
     averages = [score for score in chosen if score.over]
     many = len({score.subset for score in chosen}) > most and averages
-    shown = averages if many else chosen
-    metrics = list(dict.fromkeys(score.metric for score in shown))
-    values = {(score.subset, score.metric): score.value for score in shown}
-    items = {score.subset: str(score.n) for score in shown}
-    rows = [(name, *(_percent(values.get((name, m))) for m in metrics), items[name]) for name in items]
+    told = averages if many else chosen
+    metrics = list(dict.fromkeys(score.metric for score in told))
+    values = {(score.subset, score.metric): score.value for score in told}
+    items = {score.subset: str(score.n) for score in told}
+    rows = [(name, *(shown(values.get((name, m)), m) for m in metrics), items[name]) for name in items]
     title = f"{task} (averages of {len(chosen) - len(averages)} scores)" if many else task
     return Grid(title, ("subset", *metrics, "n"), tuple(rows), first_average=_first_average(list(items), averages))
 
@@ -71,7 +72,7 @@ def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
 
     A dash stands where a model lacks one of the scores that a column is the mean of; see `lacking`.
     """
-    rows = tuple((name, *(_percent(cell.value) for cell in SUITES[suite].table(s))) for name, s in models.items())
+    rows = tuple((name, *(shown(cell.value, "") for cell in SUITES[suite].table(s))) for name, s in models.items())
     return Grid(suite, ("model", *(column.label for column in SUITES[suite].columns)), rows)
 
 
@@ -111,7 +112,7 @@ def _values(scores: Sequence[Score], task: str, metric: str) -> dict[str, Score]
 def _cells(scores: list[Score | None]) -> list[str]:
     differ = len({score.n for score in scores if score}) > 1
     return [
-        _NOTHING if score is None else _percent(score.value) + (f" ({score.n})" if differ else "") for score in scores
+        _NOTHING if score is None else shown(score.value, score.metric) + (f" ({score.n})" if differ else "") for score in scores
     ]
 
 
@@ -125,10 +126,6 @@ def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
 def _first_average(names: list[str], averages: Sequence[Score]) -> int | None:
     known = {score.subset for score in averages}
     return next((place for place, name in enumerate(names) if name in known), None)
-
-
-def _percent(value: float | None) -> str:
-    return _NOTHING if value is None else f"{value * 100:.1f}"
 
 
 def _escaped(cell: str) -> str:

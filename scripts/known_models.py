@@ -12,12 +12,13 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from isoglot.report.main_metrics import main_metric
+
 from isoglot.cli.counting import Counting
 from isoglot.cli.evaluate import Subject, open_subject, write
 from isoglot.data.files import atomic_write
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import evaluate
-from isoglot.report.main_metrics import main_metric
 from isoglot.report.scores import Results, read_results
 from isoglot.report.tables import side_by_side, to_markdown
 
@@ -42,7 +43,9 @@ def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: P
             data=data,
             cache=cache,
             on_missing=counting.say,
-            on_finished=lambda done: counting.say(f"{name} {done.task}: {done.seconds:.0f} s, {done.encoding:.0f} s encoding"),
+            on_finished=lambda done: counting.say(
+                f"{name} {done.task}: {done.seconds:.0f} s, {done.encoding:.0f} s encoding"
+            ),
             progress=counting,
         )
     results = Results(name, settings, tuple(scores))

@@ -14,9 +14,11 @@ from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.statistics import STATISTICS
 
 CASES = all_cases()
+# A task that trains the model itself cannot be given a function; its own tests see to it.
+OF_VECTORS = sorted(name for name, task in TASKS.items() if not getattr(task, "needs_model", False))
 
 
-@pytest.fixture(params=sorted(TASKS))
+@pytest.fixture(params=OF_VECTORS)
 def task(request, tmp_path):
     case = CASES[request.param]
     case.write(tmp_path)
@@ -24,7 +26,7 @@ def task(request, tmp_path):
 
 
 def test_every_task_has_a_case_and_no_case_lacks_its_task():
-    assert set(CASES) == set(TASKS)
+    assert sorted(CASES) == OF_VECTORS
 
 
 def test_perfect_vectors_give_the_perfect_value(task):

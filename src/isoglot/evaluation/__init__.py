@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from isoglot.evaluation.alignment import ALIGNMENT
 from isoglot.evaluation.base import Detail, Encode, Score, Task
-from isoglot.evaluation.bucc import MINING
-from isoglot.evaluation.bucc_mteb import BITEXT
-from isoglot.evaluation.centroids import Centroids
-from isoglot.evaluation.clustering_sets import MEWSC_16, STC, TABLES, TNEWS
-from isoglot.evaluation.corpus_search import CorpusSearch
-from isoglot.evaluation.retrieval import Retrieval
-from isoglot.evaluation.sentence_map import SentenceMap
-from isoglot.evaluation.similarity import Similarity
-from isoglot.evaluation.sts_english import ENGLISH
-from isoglot.evaluation.sts_sets import MULTILINGUAL
-from isoglot.evaluation.tatoeba import Tatoeba
-from isoglot.evaluation.xsim import XSIM
+from isoglot.evaluation.tasks.alignment import ALIGNMENT
+from isoglot.evaluation.tasks.bucc import MINING
+from isoglot.evaluation.tasks.bucc_mteb import BITEXT
+from isoglot.evaluation.tasks.centroids import Centroids
+from isoglot.evaluation.tasks.clustering_sets import MEWSC_16, STC, TABLES, TNEWS
+from isoglot.evaluation.tasks.corpus_search import CorpusSearch
+from isoglot.evaluation.tasks.few_shot import FewShot
+from isoglot.evaluation.tasks.finetune import PawsXFinetune
+from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua
+from isoglot.evaluation.tasks.pair_sets import PawsX, Xnli
+from isoglot.evaluation.tasks.pairs_probe import PairProbe
+from isoglot.evaluation.tasks.retrieval import Retrieval
+from isoglot.evaluation.tasks.sentence_map import SentenceMap
+from isoglot.evaluation.tasks.similarity import Similarity
+from isoglot.evaluation.tasks.sts_english import ENGLISH
+from isoglot.evaluation.tasks.sts_sets import MULTILINGUAL
+from isoglot.evaluation.tasks.tatoeba import Tatoeba
+from isoglot.evaluation.tasks.topics import Mldoc, Mtop, Sib200
+from isoglot.evaluation.tasks.xsim import XSIM
+from isoglot.evaluation.tasks.zero_shot import ZeroShot
 
 TASKS: dict[str, Task] = {
     "tatoeba": Tatoeba(),
@@ -31,6 +38,16 @@ TASKS: dict[str, Task] = {
     "stc": STC,
     "tnews": TNEWS,
     "clustering": TABLES,
+    "mtop": FewShot("mtop", Mtop()),
+    "sib-200": FewShot("sib-200", Sib200()),
+    "sib-200/zero-shot": ZeroShot("sib-200/zero-shot", Sib200(), None),
+    "mldoc": ZeroShot("mldoc", Mldoc()),
+    "mldoc/raw": ZeroShot("mldoc/raw", Mldoc(), None),
+    "xnli": PairProbe("xnli", Xnli()),
+    "paws-x": PairProbe("paws-x", PawsX()),
+    "paws-x/finetune": PawsXFinetune(),
+    "language-id": LanguageId(),
+    "language-id/lingua": LanguageIdLingua(),
     "similarity": Similarity(),
     "centroids": Centroids(),
     "map": SentenceMap(),

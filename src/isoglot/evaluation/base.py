@@ -7,7 +7,7 @@ under one name can always be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +24,8 @@ class Detail:
     """A table behind a score, for people: what a page shows and no statistic reads.
 
     `kind` says how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
-    name), "map" (points of a plane), "hits" (a query and what was found), "mining" (thresholds). Cells are strings and finite numbers.
+    name), "map" (points of a plane), "hits" (a query and what was found); any other kind as the table it is. Cells are
+    strings and finite numbers.
     """
 
     kind: str
@@ -81,3 +82,18 @@ class Task(Protocol):
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Scores of each subset, then averages. Raises `EvaluationError` naming task, language and line."""
         ...
+
+
+def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None = None) -> list[Score]:
+    """The plain mean of each metric over subsets, `n` being their number; nothing unless all of `over` are there."""
+    chosen = set(over) if over is not None else {score.subset for score in scores}
+    if not chosen or not chosen <= {score.subset for score in scores}:
+        return []
+    table: dict[str, dict[str, float]] = {}
+    for score in scores:
+        if score.subset in chosen:
+            table.setdefault(score.metric, {})[score.subset] = score.value
+    return [
+        Score(scores[0].task, subset, metric, sum(values.values()) / len(values), len(values), tuple(values))
+        for metric, values in table.items()
+    ]

@@ -17,7 +17,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.files import lines
 
 _PLACES = ("", "mteb", "datasets", "data")
-_ENDINGS = (".jsonl", ".json", *(f"{kind}{ending}" for kind in (".jsonl", ".json") for ending in COMPRESSED), ".parquet")
+_ENDINGS = (*(f"{kind}{ending}" for kind in (".jsonl", ".json") for ending in ("", *COMPRESSED)), ".parquet")
 
 
 def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") -> list[Path]:

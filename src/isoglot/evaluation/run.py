@@ -55,11 +55,13 @@ def evaluate(
     root, vectors = Path(data), function(model, cache=cache, progress=progress)
     scores: list[Score] = []
     for task, wanted in plan(tasks, languages=languages):
-        for message in _missing(task, root, wanted):
+        lacking = [*_missing(task, root, wanted)]
+        unfit = [] if lacking else _unfit(task, vectors)
+        for message in [*lacking, *unfit]:
             if on_missing is None:
                 raise EvaluationError(message)
             on_missing(message)
-        if task.subsets(root, languages=wanted):
+        if not unfit and task.subsets(root, languages=wanted):
             start, before = perf_counter(), vectors.seconds
             found = task.run(vectors, root, languages=wanted)
             scores += found
@@ -125,6 +127,12 @@ def _task(task: str | Task) -> Task:
         advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*TASKS, *SUITES])}"
         raise EvaluationError(f"no task and no suite is called {task!r}; {advice}")
     return TASKS[task]
+
+
+def _unfit(task: Task, vectors: Remembered) -> list[str]:
+    if not getattr(task, "needs_model", False) or hasattr(vectors.model, "backbone"):
+        return []
+    return [f"{task.name}: needs a transformer to train, not vectors alone; it was left out"]
 
 
 def _missing(task: Task, data: Path, languages: Sequence[str]) -> Iterator[str]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.tatoeba import LASER_112
+from isoglot.evaluation.tasks.sts_sets import TRACKS_5
+from isoglot.evaluation.tasks.tatoeba import LASER_112
 
 Key = tuple[str, str, str]  # task, subset, metric
 
@@ -71,8 +72,9 @@ def _english(label: str, way: str) -> Column:
 
 
 _SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
+_LANGUAGES_OF_EASE = "ara cat ces deu epo fra ita jpn kor nld pol por rus spa swe tur"
 # The 18 languages of EASE's training without English, and without Persian, which its code passed over.
-_EASE_16 = tuple("ara cat ces deu epo fra ita jpn kor nld pol por rus spa swe tur".split())
+_EASE_16 = tuple(_LANGUAGES_OF_EASE.split())
 # All others of LASER's but Persian: 95, though the paper says 94.
 _EASE_95 = tuple(code for code in LASER_112 if code not in (*_EASE_16, "pes"))
 _QUICK = ("deu", "fra", "jpn", "kor", "swh", "amh", "tha")
@@ -93,7 +95,7 @@ _MPCL = (
     _column("Tatoeba-36", "tatoeba", "xtreme-36", "accuracy/mean"),
     _column("STS17", "sts17", "mteb-11", "spearman"),
     _column("STS22", "sts22", "mpcl-17", "spearman"),
-    _column("MTOP", "mtop", "mean", "accuracy"),
+    _column("MTOP", "mtop", "mtop-6", "accuracy"),
 )
 
 _MOCO = (
@@ -108,10 +110,11 @@ _MSIMCSE = (
     _column("BUCC", "bucc/oracle", "de-en fr-en ru-en zh-en", "f1"),
     _column("Tatoeba-14", "tatoeba", "xtreme-14", "accuracy/mean"),
     _column("Tatoeba-36", "tatoeba", "xtreme-36", "accuracy/mean"),
-    *(_column(f"STS17 {name}", "sts17", name, "spearman") for name in "ara-ara ara-eng spa-spa spa-eng tur-eng".split()),
+    *(_column(f"STS17 {name}", "sts17", name, "spearman") for name in TRACKS_5),
     _column("TNEWS purity", "tnews", "zho", "purity/macro"),
-    _column("PAWS-X", "paws-x/finetune", "mean", "accuracy"),
-    _column("language id", "language-id", "mean", "accuracy"),
+    _column("PAWS-X", "paws-x/finetune", "xtreme-7", "accuracy"),
+    _column("language id en de fr hi", "language-id", "en-de-fr-hi", "accuracy"),
+    _column("language id en tr ar bg", "language-id", "en-tr-ar-bg", "accuracy"),
 )
 
 _SOFTCL = (
@@ -139,7 +142,7 @@ _EASE = (
     _column("MewsC-16", "mewsc-16", "ease-16", "accuracy"),
     _column("Tatoeba-16", "tatoeba", " ".join(f"{code}-eng" for code in _EASE_16), "accuracy/mean"),
     _column("Tatoeba-95", "tatoeba", " ".join(f"{code}-eng" for code in _EASE_95), "accuracy/mean"),
-    _column("MLDoc", "mldoc", "mean", "accuracy"),
+    _column("MLDoc", "mldoc", "mldoc-7", "accuracy"),
     _column("BUCC", "bucc/ease", "de-en fr-en ru-en zh-en", "f1"),
 )
 

@@ -5,4 +5,14 @@ from __future__ import annotations
 from isoglot.report.scores import Results, read_results, write_results
 from isoglot.report.tables import Grid, by_language, by_suite, side_by_side, to_markdown, to_rich
 
-__all__ = ["Grid", "Results", "by_language", "by_suite", "read_results", "side_by_side", "to_markdown", "to_rich", "write_results"]
+__all__ = [
+    "Grid",
+    "Results",
+    "by_language",
+    "by_suite",
+    "read_results",
+    "side_by_side",
+    "to_markdown",
+    "to_rich",
+    "write_results",
+]

@@ -112,7 +112,8 @@ def _values(scores: Sequence[Score], task: str, metric: str) -> dict[str, Score]
 def _cells(scores: list[Score | None]) -> list[str]:
     differ = len({score.n for score in scores if score}) > 1
     return [
-        _NOTHING if score is None else shown(score.value, score.metric) + (f" ({score.n})" if differ else "") for score in scores
+        _NOTHING if score is None else shown(score.value, score.metric) + (f" ({score.n})" if differ else "")
+        for score in scores
     ]
 
 

@@ -1,0 +1,179 @@
+"""Clustering: how well k-means on the vectors finds again the classes that people gave the texts.
+
+The protocol of EASE (Nishikawa et al. 2022, "EASE: Entity-Aware Contrastive Learning of Sentence Embedding") with the
+purity of mSimCSE (Wang et al. 2022, "English Contrastive Learning Can Learn Universal Cross-lingual Sentence
+Embeddings"). Vectors are clustered as the encoder gives them, not normalised, into as many clusters as there are
+classes, by Lloyd's algorithm from the best of `RESTARTS` starts, once for each of `SEEDS`; every value is the mean
+over the seeds. The number of restarts is stated since scikit-learn's default has changed from ten to one.
+
+Several threads add up the centres in the order in which they finish, so the last bit, and then a text, may differ
+between runs. Each seed therefore has one thread, and the seeds run beside each other.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.vectors import embed
+
+SEEDS = (0, 1, 2)
+RESTARTS = 10
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Texts (n) and the class of each, in the order of the file."""
+
+    texts: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+# From the folder of the user and the languages asked for to the subsets that are there, each with what reads it.
+Find = Callable[[Path, Sequence[str]], dict[str, Callable[[], Labelled]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Clustering:
+    """A clustering task: where its texts come from; the protocol is the same for all.
+
+    `average` names a mean and the subsets it is over, given when all of them are there; the `mean` over whatever is
+    there is always given.
+    """
+
+    name: str
+    needs: str
+    find: Find
+    average: tuple[str, tuple[str, ...]] | None = None
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """The languages or sets whose files are there."""
+        return tuple(self.find(data, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Accuracy, both purities and v-measure of each subset, then the averages.
+
+        Raises `EvaluationError` for files that cannot be used and for texts that all have the same label.
+        """
+        scores: list[Score] = []
+        for subset, read in self.find(data, languages).items():
+            labelled, where = read(), f"{self.name} {subset}"
+            if len(classes := sorted(set(labelled.labels))) < 2:
+                raise EvaluationError(
+                    f"{where}: the texts have no two labels, only {classes}; check the file of labels"
+                )
+            vectors = embed(encode, labelled.texts, where=where, unit="text")
+            scores += score(vectors, labelled.labels, task=self.name, subset=subset)
+        named = averages(scores, self.average[0], over=self.average[1]) if self.average else []
+        return [*scores, *named, *averages(scores, "mean")]
+
+
+def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, subset: str) -> list[Score]:
+    """The four scores of vectors (n, D) with their labels (n); see `Partition` for what they are.
+
+    `n` is the number of texts, for `purity/macro` that of clusters asked for. Accuracy has a table of its classes, the
+    largest first: the first share is what naming every text after the largest class would give.
+    """
+    classes, gold = np.unique(np.asarray(labels, dtype=object), return_inverse=True)
+    found = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
+    matched = np.mean([one.matched for one in found], axis=0)
+    pure = np.mean([one.majority for one in found], axis=0)
+    n = len(labels)
+    return [
+        Score(
+            task,
+            subset,
+            "accuracy",
+            float(matched.mean()),
+            n,
+            items=_items(matched),
+            details=(_table(matched, labels),),
+        ),
+        Score(task, subset, "purity/micro", float(pure.mean()), n, items=_items(pure)),
+        Score(task, subset, "purity/macro", float(np.mean([one.macro for one in found])), len(classes)),
+        Score(task, subset, "v-measure", float(np.mean([one.v_measure for one in found])), n),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One clustering of n texts beside their classes.
+
+    `matched` (n,) is 1 where a text's cluster is matched with its class, in the one-to-one matching of clusters with
+    classes under which most texts are (Hungarian method); its mean is the accuracy. `majority` (n,) is 1 where a
+    text's class is the most frequent of its cluster, the first in the order of labels among equals; its mean is the
+    usual purity. `macro` is the mean over clusters of the share of their most frequent class, small clusters weighing
+    as much as large ones. `v_measure` is the harmonic mean of homogeneity and completeness.
+    """
+
+    matched: NDArray[np.float64]
+    majority: NDArray[np.float64]
+    macro: float
+    v_measure: float
+
+
+def compare(gold: Ints, clusters: Ints) -> Partition:
+    """Compare classes (n,) with clusters (n,), both any whole numbers; see `Partition`."""
+    from scipy.optimize import linear_sum_assignment
+    from sklearn.metrics import v_measure_score
+    from sklearn.metrics.cluster import contingency_matrix
+
+    table = contingency_matrix(gold, clusters)  # (classes, clusters), both in ascending order
+    _, row = np.unique(gold, return_inverse=True)
+    _, column = np.unique(clusters, return_inverse=True)
+    matching = np.full(table.shape[1], -1)  # fewer classes than clusters leave some without
+    rows, columns = linear_sum_assignment(table, maximize=True)
+    matching[columns] = rows
+    return Partition(
+        (matching[column] == row).astype(np.float64),
+        (table.argmax(axis=0)[column] == row).astype(np.float64),
+        float((table.max(axis=0) / table.sum(axis=0)).mean()),
+        float(v_measure_score(gold, clusters)),
+    )
+
+
+def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ints]:
+    """The cluster (n,) of each vector (n, D), for each of `SEEDS`. The same vectors always give the same clusters.
+
+    Where fewer than `count` vectors differ, fewer clusters are found.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+    from threadpoolctl import threadpool_limits
+
+    def cluster(seed: int) -> Any:
+        with threadpool_limits(1, user_api="openmp"):  # this limit holds for the thread that sets it
+            model = KMeans(count, n_init=RESTARTS, random_state=seed, algorithm="lloyd")
+            return model.fit(vectors).labels_.astype(np.int64)
+
+    workers = min(len(SEEDS), os.cpu_count() or 1)
+    with warnings.catch_warnings(), threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return list(pool.map(cluster, SEEDS))
+
+
+def _items(outcomes: NDArray[np.float64]) -> NDArray[np.float32]:
+    return outcomes.astype(np.float32)
+
+
+def _table(matched: NDArray[np.float64], labels: Sequence[str]) -> Detail:
+    where: dict[str, list[int]] = {}
+    for place, label in enumerate(labels):
+        where.setdefault(label, []).append(place)
+    rows = tuple(
+        (label, len(places), len(places) / len(labels), float(matched[places].mean()))
+        for label, places in sorted(where.items(), key=lambda entry: (-len(entry[1]), entry[0]))
+    )
+    return Detail("classes", ("label", "texts", "share", "accuracy"), rows)

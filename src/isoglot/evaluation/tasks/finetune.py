@@ -1,0 +1,197 @@
+"""PAWS-X with the whole model fine-tuned, as XTREME and mSimCSE do: it measures a starting point, not vectors.
+
+English training pairs, both sentences in one input, learning rate 2e-5, five epochs, batches of 32, 128 tokens, the
+linear schedule without warm-up, gradients clipped to norm 1; after each epoch the English dev accuracy, and the best
+epoch's weights are tested on every language. The classifier is that of XLM-R: dropout, a dense layer with tanh, dropout
+and a linear layer on the first token.
+
+Deviation: XTREME looks at the dev split every few hundred steps, here it is every epoch. BERT's own pre-trained pooler
+is not used; its dense layer is drawn anew as XLM-R's is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.codes import among
+from isoglot.evaluation.tasks.classification import Ids, Outcome, accuracy
+from isoglot.evaluation.tasks.pair_sets import Pairs, PawsX
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+DROPOUT = 0.1
+_UNKNOWN = np.zeros((0, 2), np.float32)  # probabilities are not asked for
+
+
+@dataclass(frozen=True, slots=True)
+class PawsXFinetune:
+    """The task `paws-x/finetune`. It needs the encoder itself (`encode.model`), and leaves it as it was.
+
+    `seed` draws the classifier, the order and the dropout; the other fields are the protocol's.
+    """
+
+    name: str = "paws-x/finetune"
+    seed: int = 0
+    epochs: int = 5
+    rate: float = 2e-5
+    batch: int = 32
+    length: int = 128
+
+    @property
+    def needs(self) -> str:
+        """The files of the set."""
+        return f"the file train-en.tsv of PAWS-X beside {PawsX().needs}"
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether vectors are not enough."""
+        return True
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """The languages with a labelled test split; none where English cannot be learnt from."""
+        if any("en" not in PawsX().languages(data, split) for split in ("train", "dev")):
+            return ()
+        return tuple(code for code in PawsX().languages(data, "test") if among(code, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Accuracy of each language, the `xtreme-7` average if all are there, and `mean`.
+
+        Raises `EvaluationError` when `encode` has no transformer behind it.
+        """
+        codes = self.subsets(data, languages=languages)
+        model = _transformer(encode, self.name)
+        if not codes:
+            return []
+        tests = {code: self._read(data, code, "test") for code in codes}
+        classifier = self._learn(model, self._read(data, "en", "train"), self._read(data, "en", "dev"))
+        scores: list[Score] = []
+        for code, test in tests.items():
+            outcome = Outcome(("0", "1"), _gold(test), predict(classifier, test)[None], _UNKNOWN)
+            scores.append(accuracy(self.name, code, outcome))
+        means = averages(scores, "xtreme-7", over=PawsX().averages["xtreme-7"])
+        return [*scores, *means, *averages(scores, "mean")]
+
+    def _learn(self, model: Any, train: Pairs, dev: Pairs) -> PairClassifier:
+        """The classifier of the epoch that is best on the dev split, of equals the first."""
+        import torch
+
+        device = next(model.backbone.parameters()).device
+        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+            torch.manual_seed(self.seed)
+            classifier = build(model, length=self.length)
+            steps = _schedule(classifier, self.rate, total=self.epochs * -(-len(train.labels) // self.batch))
+            best, kept = -1.0, classifier.layers.state_dict()
+            for _ in range(self.epochs):
+                _epoch(classifier, steps, train, batch=self.batch)
+                right = float((predict(classifier, dev) == _gold(dev)).mean())
+                if right > best:
+                    best, kept = right, copy.deepcopy(classifier.layers.state_dict())
+        classifier.layers.load_state_dict(kept)
+        return classifier
+
+    def _read(self, data: Path, code: str, split: str) -> Pairs:
+        return PawsX().read(data, code, split=split, where=f"{self.name} {code}, split {split}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairClassifier:
+    """Layers `backbone` and `head` of a pair classifier, what cuts its input into tokens, and how many it takes."""
+
+    layers: nn.ModuleDict
+    tokenizer: Any
+    length: int
+
+    def logits(self, pairs: Pairs, rows: Sequence[int]) -> Tensor:
+        """(rows, 2) from both sentences of each pair in one input, padded to the longest of them."""
+        backbone: Any = self.layers["backbone"]
+        inputs = self.tokenizer(
+            [pairs.firsts[row] for row in rows],
+            [pairs.seconds[row] for row in rows],
+            truncation=True,
+            max_length=self.length,
+            padding=True,
+            return_tensors="pt",
+        ).to(next(backbone.parameters()).device)
+        found: Tensor = self.layers["head"](backbone(**inputs).last_hidden_state[:, 0])
+        return found
+
+
+def build(model: Any, *, length: int) -> PairClassifier:
+    """A copy of the encoder's backbone in float32 with XLM-R's classifier of two classes, on the same device."""
+    from torch import nn
+
+    backbone = copy.deepcopy(model.backbone).float().requires_grad_(True)
+    backbone.get_input_embeddings().sparse = False
+    width = int(backbone.config.hidden_size)
+    hidden, last = nn.Linear(width, width), nn.Linear(width, 2)
+    for linear in (hidden, last):
+        nn.init.normal_(linear.weight, std=0.02)
+        nn.init.zeros_(linear.bias)
+    head = nn.Sequential(nn.Dropout(DROPOUT), hidden, nn.Tanh(), nn.Dropout(DROPOUT), last)
+    positions = int(getattr(backbone.config, "max_position_embeddings", 0) or 10**9) - 2  # RoBERTa starts at 2
+    layers = nn.ModuleDict({"backbone": backbone, "head": head.to(next(backbone.parameters()).device)})
+    return PairClassifier(layers, model.tokenizer, min(length, positions, int(model.tokenizer.model_max_length)))
+
+
+def predict(classifier: PairClassifier, pairs: Pairs, *, batch: int = 64) -> Ids:
+    """The class (N,) of each pair, with dropout off."""
+    import torch
+
+    classifier.layers.eval()
+    found: list[Ids] = []
+    with torch.inference_mode():
+        for start in range(0, len(pairs.labels), batch):
+            rows = range(start, min(start + batch, len(pairs.labels)))
+            found.append(classifier.logits(pairs, rows).argmax(dim=1).cpu().numpy())
+    return np.concatenate(found).astype(np.int64)
+
+
+def _epoch(classifier: PairClassifier, steps: Iterator[Any], pairs: Pairs, *, batch: int) -> None:
+    """One pass in random order; dropout and order come from torch's generator, which the caller has seeded."""
+    import torch
+    from torch.nn import functional
+    from torch.nn.utils import clip_grad_norm_
+
+    classifier.layers.train()
+    gold = torch.from_numpy(_gold(pairs))
+    for rows in torch.split(torch.randperm(len(gold)), batch):
+        optimizer = next(steps)
+        logits = classifier.logits(pairs, rows.tolist())
+        optimizer.zero_grad()
+        functional.cross_entropy(logits, gold[rows].to(logits.device)).backward()  # type: ignore[no-untyped-call]
+        clip_grad_norm_(classifier.layers.parameters(), 1.0)
+        optimizer.step()
+
+
+def _schedule(classifier: PairClassifier, rate: float, *, total: int) -> Iterator[Any]:
+    """The optimizer before each of `total` steps, its rate falling linearly to zero."""
+    import torch
+
+    optimizer = torch.optim.AdamW(classifier.layers.parameters(), lr=rate, eps=1e-8, weight_decay=0.0)
+    for step in range(total):
+        for group in optimizer.param_groups:
+            group["lr"] = rate * (1 - step / total)
+        yield optimizer
+
+
+def _transformer(encode: Encode, name: str) -> Any:
+    model = getattr(encode, "model", None)
+    if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
+        what = "vectors without a model" if model is None else f"a {type(model).__name__}"
+        raise EvaluationError(
+            f"{name}: {what} cannot be fine-tuned; give a transformer encoder, or leave this task out"
+        )
+    return model
+
+
+def _gold(pairs: Pairs) -> Ids:
+    return np.array([int(label) for label in pairs.labels], np.int64)

@@ -1,0 +1,139 @@
+"""Groups of translations and their vectors, for the tasks that look at where the vectors of a meaning lie.
+
+The groups are one's own, as `retrieval` reads them, or else those of the first public set that is there, found and
+read as `xsim` does. Only the first `GROUPS` are used, so that many languages stay quick. Two groups are two meanings,
+even where a sentence stands in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations, islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.languages import canonical, is_language
+from isoglot.data.records import Group
+from isoglot.evaluation.base import Detail, Encode
+from isoglot.evaluation.codes import among
+from isoglot.evaluation.tasks import retrieval
+from isoglot.evaluation.tasks.xsim_sets import SETS, Texts, aligned
+from isoglot.evaluation.vectors import embed
+
+GROUPS = 200
+NEEDS = (
+    "groups of translations: retrieval.jsonl, .tsv or .tmx, or NTREX-128, FLORES-200, SIB-200, TICO-19 or Multi30k in "
+    "the layout they are published in"
+)
+
+Doubles = NDArray[np.float64]
+
+_MULTI30K = Texts(
+    "multi30k",
+    "files test_2016_flickr.<xx> of Multi30k, in task1/raw/",
+    places=("", "task1/raw", "data/task1/raw", "multi30k/task1/raw", "multi30k/data/task1/raw"),
+    glob="test_2016_flickr.*",
+    patterns=(r"test_2016_flickr\.(?P<code>[a-z]{2})(?:\.(?:gz|xz|bz2))?",),
+)
+_BY_NAME = {texts.name: texts for texts in (*SETS, _MULTI30K)}
+SOURCES = ("ntrex", "flores-devtest", "sib", "tico", "multi30k")
+
+
+def read_groups(
+    data: Path, *, task: str, source: str = "", languages: Sequence[str] = (), limit: int = GROUPS
+) -> tuple[Group, ...]:
+    """The first `limit` groups that have sentences in two of the `languages`; English need not be named.
+
+    `source` is one of `SOURCES`; without it one's own groups come first, then the sets in that order. None when
+    nothing is there. Of a language that a group has twice, the first sentence counts. Codes are those of the files, in
+    the order of the alphabet, English last. Raises `EvaluationError` naming task, language and line.
+    """
+    own = retrieval.read_groups(data) if not source else iter(())
+    if first := next(own, None):
+        return tuple(islice(_narrow(chain([first], own), languages), limit))
+    if data.is_dir():
+        for name in [source] if source else SOURCES:
+            if groups := tuple(islice(_narrow(_aligned(data, name, task, languages), languages), limit)):
+                return groups
+    return ()
+
+
+def codes(groups: Sequence[Group]) -> tuple[str, ...]:
+    """All languages of the groups, English last."""
+    return tuple(sorted({code for group in groups for code in group.langs}, key=_order))
+
+
+def shared(groups: Sequence[Group], languages: Sequence[str]) -> list[int]:
+    """The places of the groups that have all of the languages."""
+    return [place for place, group in enumerate(groups) if set(languages) <= set(group.langs)]
+
+
+def pairs(groups: Sequence[Group]) -> list[tuple[str, str]]:
+    """Each two languages that at least two groups have."""
+    return [pair for pair in combinations(codes(groups), 2) if len(shared(groups, pair)) >= 2]
+
+
+def everyone(groups: Sequence[Group], *, least: int) -> tuple[str, ...]:
+    """All languages if they are `least` or more and two groups have every one of them; otherwise none."""
+    found = codes(groups)
+    return found if len(found) >= least and len(shared(groups, found)) >= 2 else ()
+
+
+def vectors(encode: Encode, groups: Sequence[Group], *, task: str) -> dict[str, Doubles]:
+    """Unit vectors (G, D) of the G groups for each language, zero where a group lacks it. Raises `EvaluationError`."""
+    from sklearn.preprocessing import normalize
+
+    tables: dict[str, Doubles] = {}
+    for code in codes(groups):
+        places = shared(groups, [code])
+        rows = embed(encode, [text(groups[place], code) for place in places], where=f"{task} {code}", unit="sentence")
+        table = np.zeros((len(groups), rows.shape[1]))
+        table[places] = normalize(rows.astype(np.float64))
+        tables[code] = table
+    return tables
+
+
+def text(group: Group, code: str) -> str:
+    """The sentence of a group in a language that it has."""
+    return group.texts[group.langs.index(code)]
+
+
+def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *, same: float) -> Detail:
+    """A table of all languages against all; a pair without a value is an empty cell, `same` stands in the diagonal."""
+
+    def cell(a: str, b: str) -> str | float:
+        return same if a == b else values.get((a, b), values.get((b, a), ""))
+
+    rows = tuple((a, *(cell(a, b) for b in languages)) for a in languages)
+    return Detail("similarity", ("language", *languages), rows)
+
+
+def _order(code: str) -> tuple[bool, str]:
+    return _english(code), code
+
+
+def _english(code: str) -> bool:
+    return is_language(code) and canonical(code) == "eng"
+
+
+def _narrow(groups: Iterator[Group], languages: Sequence[str]) -> Iterator[Group]:
+    for group in groups:
+        firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
+        kept = sorted((code for code in firsts if _english(code) or among(code, languages)), key=_order)
+        if len(kept) >= 2:
+            yield Group(tuple(firsts[code] for code in kept), tuple(kept))
+
+
+def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Group]:
+    texts, where = _BY_NAME[source], f"{task}, {source}"
+    found = texts.find(data, languages=languages)
+    # TICO-19 has an English for each partner, a few words apart: the first of them stands for all.
+    files = {code: texts.files(found, code, partner=min(found[code])) for code in found}
+    tables = {code: texts.read(files[code], where=f"{where}, language {code}") for code in found}
+    for code in list(tables)[1:]:
+        first = next(iter(tables))
+        aligned(tables[first], tables[code], where=where, files=(files[first][0], files[code][0]), unit="line")
+    for place in next(iter(tables.values()), {}):
+        yield Group(tuple(table[place] for table in tables.values()), tuple(tables))

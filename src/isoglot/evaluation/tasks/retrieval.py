@@ -1,0 +1,183 @@
+"""Finding each sentence's translation among all sentences of the other language, both ways.
+
+`nearest` is the core that `tatoeba` shares. `Retrieval` is the task on any groups of sentences that mean the same,
+such as a part of the training data held out: the dev score of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.records import Group
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.codes import among
+from isoglot.evaluation.vectors import embed
+from isoglot.search.neighbours import neighbours
+from isoglot.search.top import Floats, Ids
+
+SHOWN = 10  # worst mistakes of a direction that are kept as a detail
+
+_COLUMNS = ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
+_SUFFIXES = ("jsonl", "tsv", "tmx")
+_ENDINGS = ("", ".gz", ".xz", ".bz2")
+
+
+def nearest(
+    encode: Encode,
+    sides: tuple[Sequence[str], Sequence[str]],
+    *,
+    task: str,
+    languages: tuple[str, str],
+    names: tuple[str, str] = ("xx", "yy"),
+    unit: str = "line",
+    f1: bool = False,
+) -> list[Score]:
+    """Three accuracies of N aligned pairs: first language to second, second to first, and their mean.
+
+    A sentence counts when the sentence of greatest cosine on the other side is its own partner, told by place and not
+    by text: where a text stands twice on the other side, the first of them is the one found. `names` are the two
+    sides in the metrics (`accuracy/xx-en`). With `f1` the main score of MTEB is added for the first direction, the mean
+    over sentences of the F1 of each as a class: found too often, it loses precision. The score of a direction has its worst mistakes as a detail. Raises
+    `EvaluationError`, see `embed`.
+    """
+    subset = "-".join(languages)
+    tables = [
+        embed(encode, side, where=f"{task} {subset}, language {language}", unit=unit)
+        for side, language in zip(sides, languages, strict=True)
+    ]
+    found = neighbours(tables[0], tables[1], 1, metric="cosine")
+    forward, backward = (
+        first_places(sides[1])[found.forward_ids[:, 0]],
+        first_places(sides[0])[found.backward_ids[:, 0]],
+    )
+    there, back = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
+    ways: list[tuple[str, Floats, tuple[Detail, ...]]] = [
+        (f"{names[0]}-{names[1]}", there, _mistakes(sides, (tables[0], tables[1]), forward)),
+        (f"{names[1]}-{names[0]}", back, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
+        ("mean", np.divide(there + back, 2, dtype=np.float32), ()),
+    ]
+    scores = [
+        Score(task, subset, f"accuracy/{way}", float(hits.mean(dtype=np.float64)), len(hits), items=hits, details=more)
+        for way, hits, more in ways
+    ]
+    if f1:
+        items = there * np.divide(2, np.bincount(forward, minlength=len(there)) + 1, dtype=np.float32)
+        value = float(items.mean(dtype=np.float64))
+        scores.append(Score(task, subset, f"f1/{names[0]}-{names[1]}", value, len(items), items=items))
+    return scores
+
+
+def first_places(texts: Sequence[str]) -> Ids:
+    """For each text the place at which it stands first, (N,).
+
+    Equal texts have equal vectors, but a product may round them apart by their place in it; so ties between them are
+    settled by text.
+    """
+    first: dict[str, int] = {}
+    return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """Retrieval within groups, for each pair of languages that occur together.
+
+    Without `groups` they are read from the data: a file `.jsonl`, `.tsv` or `.tmx`, or a folder that holds one named
+    `retrieval`, or a folder `retrieval` of line-aligned files. Of a language that a group has twice, the first
+    sentence counts. Hard negatives are not searched. In the subset `kor-eng`, English is last, otherwise the order is
+    the alphabet's.
+    """
+
+    groups: tuple[Group, ...] | None = None
+    name: str = "retrieval"
+
+    @property
+    def needs(self) -> str:
+        """Where groups are looked for."""
+        return "a file retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ with line-aligned files"
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """Pairs of languages that occur together in a group."""
+        return tuple("-".join(pair) for pair in self._pairs(data, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """The three accuracies of each pair of languages, then the `mean`."""
+        scores: list[Score] = []
+        for pair, sides in self._pairs(data, languages).items():
+            scores += nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), unit="pair")
+        return scores + averages(scores, "mean")
+
+    def _pairs(self, data: Path, languages: Sequence[str]) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
+        pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        for group in self.groups if self.groups is not None else read_groups(data):
+            firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
+            known = sorted(firsts, key=lambda language: (language == "eng", language))
+            for pair in combinations(known, 2):
+                if all(language == "eng" or among(language, languages) for language in pair):
+                    sides = pairs.setdefault(pair, ([], []))
+                    for side, language in zip(sides, pair, strict=True):
+                        side.append(firsts[language])
+        return dict(sorted(pairs.items()))
+
+
+def _names(pair: tuple[str, str]) -> tuple[str, str]:
+    return ("xx", "en") if pair[1] == "eng" else ("xx", "yy")
+
+
+def _mistakes(
+    sides: tuple[Sequence[str], Sequence[str]], tables: tuple[Floats, Floats], found: Ids
+) -> tuple[Detail, ...]:
+    """Queries (of the first side) that found (N,) another than their partner, by the greatest margin first."""
+    wrong = np.flatnonzero(found != np.arange(len(found)))
+    queries, expected, taken = (
+        _unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], found[wrong]))
+    )
+    # Rounded before they are sorted: margins that differ by rounding alone stay in the order of the data.
+    cosines = [np.einsum("nd,nd->n", queries, other).round(6) for other in (expected, taken)]
+    margin = (cosines[1] - cosines[0]).round(6)
+    rows = tuple(
+        (
+            sides[0][wrong[at]],
+            sides[1][wrong[at]],
+            sides[1][found[wrong[at]]],
+            float(cosines[0][at]),
+            float(cosines[1][at]),
+            float(margin[at]),
+        )
+        for at in np.argsort(-margin, kind="stable")[:SHOWN]
+    )
+    return (Detail("mistakes", _COLUMNS, rows),) if rows else ()
+
+
+def _unit(rows: Floats) -> NDArray[np.float64]:
+    doubles = rows.astype(np.float64)
+    lengths = np.sqrt(np.einsum("nd,nd->n", doubles, doubles))[:, None]
+    return np.asarray(doubles / np.where(lengths > 0, lengths, 1))
+
+
+def read_groups(data: Path) -> Iterator[Group]:
+    """The groups of one's own in a file or folder; none when there is no file of the names that the task looks for."""
+    from isoglot.data.readers import read
+
+    path = _file(data)
+    if path is None:
+        return iter(())
+    if path.is_dir():
+        return read("folder", path)
+    suffix = next((suffix for suffix in _SUFFIXES if f".{suffix}" in path.suffixes[-2:]), None)
+    if suffix is None:
+        raise EvaluationError(f"{path}: retrieval reads files named .{', .'.join(_SUFFIXES)}; rename or convert it")
+    return read(suffix, path)
+
+
+def _file(data: Path) -> Path | None:
+    if data.is_file():
+        return data
+    names = [f"retrieval.{suffix}{ending}" for suffix in _SUFFIXES for ending in _ENDINGS]
+    return next((data / name for name in [*names, "retrieval"] if (data / name).exists()), None)

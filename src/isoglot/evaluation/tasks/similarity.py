@@ -1,0 +1,107 @@
+"""Similarity of translations: how alike the sentences of one meaning are, in each pair of languages and in all at once.
+
+The matrices of MPCL (figure 1), as numbers. A method trained on pairs alone may draw each language to English and
+leave the others apart: the least cosine within a group of three or more languages shows it, and so does the deviation
+of its cosines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from isoglot.data.records import Group
+from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.tasks.nway import (
+    NEEDS,
+    Doubles,
+    codes,
+    everyone,
+    pairs,
+    read_groups,
+    shared,
+    square,
+    text,
+    vectors,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """The task `similarity`: cosines of translations for each pair of languages, then for all languages together.
+
+    `source` names the set that is read, one of `nway.SOURCES`; without it the first that is there.
+    """
+
+    source: str = ""
+    name: str = "similarity"
+
+    @property
+    def needs(self) -> str:
+        """Which groups of translations are looked for."""
+        return NEEDS
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """Pairs of languages, and all languages joined if they are three or more."""
+        groups = self._groups(data, languages)
+        together = everyone(groups, least=3)
+        return (*("-".join(pair) for pair in pairs(groups)), *(["-".join(together)] if together else []))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """`cosine/translations` and `cosine/contrast` of pairs, `cosine/min` and `cosine/std` of all, then the `mean`.
+
+        The mean is over the pairs and has a table of all languages against all. Raises `EvaluationError`.
+        """
+        groups = self._groups(data, languages)
+        tables = vectors(encode, groups, task=self.name)
+        scores: list[Score] = []
+        for pair in pairs(groups):
+            places = shared(groups, pair)
+            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places])
+        means = [self._with_table(mean, scores, codes(groups)) for mean in averages(scores, "mean")]
+        return [*scores, *self._together(groups, tables), *means]
+
+    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Group, ...]:
+        return read_groups(data, task=self.name, source=self.source, languages=languages)
+
+    def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles) -> list[Score]:
+        same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
+        # The cosines of a sentence with all of the other language add up to its product with their sum.
+        rest = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
+        items = {"cosine/translations": same, "cosine/contrast": same - rest / (2 * others)}
+        return [self._score("-".join(pair), metric, values) for metric, values in items.items()]
+
+    def _together(self, groups: Sequence[Group], tables: Mapping[str, Doubles]) -> list[Score]:
+        together = everyone(groups, least=3)
+        if not together:
+            return []
+        places = shared(groups, together)
+        cosines = np.array(
+            [np.einsum("nd,nd->n", tables[a][places], tables[b][places]) for a, b in combinations(together, 2)]
+        )
+        example = _example(groups[places[0]], together, cosines[:, 0])
+        return [
+            replace(self._score("-".join(together), "cosine/min", cosines.min(axis=0)), details=(example,)),
+            self._score("-".join(together), "cosine/std", cosines.std(axis=0)),
+        ]
+
+    def _score(self, subset: str, metric: str, items: Doubles) -> Score:
+        return Score(self.name, subset, metric, float(items.mean()), len(items), items=items.astype(np.float32))
+
+    def _with_table(self, mean: Score, scores: Sequence[Score], languages: Sequence[str]) -> Score:
+        values = {score.subset: score.value for score in scores if score.metric == mean.metric}
+        table = {pair: values["-".join(pair)] for pair in combinations(languages, 2) if "-".join(pair) in values}
+        # A sentence is its own translation; beside its own language's other sentences it is not looked at.
+        return replace(mean, details=(square(languages, table, same=1.0),)) if "trans" in mean.metric else mean
+
+
+def _example(group: Group, languages: Sequence[str], cosines: Doubles) -> Detail:
+    """The matrix of one group, its sentences naming the rows."""
+    values = dict(zip(combinations(languages, 2), map(float, cosines), strict=True))
+    table = square(languages, values, same=1.0)
+    rows = tuple((f"{code}: {text(group, code)}", *row[1:]) for code, row in zip(languages, table.rows, strict=True))
+    return replace(table, rows=rows)

@@ -1,0 +1,144 @@
+"""The seven English similarity sets in SentEval's files: STS 2012 to 2016, STS benchmark, SICK relatedness.
+
+STS 2012 to 2016 consist of corpora (headlines, image captions, ...) whose gold scores and cosines lie at different
+heights, so how they are put together moves the number by several points, and papers differ. All three ways are given:
+
+- `all` one correlation over the pairs of all corpora (SimCSE, EASE; dual momentum contrast, appendix);
+- `wmean` the mean of the corpora's correlations, weighted by pairs (BERT-flow, whitening; dual momentum contrast);
+- `mean` their plain mean (SentEval, Conneau and Kiela 2018).
+
+The other two sets are one corpus, whose three numbers are the same, so that a table may take one column for all seven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from isoglot.evaluation.base import Detail, Encode, Score
+from isoglot.evaluation.files import find
+from isoglot.evaluation.statistics import STATISTICS
+from isoglot.evaluation.tasks.sts import (
+    CORRELATIONS,
+    Find,
+    Items,
+    Pairs,
+    Read,
+    chosen,
+    correlation,
+    joined,
+    judge,
+    mistakes,
+)
+from isoglot.evaluation.tasks.sts_files import read_sick, read_stsb, read_two_files
+
+SUBSET = "eng"
+
+_PLACES = ("", "senteval-en", "downstream", "data/downstream", "SentEval/data/downstream")
+_KINDS = ("input", "gs")
+_CORPORA = {
+    "12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),
+    "13": ("FNWN", "headlines", "OnWN"),
+    "14": ("deft-forum", "deft-news", "headlines", "images", "OnWN", "tweet-news"),
+    "15": ("answers-forums", "answers-students", "belief", "headlines", "images"),
+    "16": ("answer-answer", "headlines", "plagiarism", "postediting", "question-question"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EnglishSts:
+    """One English set, subset `eng`, with the metrics `spearman/all`, `/wmean`, `/mean` and those of Pearson.
+
+    `find` gives a reader for each corpus of the set, or none when the set is not there.
+    """
+
+    name: str
+    needs: str
+    find: Find
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """`eng`, if the set is there and English was not left out."""
+        return chosen({SUBSET: None} if self.find(data) else {}, languages)
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Both correlations in each of the three ways. Raises `EvaluationError` naming the corpus."""
+        if not self.subsets(data, languages=languages):
+            return []
+        corpora: list[Pairs] = []
+        parts: list[Items] = []
+        for corpus, read in self.find(data).items():
+            where = f"{self.name} {SUBSET}{corpus and f', corpus {corpus}'}"
+            corpora.append(read(where=where))
+            parts.append(judge(encode, corpora[-1], where=where, languages=(SUBSET, SUBSET)))
+        details = (mistakes(joined(corpora), np.concatenate(parts)),)
+        return [score for kind in CORRELATIONS for score in combine(parts, task=self.name, kind=kind, details=details)]
+
+
+def combine(parts: Sequence[Items], *, task: str, kind: str, details: tuple[Detail, ...] = ()) -> list[Score]:
+    """One correlation, `kind`, of the corpora of a set in the three ways: `all`, `wmean`, `mean`.
+
+    Only `all` has items: the two means are of correlations, and no statistic over the pairs makes them.
+    """
+    values = [STATISTICS[kind](part) for part in parts]
+    pairs = sum(len(part) for part in parts)
+    # Shares, not a sum divided at the end: of one corpus, all three are then the same to the last bit.
+    shares = [len(part) / pairs for part in parts]
+    means = {"wmean": np.dot(values, shares), "mean": np.mean(values)}
+    return [
+        correlation(task, SUBSET, kind, items=np.concatenate(parts), metric=f"{kind}/all", details=details),
+        *(Score(task, SUBSET, f"{kind}/{way}", float(value), pairs) for way, value in means.items()),
+    ]
+
+
+def find_semeval(data: Path, year: str) -> dict[str, Read]:
+    """The corpora of one of STS 2012 to 2016 (`year` is `12` to `16`); a file that lacks is told when it is read."""
+    folder = _find(data, f"STS{year}-en-test", "STS")
+    if folder is None:
+        return {}
+    files = {
+        corpus: [
+            find(folder, ("",), f"STS.{kind}.{corpus}.txt") or folder / f"STS.{kind}.{corpus}.txt" for kind in _KINDS
+        ]
+        for corpus in _CORPORA[year]
+    }
+    return {corpus: partial(read_two_files, *paths) for corpus, paths in files.items()}
+
+
+def find_stsb_english(data: Path, split: str) -> dict[str, Read]:
+    """A split of the STS benchmark as SentEval has it, tokenised and in lower case."""
+    path = _find(data, f"sts-{split}.csv", "STS/STSBenchmark", "STSBenchmark")
+    return {} if path is None else {"": partial(read_stsb, path)}
+
+
+def find_sick(data: Path) -> dict[str, Read]:
+    """The test split of SICK."""
+    path = _find(data, "SICK_test_annotated.txt", "SICK")
+    return {} if path is None else {"": partial(read_sick, path)}
+
+
+def _find(data: Path, name: str, *folders: str) -> Path | None:
+    return find(data, [f"{place}/{folder}".strip("/") for place in _PLACES for folder in (*folders, "")], name)
+
+
+NEEDS = "{}, as in SentEval's data/downstream (https://github.com/facebookresearch/SentEval)"
+
+ENGLISH: dict[str, EnglishSts] = {
+    task.name: task
+    for task in (
+        *(
+            EnglishSts(
+                f"sts{year}",
+                NEEDS.format(f"the folder STS/STS{year}-en-test with STS.input.<corpus>.txt and STS.gs.<corpus>.txt"),
+                partial(find_semeval, year=year),
+            )
+            for year in _CORPORA
+        ),
+        EnglishSts("sts-b", NEEDS.format("STS/STSBenchmark/sts-test.csv"), partial(find_stsb_english, split="test")),
+        EnglishSts("sts-b/dev", NEEDS.format("STS/STSBenchmark/sts-dev.csv"), partial(find_stsb_english, split="dev")),
+        EnglishSts("sick-r", NEEDS.format("SICK/SICK_test_annotated.txt"), find_sick),
+    )
+}

@@ -1,0 +1,189 @@
+"""Sets of texts with a topic each, in the layouts people have: MTOP, SIB-200 and MLDoc.
+
+A set knows where its files are and what a row means, and nothing about protocols: `few_shot.py` and `zero_shot.py` use
+them. Splits are called `train`, `dev` and `test` in all of them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.exports import export, records
+from isoglot.evaluation.files import find, lines, rows
+from isoglot.evaluation.tasks.classification import Examples, Label
+
+Row = tuple[str, Label, str]  # text, label, place
+
+
+class TopicSet(Protocol):
+    """Labelled texts in several languages, one of them (`pivot`) being the one that others are trained on.
+
+    `averages` are means that the papers report, with the languages they are over.
+    """
+
+    @property
+    def pivot(self) -> str:
+        """The code of English in the set."""
+        ...
+
+    @property
+    def averages(self) -> Mapping[str, tuple[str, ...]]:
+        """Name of each average -> its languages."""
+        ...
+
+    @property
+    def needs(self) -> str:
+        """Which files are looked for and where they come from."""
+        ...
+
+    def languages(self, data: Path, split: str) -> tuple[str, ...]:
+        """The codes of the languages that have the split, sorted."""
+        ...
+
+    def read(self, data: Path, code: str, *, split: str, where: str) -> Examples:
+        """The examples of a split, in the order of the files. Raises `EvaluationError` with file and line."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Mtop:
+    """The domains of MTOP (Li et al. 2021) as MTEB has them: 11 labels, six languages, JSON lines or Parquet."""
+
+    pivot: str = "en"
+    averages: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: {"mtop-6": ("de", "en", "es", "fr", "hi", "th")}
+    )
+
+    @property
+    def needs(self) -> str:
+        """The export of one language."""
+        return (
+            "a folder mtop_domain with <language>/train.jsonl and <language>/test.jsonl (or .jsonl.gz, .parquet), as "
+            "in the set mteb/mtop_domain of the Hugging Face hub"
+        )
+
+    def languages(self, data: Path, split: str) -> tuple[str, ...]:
+        """The languages of the set that have the split."""
+        return tuple(code for code in self.averages["mtop-6"] if self._files(data, code, split))
+
+    def read(self, data: Path, code: str, *, split: str, where: str) -> Examples:
+        """Fields `text` and `label`, a number; `label_text`, where it is there, is the label's name."""
+        found: list[Row] = []
+        names: dict[Label, str] = {}
+        for path in self._files(data, code, split):
+            for number, record in enumerate(records(path, ("text", "label"), where=where), 1):
+                if not isinstance(record["label"], int):
+                    raise EvaluationError(
+                        f"{where}: {path}, record {number}: label {record['label']!r} is no number; export it again"
+                    )
+                found.append((str(record["text"]), record["label"], f"{path}, record {number}"))
+                names.setdefault(record["label"], str(record.get("label_text", record["label"])))
+        return _examples(found, where=where, missing=f"{data} has no {split} split for {code}", names=names)
+
+    def _files(self, data: Path, code: str, split: str) -> list[Path]:
+        folders = ("mtop_domain", "MTOPDomainClassification", "mtop")
+        names = ("validation", "dev") if split == "dev" else (split,)
+        return next((files for name in names if (files := export(data, folders, split=name, subset=code))), [])
+
+
+@dataclass(frozen=True, slots=True)
+class Sib200:
+    """SIB-200 (Adelani et al. 2024): 7 topics of FLORES-200 sentences, tab-separated with CSV quotes and a header."""
+
+    pivot: str = "eng_Latn"
+    averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> str:
+        """The files of one language."""
+        return (
+            "files <xxx_Xxxx>/train.tsv, dev.tsv and test.tsv (plain, .gz or .xz), as in data/annotated of "
+            "https://github.com/dadelani/sib-200"
+        )
+
+    def languages(self, data: Path, split: str) -> tuple[str, ...]:
+        """The folders with the split, in the first layout that has any."""
+        for place in _SIB:
+            codes = {path.parent.name for path in (data / place).glob(f"*_*/{split}.tsv*")}
+            if codes:
+                return tuple(sorted(codes))
+        return ()
+
+    def read(self, data: Path, code: str, *, split: str, where: str) -> Examples:
+        """Columns `category` and `text`."""
+        path = find(data, [f"{place}/{code}" for place in _SIB], f"{split}.tsv")
+        found = self._rows(path, where) if path is not None else ()
+        return _examples(found, where=where, missing=f"{data} has no {split}.tsv for {code}")
+
+    def _rows(self, path: Path, where: str) -> list[Row]:
+        found: list[Row] = []
+        for number, line in enumerate(lines(path, where=where), 1):
+            cells = next(csv.reader([line], delimiter="\t"))
+            if len(cells) != 3 or (number == 1 and cells != ["index_id", "category", "text"]):
+                raise EvaluationError(
+                    f"{where}: {path}:{number}: the columns must be index_id, category and text, got {cells}; mend it"
+                )
+            if number > 1:
+                found.append((cells[2], cells[1], f"{path}:{number}"))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Mldoc:
+    """MLDoc (Schwenk and Li 2018): news in four classes, eight languages, lines `label TAB text`."""
+
+    pivot: str = "eng"
+    averages: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: {"mldoc-7": ("deu", "fra", "ita", "jpn", "rus", "spa", "zho")}
+    )
+
+    @property
+    def needs(self) -> str:
+        """The files of one language."""
+        return (
+            "files english.train.1000, english.dev and <language>.test of MLDoc, made with "
+            "https://github.com/facebookresearch/MLDoc from the RCV1 and RCV2 news of NIST"
+        )
+
+    def languages(self, data: Path, split: str) -> tuple[str, ...]:
+        """The languages of the set that have the split, as codes of ISO 639-3."""
+        return tuple(code for code in _MLDOC if self._file(data, code, split))
+
+    def read(self, data: Path, code: str, *, split: str, where: str) -> Examples:
+        """Lines of one of the labels CCAT, ECAT, GCAT, MCAT, a tab and the text."""
+        path = self._file(data, code, split)
+        found: list[Row] = []
+        for number, (label, text) in enumerate(rows(path, 2, where=where) if path else (), 1):
+            if label not in ("CCAT", "ECAT", "GCAT", "MCAT"):
+                raise EvaluationError(
+                    f"{where}: {path}:{number}: {label!r} is none of CCAT, ECAT, GCAT, MCAT; mend the label"
+                )
+            found.append((text, label, f"{path}:{number}"))
+        return _examples(found, where=where, missing=f"{data} has no {_MLDOC[code]} {split} file")
+
+    def _file(self, data: Path, code: str, split: str) -> Path | None:
+        name = f"{_MLDOC[code]}.{'train.1000' if split == 'train' else split}"
+        return find(data, ("", "mldoc", "MLDoc", "data"), name)
+
+
+_SIB = ("annotated", "sib-200/annotated", "data/annotated", "sib-200/data/annotated", "sib-200", ".")
+_MLDOC = {
+    **{"deu": "german", "eng": "english", "fra": "french", "ita": "italian"},
+    **{"jpn": "japanese", "rus": "russian", "spa": "spanish", "zho": "chinese"},
+}
+
+
+def _examples(found: Iterable[Row], *, where: str, missing: str, names: Mapping[Label, str] | None = None) -> Examples:
+    table = list(found)
+    if not table:
+        raise EvaluationError(f"{where}: {missing}; add that file")
+    for text, label, place in table:
+        if not text.strip() or label == "":
+            raise EvaluationError(f"{where}: {place}: the {'label' if text.strip() else 'text'} is empty; restore it")
+    texts, labels, places = zip(*table, strict=True)
+    return Examples(texts, labels, places, names or {})

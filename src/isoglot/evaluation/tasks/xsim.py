@@ -1,0 +1,125 @@
+"""xSIM: the share of sentences whose translation is not the one that a margin chooses, for every pair of languages.
+
+The similarity error of LASER (Heffernan, Çelebi and Schwenk 2022, "Bitext Mining Using Distilled Sentence
+Representations for Low-Resource Languages"), with the margins of Artetxe and Schwenk 2019. For each sentence the k = 4
+nearest of the other language by cosine are scored by a margin, and the best must say what the translation says; this
+is an *error*, so lower is better. One direction at a time: the subset `deu-eng` searches English for each German
+sentence, `eng-deu` the other way round.
+
+One search serves both directions of a pair and all three margins, and each text is encoded once, so the cost beside the
+encoder is that of one product of two tables a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.tasks.retrieval import first_places
+from isoglot.evaluation.tasks.xsim_sets import SETS, Found, Texts, aligned
+from isoglot.evaluation.vectors import embed
+from isoglot.search.margin import margins
+from isoglot.search.neighbours import neighbours
+from isoglot.search.top import Floats, Ids
+
+K = 4
+ORDER = ("ratio", "distance", "absolute")  # LASER's default first
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One text: its files, sentences by line or id, vectors (N, D), and the first place of an equal text (N,)."""
+
+    files: tuple[Path, ...]
+    sentences: dict[int, str]
+    vectors: Floats
+    firsts: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class XSim:
+    """The task `xsim/<set>`: errors of all pairs of the set's languages, told by text and by index.
+
+    `margins` are names in `MARGINS`; each has its own metrics, `error/ratio` and `error-by-index/ratio`. Only `k` of
+    4 has the plain name: with another the task is called `xsim/<set>/k5` and so on.
+    """
+
+    texts: Texts
+    k: int = K
+    margins: tuple[str, ...] = ORDER
+
+    @property
+    def name(self) -> str:
+        """`xsim/` and the name of the set."""
+        return f"xsim/{self.texts.name}" + (f"/k{self.k}" if self.k != K else "")
+
+    @property
+    def needs(self) -> str:
+        """The files of the set, and where they are published."""
+        return self.texts.needs
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """Both directions of each pair of the wanted languages and English, `deu-eng` being from German to English."""
+        codes = list(self.texts.find(data, languages=languages))
+        return tuple(f"{source}-{target}" for source in codes for target in codes if source != target)
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Errors of each direction, then of each target language over all sources (`xx-eng`), then their `mean`."""
+        found = self.texts.find(data, languages=languages)
+        scores: dict[tuple[str, str], list[Score]] = {}
+        for (a, b), (x, y) in self._pairs(encode, found):
+            near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
+            forward = near.forward_scores, near.forward_ids, near.backward_scores
+            backward = near.backward_scores, near.backward_ids, near.forward_scores
+            scores[a, b] = self._errors(f"{a}-{b}", *forward, firsts=y.firsts)
+            scores[b, a] = self._errors(f"{b}-{a}", *backward, firsts=x.firsts)
+        targets: list[Score] = []
+        for target in found:
+            into = [score for source in found if source != target for score in scores[source, target]]
+            targets += averages(into, f"xx-{target}")
+        ordered = [score for a in found for b in found if a != b for score in scores[a, b]]
+        return [*ordered, *targets, *averages(targets, "mean")]
+
+    def _pairs(self, encode: Encode, found: Found) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
+        sides: dict[tuple[Path, ...], _Side] = {}
+        for pair in combinations(found, 2):
+            x, y = (
+                self._side(encode, self.texts.files(found, code, partner=partner), code, sides)
+                for code, partner in (pair, pair[::-1])
+            )
+            where, unit = f"{self.name} {'-'.join(pair)}", "index_id" if self.texts.numbered else "line"
+            aligned(x.sentences, y.sentences, where=where, files=(x.files[0], y.files[0]), unit=unit)
+            yield pair, (x, y)
+
+    def _side(self, encode: Encode, files: tuple[Path, ...], code: str, sides: dict[tuple[Path, ...], _Side]) -> _Side:
+        if files not in sides:
+            where = f"{self.name}, language {code}"
+            sentences = self.texts.read(files, where=where)
+            texts = list(sentences.values())
+            vectors = embed(encode, texts, where=where, unit="sentence" if self.texts.numbered else "line")
+            sides[files] = _Side(files, sentences, vectors, first_places(texts))
+        return sides[files]
+
+    def _errors(self, subset: str, cosines: Floats, ids: Ids, others: Floats, *, firsts: Ids) -> list[Score]:
+        """Of each margin the errors by text, then those by index; `firsts` are of the side searched."""
+        scores: list[Score] = []
+        for margin in self.margins:
+            best = margins(cosines, ids, others, margin=margin).argmax(axis=1)
+            # Equal texts have equal vectors, but a product may round them apart: they are told by their first place.
+            found = firsts[ids[np.arange(len(ids)), best]]
+            by_text = np.not_equal(found, firsts).astype(np.float32)
+            by_index = np.not_equal(found, np.arange(len(found))).astype(np.float32)
+            if np.array_equal(by_text, by_index):
+                by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
+            for metric, items in ((f"error/{margin}", by_text), (f"error-by-index/{margin}", by_index)):
+                value = float(items.mean(dtype=np.float64))
+                scores.append(Score(self.name, subset, metric, value, len(items), items=items))
+        return scores
+
+
+XSIM: dict[str, XSim] = {task.name: task for task in map(XSim, SETS)}

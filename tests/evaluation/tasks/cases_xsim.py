@@ -1,0 +1,73 @@
+"""Cases of `xsim/<set>`: four lines of work for each layout, so that each set is found, read and scored."""
+
+from __future__ import annotations
+
+from cases import Case
+from folders import write
+
+from isoglot.evaluation.tasks.xsim import ORDER
+
+SENTENCES = 240
+PARTS = {"train": range(0, 160), "dev": range(160, 200), "test": range(200, 240)}
+
+
+def sentences(code):
+    return "".join(f"{code} {i}\n" for i in range(SENTENCES))
+
+
+def flores(part):
+    def data(folder):
+        for code in ("deu_Latn", "kor_Hang", "eng_Latn"):
+            write(folder / "flores200_dataset" / part / f"{code}.{part}", sentences(code))
+
+    return data
+
+
+def ntrex(folder):
+    for code in ("ref.deu", "ref.zho-CN", "src.eng"):
+        write(folder / "NTREX-128" / f"newstest2019-{code}.txt.xz", sentences(code).replace("\n", "\r\n"))
+
+
+def sib(folder):
+    for code in ("deu_Latn", "kor_Hang", "eng_Latn"):
+        for part, numbers in PARTS.items():
+            # Each language in an order of its own: index_id alone tells what belongs together.
+            rows = sorted(numbers, key=lambda number: hash_of(code, number))
+            text = "".join(f'{number}\ttravel\t"{code} said ""x"" {number}"\n' for number in rows)
+            write(folder / "sib-200" / "annotated" / code / f"{part}.tsv.xz", f"index_id\tcategory\ttext\n{text}")
+
+
+def hash_of(code, number):
+    return (number * 7919 + len(code) * ord(code[0])) % 241
+
+
+def tico(folder):
+    for code in ("de", "ko"):
+        write(folder / "tico-19" / f"en-{code}" / f"tico19-test.{code}.xz", sentences(code))
+        write(folder / "tico-19" / f"en-{code}" / "tico19-test.en.xz", sentences(f"english for {code}"))
+
+
+def own(folder):
+    for code in ("deu", "kor", "eng"):
+        write(folder / "xsim" / f"news.{code}", sentences(code))
+
+
+def case(data, *languages):
+    metrics = [f"{kind}/{margin}" for kind in ("error", "error-by-index") for margin in ORDER]
+    return Case(
+        data,
+        perfect=dict.fromkeys(metrics, 0.0),
+        chance=dict.fromkeys(metrics, (1 - 1 / SENTENCES, 6 / SENTENCES)),
+        languages=languages,
+        where=r"language d\w+",
+    )
+
+
+CASES = {
+    "xsim/flores-devtest": case(flores("devtest"), "deu_Latn", "kor_Hang"),
+    "xsim/flores-dev": case(flores("dev"), "deu_Latn", "kor_Hang"),
+    "xsim/ntrex": case(ntrex, "deu", "zho-CN"),
+    "xsim/sib": case(sib, "deu_Latn", "kor_Hang"),
+    "xsim/tico": case(tico, "de", "ko"),
+    "xsim/own": case(own, "deu", "kor"),
+}

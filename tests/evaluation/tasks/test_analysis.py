@@ -1,0 +1,273 @@
+"""Similarity, centroids and the map: the measures against loops, the sources of groups, and degenerate vectors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+
+import numpy as np
+import pytest
+from cases import by_text, random_vector
+from cases_analysis import analysis_data, by_meaning
+from folders import write
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.tasks.centroids import Centroids
+from isoglot.evaluation.tasks.nway import GROUPS, read_groups
+from isoglot.evaluation.tasks.sentence_map import FEW, MARKED, POINTS, SentenceMap, explained, plane
+from isoglot.evaluation.tasks.similarity import Similarity
+
+
+def by_language_and_meaning(texts):
+    """What real encoders give: a part of the meaning, a part of the language, a part of the sentence."""
+    return np.array([sum(map(random_vector, [*text.split(), text])) for text in texts]).reshape(-1, 32)
+
+
+def units(code, count, encode=by_language_and_meaning):
+    return [
+        [float(x) for x in row / np.sqrt((row * row).sum())] for row in encode([f"{code} {i}" for i in range(count)])
+    ]
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def centre(rows):
+    return [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+
+
+def squared(a, b):
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+
+
+def value(scores, subset, metric):
+    (found,) = [score.value for score in scores if (score.subset, score.metric) == (subset, metric)]
+    return found
+
+
+def write_groups(folder, codes, count):
+    rows = "".join("\t".join(f"{code} {i}" for code in codes) + "\n" for i in range(count))
+    write(folder / "retrieval.tsv", "\t".join(codes) + "\n" + rows)
+
+
+def test_similarity_equals_loops(tmp_path):
+    write_groups(tmp_path, ("deu", "kor", "eng"), 12)
+    scores = Similarity().run(by_language_and_meaning, tmp_path)
+    table = {code: units(code, 12) for code in ("deu", "kor", "eng")}
+    for a, b in (("deu", "kor"), ("deu", "eng"), ("kor", "eng")):
+        same = [dot(table[a][i], table[b][i]) for i in range(12)]
+        others = [dot(table[a][i], table[b][j]) for i in range(12) for j in range(12) if i != j]
+        assert value(scores, f"{a}-{b}", "cosine/translations") == pytest.approx(sum(same) / 12)
+        contrast = sum(same) / 12 - sum(others) / len(others)
+        assert value(scores, f"{a}-{b}", "cosine/contrast") == pytest.approx(contrast)
+    least, deviation = [], []
+    for i in range(12):
+        cosines = [dot(table[a][i], table[b][i]) for a, b in itertools.combinations(table, 2)]
+        least.append(min(cosines))
+        mean = sum(cosines) / 3
+        deviation.append(math.sqrt(sum((c - mean) ** 2 for c in cosines) / 3))
+    assert value(scores, "deu-kor-eng", "cosine/min") == pytest.approx(sum(least) / 12)
+    assert value(scores, "deu-kor-eng", "cosine/std") == pytest.approx(sum(deviation) / 12)
+
+
+def test_a_language_that_meets_the_others_only_through_english_is_seen(tmp_path):
+    """deu and kor each 45 degrees from eng, on either side of it."""
+    write_groups(tmp_path, ("deu", "kor", "eng"), 2)
+    places = {"deu 0": (1, 1, 0), "kor 0": (1, -1, 0), "eng 0": (1, 0, 0)}
+    places |= {"deu 1": (0, 1, 1), "kor 1": (0, -1, 1), "eng 1": (0, 0, 1)}
+    scores = Similarity().run(lambda texts: np.array([places[text] for text in texts], np.float32), tmp_path)
+    assert value(scores, "deu-eng", "cosine/translations") == pytest.approx(0.5**0.5)
+    assert value(scores, "deu-kor-eng", "cosine/min") == pytest.approx(0, abs=1e-7)
+
+
+def test_tables_of_similarity(tmp_path):
+    write_groups(tmp_path, ("deu", "kor", "eng"), 5)
+    scores = Similarity().run(by_language_and_meaning, tmp_path)
+    (table,) = next(score.details for score in scores if score.subset == "mean" and score.details)
+    assert table.columns == ("language", "deu", "kor", "eng")
+    assert table.rows[0] == (
+        "deu",
+        1.0,
+        value(scores, "deu-kor", "cosine/translations"),
+        value(scores, "deu-eng", "cosine/translations"),
+    )
+    assert [row[1:][place] for place, row in enumerate(table.rows)] == [1.0] * 3
+    assert all(table.rows[i][1 + j] == table.rows[j][1 + i] for i in range(3) for j in range(3))
+    (example,) = next(score.details for score in scores if score.metric == "cosine/min")
+    assert [row[0] for row in example.rows] == ["deu: deu 0", "kor: kor 0", "eng: eng 0"]
+    assert example.rows[0][3] == pytest.approx(dot(units("deu", 1)[0], units("eng", 1)[0]), abs=1e-6)
+
+
+def test_centroids_equal_loops(tmp_path):
+    write_groups(tmp_path, ("deu", "eng"), 15)
+    scores = Centroids().run(by_language_and_meaning, tmp_path)
+    table = {code: units(code, 15) for code in ("deu", "eng")}
+    centres = {code: centre(rows) for code, rows in table.items()}
+    spread = [math.sqrt(sum(squared(row, centres[code]) for row in table[code]) / 15) for code in table]
+    expected = math.sqrt(squared(centres["deu"], centres["eng"])) / (sum(spread) / 2)
+    assert value(scores, "deu-eng", "distance") == pytest.approx(expected)
+    assert expected > 0.3
+    (mean,) = [score for score in scores if score.over]
+    assert mean.details[0].rows == (("deu", 0.0, scores[0].value), ("eng", scores[0].value, 0.0))
+
+
+def test_centroids_where_nothing_is_spread(tmp_path):
+    write_groups(tmp_path, ("deu", "eng"), 4)
+    assert value(Centroids().run(lambda texts: np.ones((len(texts), 3)), tmp_path), "deu-eng", "distance") == 0
+    with pytest.raises(EvaluationError, match=r"centroids deu-eng: all 4 sentences of a language have the same vector"):
+        Centroids().run(lambda texts: np.array([[1, text.startswith("deu")] for text in texts]), tmp_path)
+
+
+def test_shares_of_variance_equal_loops(tmp_path):
+    write_groups(tmp_path, ("deu", "kor", "eng"), 9)
+    scores = SentenceMap().run(by_language_and_meaning, tmp_path)
+    table = [units(code, 9) for code in ("deu", "kor", "eng")]
+    everything = [row for rows in table for row in rows]
+    total = sum(squared(row, centre(everything)) for row in everything)
+    language = sum(9 * squared(centre(rows), centre(everything)) for rows in table)
+    meaning = sum(3 * squared(centre([rows[i] for rows in table]), centre(everything)) for i in range(9))
+    assert value(scores, "deu-kor-eng", "variance/language") == pytest.approx(language / total)
+    assert value(scores, "deu-kor-eng", "variance/meaning") == pytest.approx(meaning / total)
+    assert {score.n for score in scores if score.subset == "deu-kor-eng"} == {27}
+    assert value(scores, "deu-eng", "variance/meaning") > value(scores, "deu-kor-eng", "variance/meaning")
+
+
+def test_variance_by_language_alone_or_none_at_all():
+    cube = np.stack([np.eye(3)] * 4)  # (4 meanings, 3 languages): each language one place
+    assert explained(cube) == 0
+    assert explained(cube.transpose(1, 0, 2)) == 1
+    assert explained(np.ones((4, 3, 2))) == 0
+
+
+def test_maps_hold_few_groups_in_full_and_many_sentences(tmp_path):
+    write_groups(tmp_path, ("deu", "kor", "eng"), 150)
+    meaning, language = (s for s in SentenceMap().run(by_language_and_meaning, tmp_path) if s.details)
+    assert (meaning.subset, language.metric) == ("deu-kor-eng", "variance/language")
+    (few,), (many,) = meaning.details, language.details
+    assert few.kind == many.kind == "map"
+    assert few.columns == ("group", "language", "x", "y", "text")
+    assert [row[0] for row in few.rows] == [str(1 + i) for i in range(FEW) for _ in range(3)]
+    assert len(many.rows) == POINTS // 3 * 3
+    assert sum(row[0] != "" for row in many.rows) == MARKED * 3
+    assert (few.rows[3][1], few.rows[3][4]) == ("deu", "deu 1")
+
+
+def test_a_map_lays_what_is_alike_together():
+    rng = np.random.default_rng(0)
+    points = np.repeat(np.eye(4), 10, axis=0) + 0.01 * rng.standard_normal((40, 4))
+    laid = plane(points)
+    distance = np.sqrt(np.square(laid[:, None] - laid[None]).sum(-1)) + 1e9 * np.eye(40)
+    assert np.array_equal(distance.argmin(axis=1) // 10, np.arange(40) // 10)
+    assert np.array_equal(laid, plane(points))
+    assert not plane(np.ones((6, 3))).any()
+
+
+def test_pairs_need_two_groups_and_all_languages_together_too(tmp_path):
+    write(tmp_path / "retrieval.tsv", "deu\teng\tfra\na 0\tb 0\t\na 1\tb 1\tc 1\n\tb 2\tc 2\n")
+    data = tmp_path / "retrieval.tsv"
+    lines = [
+        '{"translation": {"de": "a 0", "en": "b 0"}}',
+        '{"translation": {"de": "a 1", "en": "b 1", "fr": "c 1"}}',
+        '{"translation": {"en": "b 2", "fr": "c 2"}}',
+    ]
+    data.unlink()
+    write(tmp_path / "retrieval.jsonl", "".join(f"{line}\n" for line in lines))
+    assert Similarity().subsets(tmp_path) == Centroids().subsets(tmp_path) == ("deu-eng", "fra-eng")
+    assert SentenceMap().subsets(tmp_path) == ("deu-eng", "fra-eng")
+    assert not [score for score in SentenceMap().run(by_text, tmp_path) if score.details]  # no group has all three
+    assert SentenceMap().subsets(tmp_path, languages=["de"]) == ("deu-eng",)
+    (mean,) = [s for s in Similarity().run(by_text, tmp_path) if s.subset == "mean" and s.details]
+    assert mean.details[0].rows[0][2] == ""  # German and French meet only once
+
+
+def sib(folder, codes):
+    for code in codes:
+        for part, first in (("train", 0), ("dev", 3), ("test", 5)):
+            file = io.StringIO()
+            rows = csv.writer(file, delimiter="\t", lineterminator="\n")
+            rows.writerow(["index_id", "category", "text"])
+            rows.writerows([i, "topic", f'{code} "{i}"'] for i in range(first, first + 3 - (first == 3)))
+            write(folder / "sib-200" / "annotated" / code / f"{part}.tsv.xz", file.getvalue())
+
+
+def plain(folder, names):
+    for name, code in names.items():
+        write(folder / name, "".join(f"{code} {i}\n" for i in range(6)))
+
+
+@pytest.mark.parametrize(
+    ("source", "files", "codes"),
+    [
+        (
+            "ntrex",
+            {
+                "NTREX-128/newstest2019-src.eng.txt": "eng",
+                "NTREX-128/newstest2019-ref.deu.txt.gz": "deu",
+                "NTREX-128/newstest2019-ref.zho-CN.txt": "zho",
+            },
+            ("deu", "zho_CN", "eng"),
+        ),
+        (
+            "tico",
+            {
+                "tico-19/en-ar/tico19-test.en.xz": "en",
+                "tico-19/en-ar/tico19-test.ar.xz": "ar",
+                "tico-19/en-sw/tico19-test.en.xz": "en",
+                "tico-19/en-sw/tico19-test.sw.xz": "sw",
+            },
+            ("ar", "sw", "en"),
+        ),
+        (
+            "multi30k",
+            {f"multi30k/task1/raw/test_2016_flickr.{code}.gz": code for code in ("de", "en", "fr")},
+            ("de", "fr", "en"),
+        ),
+        (
+            "flores-devtest",
+            {f"devtest/{code}.devtest": code for code in ("deu_Latn", "eng_Latn")},
+            ("deu_Latn", "eng_Latn"),
+        ),
+    ],
+)
+def test_published_sets_are_found(tmp_path, source, files, codes):
+    plain(tmp_path, files)
+    for name in ("", source):
+        groups = read_groups(tmp_path, task="similarity", source=name)
+        assert {group.langs for group in groups} == {codes}
+        assert [group.texts[-1].split()[-1] for group in groups] == list("012345")
+    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].langs == (codes[0], codes[-1])
+
+
+def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
+    sib(tmp_path, ("deu_Latn", "eng_Latn"))
+    groups = read_groups(tmp_path, task="map")
+    assert [group.texts for group in groups] == [(f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)]
+
+
+def test_ones_own_groups_come_first_and_only_so_many_are_used(tmp_path):
+    plain(tmp_path, {f"multi30k/task1/raw/test_2016_flickr.{code}": code for code in ("de", "en")})
+    write_groups(tmp_path, ("kor", "eng"), GROUPS + 20)
+    assert Similarity().subsets(tmp_path) == ("kor-eng",)
+    assert Similarity().run(by_meaning_of_many, tmp_path)[0].n == GROUPS
+    assert Similarity(source="multi30k").subsets(tmp_path) == ("de-en",)
+
+
+def by_meaning_of_many(texts):
+    return np.array([random_vector(text.split()[-1]) for text in texts])
+
+
+def test_files_of_unequal_length_are_refused(tmp_path):
+    plain(tmp_path, {"NTREX-128/newstest2019-src.eng.txt": "eng"})
+    write(tmp_path / "NTREX-128" / "newstest2019-ref.deu.txt", "a\nb\n")
+    with pytest.raises(EvaluationError, match=r"centroids, ntrex: .*deu.txt has 2 .*eng.txt has 6; .*line 3"):
+        Centroids().run(by_text, tmp_path)
+
+
+@pytest.mark.parametrize("task", [Similarity(), Centroids(), SentenceMap()])
+def test_unusable_vectors_are_refused_with_task_and_language(tmp_path, task):
+    analysis_data(tmp_path)
+    with pytest.raises(EvaluationError, match=rf"{task.name} deu, sentence 1: .*NaN"):
+        task.run(lambda texts: by_meaning(texts) * np.nan, tmp_path)

@@ -1,0 +1,295 @@
+"""Mining on BUCC: each protocol against loops, ties and repeated sentences included; layouts; refused input."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import bucc_loops as loops
+import numpy as np
+import pytest
+from cases import by_last_word, random_vector
+from folders import write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.statistics import STATISTICS
+from isoglot.evaluation.tasks.bucc import MINING
+from isoglot.evaluation.tasks.bucc_data import load
+from isoglot.search import mine, quality, tune
+
+TASKS = {task.name: task for task in MINING}
+DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
+
+# The protocols as the papers state them, apart from the code: (k, margin, direction, score > 0 only, identical merged)
+PROTOCOLS = {
+    "bucc/xtreme": (4, "ratio", "max", True, True),
+    "bucc/oracle": (4, "ratio", "max", True, False),
+    "bucc/moco": (3, "distance", "max", False, True),
+    "bucc/ease": (1, "absolute", "forward", False, True),
+    "bucc/dev-split": (4, "ratio", "max", True, True),
+}
+DEV_ONLY = ("bucc/oracle", "bucc/dev-split")
+
+
+def split_files(folder, stem, sources, targets, gold, *, code="zh", ending=""):
+    """Write one split: sides as (id, text), gold as (id, id)."""
+    for suffix, rows in ((code, sources), ("en", targets), ("gold", gold)):
+        write(folder / f"{stem}.{suffix}{ending}", "".join("\t".join(row) + "\n" for row in rows))
+
+
+def numbered(count, gold, code="zh"):
+    """`gold` pairs that mean the same, and sentences on both sides that mean nothing else does."""
+    sides = [
+        [(f"{language}-{i}", f"{language} {i if i < gold else f'{language}{i}'}") for i in range(count)]
+        for language in (code, "en")
+    ]
+    return *sides, [(f"{code}-{i}", f"en-{i}") for i in range(gold)]
+
+
+def value(scores, metric, subset="zh-en"):
+    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, metric)]
+    return found.value
+
+
+def table(scores, kind):
+    (detail,) = [detail for detail in scores[0].details if detail.kind == kind]
+    return [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
+
+
+@st.composite
+def splits(draw):
+    """A split whose sentences come from a few texts, so that many stand twice and many scores are equal."""
+    sides = []
+    for language in ("zh", "en"):
+        texts = draw(st.lists(st.integers(0, 9), min_size=1, max_size=14))
+        sides.append([(f"{language}-{i}", f"{language} {text}") for i, text in enumerate(texts)])
+    pair = st.tuples(*(st.sampled_from([key for key, _ in side]) for side in sides))
+    # Pairs of equal meaning first, or hardly anything would ever be right.
+    same = [(a, b) for a, s in sides[0] for b, t in sides[1] if s.split()[1] == t.split()[1]]
+    gold = st.sampled_from(same) | pair if same else pair
+    return *sides, draw(st.lists(gold, min_size=1, max_size=10))
+
+
+def signs(seed):
+    """Vectors of equal length whose cosines are exact, so that ties are ties in any arithmetic."""
+    return lambda text: np.random.default_rng([int(text.split()[1]), seed]).choice([-1.0, 1.0], 4)
+
+
+def gaussian(seed):
+    """No ties but those of equal texts; translations lie near each other."""
+
+    def vector(text):
+        language, word = text.split()
+        meaning = np.random.default_rng([int(word), seed]).standard_normal(6)
+        return meaning + np.random.default_rng([int(word), seed, ord(language[0])]).standard_normal(6)
+
+    return vector
+
+
+def expected(name, dev, test, vector):
+    """F1, precision and recall, by the loops."""
+    k, margin, direction, positive, merged = PROTOCOLS[name]
+    how = {"k": k, "margin": margin, "direction": direction, "positive": positive, "merged": merged}
+    items, gold = loops.mine(dev[0], dev[1], vector, **how), set(dev[2])
+    if name == "bucc/oracle":
+        return loops.measure(loops.above(items, loops.walk(items, gold)), gold)
+    if name == "bucc/dev-split":
+        predicted = set()
+        half = lambda key: sha256(key.encode()).digest()[0] % 2  # noqa: E731
+        for scored in (0, 1):
+            tuned = loops.walk([i for i in items if half(i[1]) != scored], {p for p in gold if half(p[0]) != scored})
+            predicted |= loops.above([i for i in items if half(i[1]) == scored], tuned)
+        return loops.measure(predicted, gold)
+    scored = loops.mine(test[0], test[1], vector, **how)
+    return loops.measure(loops.above(scored, loops.walk(items, gold)), set(test[2]))
+
+
+@pytest.mark.parametrize("vectors", [signs, gaussian])
+@pytest.mark.parametrize("name", PROTOCOLS)
+@settings(deadline=None, max_examples=40)
+@given(dev=splits(), test=splits(), seed=st.integers(0, 10_000))
+def test_equals_the_protocol_in_loops(tmp_path_factory, name, vectors, dev, test, seed):
+    folder, vector = tmp_path_factory.mktemp("b"), vectors(seed)
+    split_files(folder, "zh-en.dev", *dev)
+    split_files(folder, "zh-en.test", *test)
+    encode = lambda texts: np.array([vector(text) for text in texts])  # noqa: E731
+    if name == "bucc/dev-split" and len({sha256(a.encode()).digest()[0] % 2 for a, _ in dev[2]}) == 1:
+        with pytest.raises(EvaluationError, match=r"bucc/dev-split zh-en: one half .* no gold"):
+            TASKS[name].run(encode, folder)
+        return
+    scores = TASKS[name].run(encode, folder)
+    wanted = expected(name, dev, test, vector)
+    found = tuple(value(scores, metric) for metric in ("f1", "precision", "recall"))
+    assert found == pytest.approx(wanted, abs=1e-12)
+    assert len(scores[0].items) == scores[0].n == len((dev if name in DEV_ONLY else test)[0])
+    assert STATISTICS["f1"](scores[0].items) == pytest.approx(wanted[0], abs=1e-12)
+
+
+def test_the_protocols_are_those_that_are_registered():
+    assert set(TASKS) == set(PROTOCOLS)
+    for name, (k, margin, direction, positive, merged) in PROTOCOLS.items():
+        task = TASKS[name]
+        assert (task.k, task.margin, task.direction) == (k, margin, direction)
+        assert (task.floor is not None, task.repeated == "merged") == (positive, merged)
+        assert task.floor is None or task.floor / 2 == 0  # the smallest number above 0
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_perfect_vectors_give_one_and_random_ones_hardly_anything(tmp_path, name):
+    split_files(tmp_path, "zh-en.dev", *numbered(90, 40))
+    split_files(tmp_path, "zh-en.test", *numbered(150, 60))
+    scores = TASKS[name].run(by_last_word, tmp_path)
+    assert {score.value for score in scores} == {1.0}
+    assert table(scores, "mistakes") == []
+    lost = TASKS[name].run(lambda texts: np.array([random_vector(text) for text in texts]), tmp_path)
+    assert value(lost, "f1") < 0.05
+
+
+def noisy(texts):
+    """Translations lie near each other, and some of them too far apart."""
+    return np.array([random_vector(t.split()[-1], 12) + 0.7 * random_vector(t, 12) for t in texts])
+
+
+def test_a_mined_list_cut_at_that_threshold_reaches_the_f1_of_xtreme(tmp_path):
+    """The functions a user mines with, on the same vectors, without the task."""
+    dev, test = numbered(80, 40), numbered(130, 50)
+    split_files(tmp_path, "zh-en.dev", *dev)
+    split_files(tmp_path, "zh-en.test", *test)
+    scores = TASKS["bucc/xtreme"].run(noisy, tmp_path)
+    lists = [mine(*(noisy([text for _, text in side]) for side in split[:2])) for split in (dev, test)]
+    tuned = tune(lists[0], {(i, i) for i in range(40)})
+    found = quality(lists[1].above(tuned.threshold), {(i, i) for i in range(50)})
+    assert 0.2 < found.f1 < 0.98
+    assert [value(scores, metric) for metric in ("f1", "precision", "recall")] == [
+        found.f1,
+        found.precision,
+        found.recall,
+    ]
+    (row,) = table(scores, "mining")
+    assert (row["threshold"], row["f1 tuned"], row["gold"]) == (tuned.threshold, tuned.f1, 50)
+    assert (row["tuned on"], row["scored on"], row["margin"], row["k"]) == ("dev", "test", "ratio", 4)
+
+
+def test_mistakes_are_the_best_scored_wrong_pairs_with_what_was_expected(tmp_path):
+    split_files(tmp_path, "zh-en.dev", *numbered(80, 40))
+    split_files(tmp_path, "zh-en.test", *numbered(130, 50))
+    rows = table(TASKS["bucc/ease"].run(noisy, tmp_path), "mistakes")
+    assert len(rows) == 10
+    assert all(above["score"] >= below["score"] for above, below in pairwise(rows))
+    for row in rows:
+        number = row["source"].split()[1]
+        assert row["expected"] == (f"en {number}" if number.isdigit() else "")
+        assert row["found"] != row["expected"]
+
+
+def test_a_sentence_that_stands_twice_is_in_no_pair_but_where_copies_are_kept(tmp_path):
+    sources, targets, gold = numbered(30, 20)
+    sources.append(("zh-again", sources[3][1]))
+    for stem in ("zh-en.dev", "zh-en.test"):
+        split_files(tmp_path, stem, sources, targets, gold)
+    assert value(TASKS["bucc/xtreme"].run(by_last_word, tmp_path), "recall") == 19 / 20
+    assert value(TASKS["bucc/xtreme"].run(by_last_word, tmp_path), "precision") == 1
+    assert value(TASKS["bucc/oracle"].run(by_last_word, tmp_path), "recall") == 1
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_nothing_right_to_tune_on_keeps_nothing(tmp_path, name):
+    """On the sample every source is nearest to another one's translation."""
+    sources = [(f"zh-{i}", f"zh {i}") for i in range(8)]
+    targets = [(f"en-{i}", f"en {i}") for i in range(8)]
+    for stem, shift in (("zh-en.dev", 3), ("zh-en.test", 0)):
+        split_files(tmp_path, stem, sources, targets, [(f"zh-{i}", f"en-{(i + shift) % 8}") for i in range(8)])
+    scores = TASKS[name].run(by_last_word, tmp_path)
+    assert {score.value for score in scores} == {0.0}
+    assert all(row["threshold"].startswith("none") and row["kept"] == 0 for row in table(scores, "mining"))
+
+
+def test_gold_is_a_set_and_the_last_pair_may_be_the_best_cut(tmp_path):
+    sources, targets, gold = numbered(12, 12)
+    split_files(tmp_path, "zh-en.dev", sources, targets, [*gold, *gold])
+    scores = TASKS["bucc/oracle"].run(by_last_word, tmp_path)
+    assert value(scores, "f1") == 1
+    assert table(scores, "mining")[0]["gold"] == 12
+
+
+@pytest.mark.parametrize("margin_free", ["bucc/moco", "bucc/ease"])
+def test_scores_of_zero_and_below_count_where_the_paper_has_no_cut(tmp_path, margin_free):
+    """One pair, of cosine -1 and distance margin 0."""
+    sources, targets, gold = numbered(1, 1)
+    for stem in ("zh-en.dev", "zh-en.test"):
+        split_files(tmp_path, stem, sources, targets, gold)
+    opposite = lambda texts: np.array([[1.0, 0.0] if text.startswith("zh") else [-1.0, 0.0] for text in texts])  # noqa: E731
+    assert value(TASKS[margin_free].run(opposite, tmp_path), "f1") == 1
+    assert value(TASKS["bucc/xtreme"].run(opposite, tmp_path), "f1") == 0
+
+
+@pytest.mark.parametrize("layout", ["", "bucc2018", "xtreme-bucc2018", "data/bucc2018", "zh-en", "bucc2018/zh-en"])
+@pytest.mark.parametrize(("sample", "training"), [("dev", "test"), ("sample", "training")])
+@pytest.mark.parametrize("ending", ["", ".xz"])
+def test_every_layout_is_found(tmp_path, layout, sample, training, ending):
+    for split in (sample, training):
+        split_files(tmp_path / layout, f"zh-en.{split}", *numbered(20, 10), ending=ending)
+    for task in MINING:
+        assert task.subsets(tmp_path) == task.subsets(tmp_path, languages=["zho_Hans"]) == ("zh-en",)
+        assert task.subsets(tmp_path, languages=["de"]) == ()
+        assert value(task.run(by_last_word, tmp_path), "f1") == 1
+
+
+def test_a_split_without_gold_leaves_only_the_tasks_that_do_without_it(tmp_path):
+    """As XTREME publishes it: the text of the training split, and no gold."""
+    split_files(tmp_path, "zh-en.dev", *numbered(12, 10))
+    split_files(tmp_path, "zh-en.test", *numbered(12, 10))
+    (tmp_path / "zh-en.test.gold").unlink()
+    there = {task.name for task in MINING if task.subsets(tmp_path)}
+    assert there == set(DEV_ONLY)
+    assert all("training" in task.needs for task in MINING if task.name not in there)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("gold", "zh-0\ten-0\nzh-77\ten-1\n", r"zh-en: .*gold:2: the id 'zh-77' is not in .*zh-en.dev.zh"),
+        ("gold", "zh-0\ten-0\nzh-1\ten-77\n", r"zh-en: .*gold:2: the id 'en-77' is not in .*zh-en.dev.en"),
+        ("gold", "en-0\tzh-0\n", r"gold:1: the id 'en-0' is not in .*dev.zh"),
+        ("gold", "zh-0 en-0\n", r"gold:1: 1 cells between tabs where 2"),
+        ("gold", "", r"gold: holds no text"),
+        ("zh", "zh-0\ta\nzh-1\tb\nzh-0\tc\n", r"language zh: .*zh:3: the id 'zh-0' stands in line 1 already"),
+        ("zh", "zh-0\ta\nzh-1\t \n", r"language zh: .*zh:2: the id or the sentence is empty"),
+        ("zh", "zh-0\ta\n\nzh-1\tb\n", r"language zh: .*zh:2: 1 cells"),
+        ("en", "en-0\ta\ten\n", r"language en: .*en:1: 3 cells"),
+        ("en", "en-0\ta\r\nen-1\tb\r\n", r"language en: .*en:1: .*carriage return"),
+        ("en", b"en-0\ta\nen-1\t\xff\n", r"language en: .*en:2: .*UTF-8"),
+        ("en", None, r"zh-en: .*gold has no partner zh-en.dev.en"),
+    ],
+)
+def test_unusable_files_are_refused_with_task_language_and_line(tmp_path, file, text, message):
+    split_files(tmp_path, "zh-en.dev", *numbered(4, 3))
+    path = tmp_path / f"zh-en.dev.{file}"
+    if text is None:
+        path.unlink()
+    else:
+        write(path, text)
+    with pytest.raises(EvaluationError, match=rf"^bucc/oracle zh-en.*{message.removeprefix('zh-en')}"):
+        TASKS["bucc/oracle"].run(by_last_word, tmp_path)
+
+
+def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
+    sources, targets, gold = numbered(6, 4)
+    split_files(tmp_path, "zh-en.dev", [("zh-x", sources[0][1]), *sources], targets, gold)
+    bad = lambda texts: np.array([random_vector(t) * (np.nan if t == "zh 2" else 1) for t in texts])  # noqa: E731
+    with pytest.raises(EvaluationError, match=r"bucc/dev-split zh-en, dev, language zh, line 4: .*NaN"):
+        TASKS["bucc/dev-split"].run(bad, tmp_path)
+
+
+@pytest.mark.data
+def test_the_sample_of_chinese_is_read_in_full():
+    gold = DATA / "xtreme-bucc2018" / "zh-en.dev.gold"
+    if not gold.exists():
+        pytest.skip(f"{gold} is not there")
+    split = load(gold, task="bucc/oracle")
+    assert (len(split.source.ids), len(split.target.ids), len(split.gold)) == (8624, 13589, 257)
+    assert {task.name for task in MINING if task.subsets(DATA, languages=["zh"])} >= set(DEV_ONLY)

@@ -1,0 +1,366 @@
+"""Topic probes: sampling and scores against loops and MTEB's evaluator, the linear layer against AdamW in loops."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from cases import by_last_word, by_text, random_vector
+from cases_classification import CASES, mldoc_data, mtop_data, put, sib_data
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.tasks.classification import (
+    STRENGTHS,
+    Examples,
+    Outcome,
+    accuracy,
+    chosen_strength,
+    combined,
+    logistic,
+    macro_f1,
+    mistakes,
+)
+from isoglot.evaluation.tasks.few_shot import FewShot, undersample
+from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
+from isoglot.evaluation.tasks.topics import Mldoc, Mtop, Sib200
+from isoglot.evaluation.tasks.zero_shot import ZeroShot, clean
+
+SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
+SIB = FewShot("sib-200", Sib200())
+SIB_ZERO = ZeroShot("sib-200/zero-shot", Sib200(), None)
+
+
+def values(scores):
+    return {(score.subset, score.metric): score.value for score in scores}
+
+
+def noisy(texts):
+    """Something of the last word, much of the text: neither chance nor perfect."""
+    return (by_last_word(texts) + 2.5 * by_text(texts)).astype(np.float32)
+
+
+def sampled_in_loops(labels, experiments, per_label, seed):
+    order = list(range(len(labels)))
+    draws = []
+    for _ in range(experiments):
+        generator = np.random.RandomState(seed)
+        for i in reversed(range(1, len(order))):  # Fisher and Yates, as numpy's older generator shuffles
+            j = _below(generator, i)
+            order[i], order[j] = order[j], order[i]
+        counted, draw = {}, []
+        for row in order:
+            counted[labels[row]] = counted.get(labels[row], 0) + 1
+            if counted[labels[row]] <= per_label:
+                draw.append(row)
+        draws.append(draw)
+    return draws
+
+
+def _below(generator, most):
+    """A number from 0 to `most`: bits of the generator under the smallest mask, again until it fits."""
+    mask = (1 << int(most).bit_length()) - 1
+    while (value := int(generator.randint(0, 2**32, dtype=np.uint32)) & mask) > most:
+        pass
+    return value
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=80), st.integers(1, 8))
+def test_sampling_equals_the_protocol_in_loops(labels, per_label):
+    draws = undersample(labels, per_label=per_label)
+    assert draws == sampled_in_loops(labels, 10, per_label, 42)
+    for draw in draws:
+        assert Counter(labels[row] for row in draw) == {
+            label: min(per_label, count) for label, count in Counter(labels).items()
+        }
+
+
+def test_experiments_differ_since_the_order_is_shuffled_on():
+    draws = undersample([row % 3 for row in range(90)])
+    assert len({tuple(draw) for draw in draws}) == 10
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(2, 5), st.integers(1, 30), st.integers(1, 4), st.integers(0, 10**6))
+def test_scores_equal_loops(classes, count, runs, seed):
+    rng = np.random.default_rng(seed)
+    gold, predicted = rng.integers(0, classes, count), rng.integers(0, classes, (runs, count))
+    outcome = Outcome(tuple(range(classes)), gold, predicted, np.zeros((count, classes), np.float32))
+    right, f1 = 0.0, 0.0
+    for run in predicted:
+        right += sum(a == b for a, b in zip(run, gold, strict=True)) / count
+        each = []
+        for label in set(gold) | set(run):
+            hits = sum(a == b == label for a, b in zip(run, gold, strict=True))
+            each.append(2 * hits / (list(run).count(label) + list(gold).count(label)))
+        f1 += sum(each) / len(each)
+    score = accuracy("t", "s", outcome)
+    assert score.value == pytest.approx(right / runs)
+    assert score.items.mean() == pytest.approx(right / runs, abs=1e-6)
+    assert macro_f1("t", "s", outcome).value == pytest.approx(f1 / runs)
+
+
+def test_mistakes_are_the_most_confident_first_and_ten_at_most():
+    texts = tuple(f"text {i}" for i in range(30))
+    gold = np.zeros(30, np.int64)
+    wrong = np.linspace(0.2, 0.95, 30, dtype=np.float32)
+    answer = np.stack([1 - wrong, wrong], axis=1)
+    examples = Examples(texts, ("a",) * 30, texts, names={"b": "Bee"})
+    (detail,) = mistakes(examples, combined(("a", "b"), gold, [(answer.argmax(axis=1), answer)]))
+    assert detail.columns == ("text", "gold", "predicted", "probability")
+    assert [row[:3] for row in detail.rows] == [(f"text {i}", "a", "Bee") for i in range(29, 19, -1)]
+    assert detail.rows[0][3] == pytest.approx(0.95)
+    right = combined(("a", "b"), gold, [(gold, answer[::-1] * [1, 0])])
+    assert mistakes(examples, right) == ()
+
+
+def test_mtop_and_sib_equal_the_evaluator_of_mteb(tmp_path):
+    pytest.importorskip("mteb")
+    mtop_data(tmp_path, sizes={"train": 30, "test": 20})
+    sib_data(tmp_path)
+    for task, name, codes in (
+        (FewShot("mtop", Mtop()), "MTOPDomainClassification", ("de", "fr")),
+        (SIB, "SIB200Classification", ("kor_Hang",)),
+    ):
+        ours = values(task.run(noisy, tmp_path))
+        theirs = mteb_scores(name, task.topics, tmp_path, codes)
+        for code in codes:
+            assert 0.15 < ours[code, "accuracy"] < 0.95
+            assert ours[code, "accuracy"] == pytest.approx(theirs[code]["accuracy"], abs=1e-12)
+            assert ours[code, "f1/macro"] == pytest.approx(theirs[code]["f1"], abs=1e-12)
+
+
+def mteb_scores(name, topics, folder, codes):
+    """MTEB's own scores of its task, on our texts and vectors instead of those of a hub."""
+    import mteb
+    from datasets import Dataset, DatasetDict
+
+    class Model:
+        mteb_model_meta = None
+
+        def encode(self, inputs, *, task_metadata, hf_split, hf_subset, prompt_type=None, **kwargs):
+            return np.concatenate([noisy(batch["text"]) for batch in inputs])
+
+        def similarity(self, a, b):
+            raise NotImplementedError
+
+        similarity_pairwise = similarity
+
+    task = mteb.get_task(name)
+    task.dataset, task.data_loaded = {}, True
+    for code in codes:
+        parts = {split: topics.read(folder, code, split=split, where="t") for split in ("train", "test")}
+        classes = sorted(set(parts["train"].labels))
+        task.dataset[code] = DatasetDict(
+            {
+                split: Dataset.from_dict(
+                    {"text": list(part.texts), task.label_column_name: [classes.index(label) for label in part.labels]}
+                )
+                for split, part in parts.items()
+            }
+        )
+    return task.evaluate(Model(), "test", list(codes), encode_kwargs={"batch_size": 512})
+
+
+def test_only_sampled_training_texts_are_encoded(tmp_path):
+    mtop_data(tmp_path, codes=("de",), sizes={"train": 200, "test": 2})
+    asked = []
+    FewShot("mtop", Mtop()).run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
+    assert len([text for text in asked if " train " in text]) <= 10 * 8 * 11
+
+
+def test_a_strength_is_chosen_on_training_data_alone_and_never_parts_a_group():
+    rng = np.random.default_rng(0)
+    gold = np.repeat([0, 1], 60)
+    vectors = (rng.standard_normal((120, 8)) * 0.01 + gold[:, None] * 0.01).astype(np.float32)
+    assert chosen_strength(vectors, gold, list(range(120))) in STRENGTHS[1:]  # small vectors need a great C
+    assert chosen_strength(vectors, gold, ["one"] * 60 + ["two"] * 60) == 1.0  # a class would be lost: none is chosen
+
+
+def adamw_in_loops(train, dev, *, classes, batch, rate, seed):
+    """One layer in float64, the update of AdamW (without decay) written out."""
+    draw = torch.Generator().manual_seed(seed)
+    (vectors, gold), bound = train, train[0].shape[1] ** -0.5
+    weights = torch.empty(classes, vectors.shape[1]).uniform_(-bound, bound, generator=draw).double().numpy()
+    biases = torch.empty(classes).uniform_(-bound, bound, generator=draw).double().numpy()
+    layer = np.concatenate([weights, biases[:, None]], axis=1)
+    first, second, step = np.zeros_like(layer), np.zeros_like(layer), 0
+    total, best, kept = 5 * int(np.ceil(len(gold) / batch)), -1, None
+    for _ in range(5):
+        order = torch.randperm(len(gold), generator=draw).tolist()
+        for start in range(0, len(order), batch):
+            rows = order[start : start + batch]
+            gradient = np.zeros_like(layer)
+            for row in rows:
+                extended = np.append(vectors[row].astype(np.float64), 1)
+                scores = np.exp(layer @ extended)
+                share = scores / scores.sum() - (np.arange(classes) == gold[row])
+                gradient += np.outer(share, extended) / len(rows)
+            gradient *= min(1, 1 / (np.sqrt((gradient**2).sum()) + 1e-6))
+            first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
+            falling = rate * (1 - step / total)
+            step += 1
+            layer = layer - falling * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+            if step % 10 == 0 or step == total:
+                right = np.mean([(layer[:, :-1] @ v + layer[:, -1]).argmax() == g for v, g in zip(*dev, strict=True)])
+                if right > best:
+                    best, kept = right, layer
+    return best, kept
+
+
+@pytest.mark.parametrize(("batch", "rate", "seed"), [(32, 0.1, 0), (64, 0.01, 1), (16, 0.1, 2)])
+def test_the_linear_layer_equals_adamw_in_loops(batch, rate, seed):
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((3, 6))
+    sets = []
+    for count in (150, 60):
+        gold = rng.integers(0, 3, count)
+        sets.append(((centres[gold] + 2 * rng.standard_normal((count, 6))).astype(np.float32), gold))
+    settings = {"classes": 3, "batch": batch, "rate": rate, "seed": seed}
+    right, (weights, biases) = fit(*sets, **settings)
+    expected, layer = adamw_in_loops(*sets, **settings)
+    assert 0.2 < right == expected < 1
+    np.testing.assert_allclose(np.column_stack([weights, biases]), layer, atol=2e-4)
+
+
+def test_the_grid_is_chosen_by_the_mean_dev_accuracy_of_the_seeds():
+    rng = np.random.default_rng(3)
+    gold = rng.integers(0, 3, 200)
+    vectors = (np.eye(3)[gold] + rng.standard_normal((200, 3))).astype(np.float32)
+    train, dev = (vectors[:140], gold[:140]), (vectors[140:], gold[140:])
+    table = {
+        (batch, rate): np.mean([fit(train, dev, classes=3, batch=batch, rate=rate, seed=s)[0] for s in SEEDS])
+        for batch in BATCHES
+        for rate in RATES
+    }
+    batch, rate = max(table, key=table.get)
+    for layer, seed in zip(best_layers(train, dev, classes=3), SEEDS, strict=True):
+        np.testing.assert_array_equal(layer[0], fit(train, dev, classes=3, batch=batch, rate=rate, seed=seed)[1][0])
+
+
+def test_probabilities_sum_to_one_and_agree_with_the_prediction():
+    layer = (np.eye(3, dtype=np.float32) * 4, np.zeros(3, np.float32))
+    predicted, probability = apply(layer, np.eye(3, dtype=np.float32)[[2, 0]])
+    assert predicted.tolist() == [2, 0]
+    np.testing.assert_allclose(probability.sum(axis=1), 1, rtol=1e-6)
+    answer = logistic(np.eye(3, dtype=np.float32), np.arange(3))(np.eye(3, dtype=np.float32))
+    assert answer[0].tolist() == answer[1].argmax(axis=1).tolist() == [0, 1, 2]
+
+
+def test_cleaning_is_that_of_ease():
+    assert clean("Über  die\u3000\u3000Börse (c) Reuters Limited 1997.") == "uber die\u3000borse ."
+    assert clean("が й") == "か и"
+
+
+def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
+    mldoc_data(tmp_path)
+    for task, expected in ((ZeroShot(), "eng train.1000 0 ccat"), (ZeroShot("mldoc/raw", prepare=None), "CCAT")):
+        asked = []
+        task.run(lambda texts, asked=asked: asked.extend(texts) or by_text(texts), tmp_path)
+        assert asked[0].endswith(expected)
+
+
+def test_averages_leave_english_out(tmp_path):
+    mldoc_data(tmp_path)
+    found = {score.subset: score for score in ZeroShot().run(noisy, tmp_path) if score.metric == "accuracy"}
+    assert found["mean"].over == ("deu", "fra")
+    assert "mldoc-7" not in found
+    assert [score.subset for score in ZeroShot().run(noisy, tmp_path, languages=["en"]) if score.over] == []
+
+
+def test_the_layer_is_learnt_in_english_only(tmp_path):
+    """Vectors of German that are turned round: an English layer is wrong everywhere, one learnt in German is not."""
+    sib_data(tmp_path)
+    two = {"geography": 1, "health": -1, "sports": 2, "travel": -2}
+
+    def turned(texts):
+        sign = [-1 if text.startswith("deu") else 1 for text in texts]
+        return np.array(
+            [
+                s * np.sign(two[t.split()[-1]]) * random_vector(str(abs(two[t.split()[-1]])))
+                for s, t in zip(sign, texts, strict=True)
+            ]
+        )
+
+    found = values(SIB_ZERO.run(turned, tmp_path))
+    assert found["eng_Latn", "accuracy"] == found["kor_Hang", "accuracy"] == 1
+    assert found["deu_Latn", "accuracy"] == 0
+    assert values(SIB.run(turned, tmp_path))["deu_Latn", "accuracy"] == 1
+
+
+@pytest.mark.parametrize("folder", ["mtop_domain", "mteb/mtop_domain", "MTOPDomainClassification"])
+def test_layouts_of_mtop(tmp_path, folder):
+    mtop_data(tmp_path / "made")
+    (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "made" / "mtop_domain").rename(tmp_path / folder)
+    assert FewShot("mtop", Mtop()).subsets(tmp_path) == ("de", "fr")
+
+
+@pytest.mark.parametrize("folder", ["", "annotated", "data/annotated", "sib-200/annotated", "sib-200"])
+def test_layouts_of_sib(tmp_path, folder):
+    sib_data(tmp_path / "made")
+    for path in sorted((tmp_path / "made" / "annotated").iterdir()):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        path.rename(tmp_path / folder / path.name)
+    assert SIB_ZERO.subsets(tmp_path, languages=["ko"]) == ("kor_Hang",)
+    assert values(SIB_ZERO.run(by_last_word, tmp_path, languages=["ko"]))["kor_Hang", "accuracy"] == 1
+
+
+def test_quotes_of_sib_are_undone(tmp_path):
+    sib_data(tmp_path)
+    put(tmp_path / "annotated/kor_Hang/dev.tsv", ["index_id\tcategory\ttext", '1\ttravel\t"He said ""no"" twice"'])
+    read = Sib200().read(tmp_path, "kor_Hang", split="dev", where="t")
+    assert read.texts == ('He said "no" twice',)
+    assert read.places[0].endswith("dev.tsv:2")
+
+
+@pytest.mark.parametrize(
+    ("task", "file", "lines", "message"),
+    [
+        ("sib-200", "annotated/deu_Latn/test.tsv", ["id\tlabel\ttext"], r"split test: .*test.tsv:1: the columns"),
+        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\tcooking\tbread"],
+         r"test.tsv:2: the label 'cooking' does not occur in training"),
+        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\t "], r"tsv:2: the text is"),
+        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\ta\r"], "carriage return"),
+        ("sib-200", "annotated/deu_Latn/train.tsv", None, "deu_Latn has no train.tsv|has no train.tsv for deu_Latn"),
+        ("mldoc", "german.test", ["SPORT\tgoal"], r"deu, split test: .*german.test:1: 'SPORT' is none of CCAT"),
+        ("mldoc", "german.test", ["CCAT\ta", "CCAT a"], r"german.test:2: 1 cells"),
+        ("mldoc", "german.test", ["CCAT\t "], r"german.test:1: the text is empty"),
+        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a"}'], r"mtop de, split test: .*test.jsonl:1: lacks label"),
+        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a", "label": "x"}'], r"record 1: label 'x' is no number"),
+        ("mtop", "mtop_domain/de/train.jsonl", ['{"text": "a", "label": 1}'], r"labels \[1\]; two or more"),
+    ],
+)  # fmt: skip
+def test_unusable_files_are_refused(tmp_path, task, file, lines, message):
+    CASES[task].write(tmp_path)
+    (tmp_path / file).unlink()
+    if lines is not None:
+        put(tmp_path / file, lines)
+    tasks = {"sib-200": SIB, "mldoc": ZeroShot(), "mtop": FewShot()}
+    with pytest.raises(EvaluationError, match=message):
+        tasks[task].run(by_text, tmp_path)
+
+
+def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
+    mldoc_data(tmp_path)
+    (tmp_path / "english.dev").unlink()
+    assert ZeroShot().subsets(tmp_path) == ()
+    assert ZeroShot().run(by_text, tmp_path) == []
+    assert Mldoc().languages(tmp_path, "test") == ("deu", "eng", "fra")
+
+
+@pytest.mark.data
+def test_the_shared_copy_of_sib_is_as_documented():
+    if not (SHARED / "sib-200").is_dir():
+        pytest.skip(f"{SHARED} has no sib-200; set ISOGLOT_DATA to a folder that has it")
+    assert len(SIB.subsets(SHARED)) == len(SIB_ZERO.subsets(SHARED)) == 40
+    for code in ("eng_Latn", "kor_Hang"):
+        sizes = [Sib200().read(SHARED, code, split=split, where="t") for split in ("train", "dev", "test")]
+        assert [len(part.texts) for part in sizes] == [701, 99, 204]
+        assert Counter(sizes[2].labels)["science/technology"] == 51

@@ -1,0 +1,96 @@
+"""Language identification: the split, the probe against loops, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import by_text, random_vector
+from cases_classification import lingua_data, put, xnli_data
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.tasks.classification import STRENGTHS
+from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua, probe
+
+
+def values(scores):
+    return {score.subset: score.value for score in scores}
+
+
+def table(rng, shift, count=60):
+    return (rng.standard_normal((count, 6)) + shift).astype(np.float32)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_half_of_each_language_is_learnt_from_and_the_other_tested():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    tables = {"de": table(rng, 0.0), "en": table(rng, 1.0), "fr": table(rng, -1.0, 41)}
+    outcome = probe(tables)
+    assert outcome.gold.tolist() == [0] * 30 + [1] * 30 + [2] * 21
+    best = 0.0
+    for strength in STRENGTHS:
+        learnt, gold, tested = [], [], []
+        for number, vectors in enumerate(tables.values()):
+            order = np.random.default_rng(0).permutation(len(vectors)).tolist()
+            first = sorted(order[: len(vectors) // 2])
+            learnt += [vectors[row] for row in first]
+            gold += [number] * len(first)
+            tested += [vectors[row] for row in range(len(vectors)) if row not in first]
+        model = LogisticRegression(C=strength, max_iter=200).fit(np.array(learnt), gold)
+        best = max(best, float((model.predict(np.array(tested)) == outcome.predicted[0]).mean()))
+    assert best == 1.0  # one of the strengths gives these very answers
+
+
+def test_translations_are_on_the_same_side(tmp_path):
+    """Vectors of meaning alone give chance: no sentence of the test side was learnt in another language."""
+    xnli_data(tmp_path, premises=200)
+    scores = LanguageId().run(lambda texts: np.array([random_vector(t.split()[-2]) for t in texts]), tmp_path)
+    assert values(scores) == {"en-de-fr-hi": 0.25, "en-tr-ar-bg": 0.25, "mean": 0.25}
+
+
+def test_each_premise_counts_once(tmp_path):
+    xnli_data(tmp_path, premises=30)
+    assert {score.n for score in LanguageId().run(by_text, tmp_path) if not score.over} == {4 * 15}
+
+
+def test_a_set_lacking_a_language_is_left_out(tmp_path):
+    xnli_data(tmp_path, codes=("en", "de", "fr", "hi", "tr"))
+    assert LanguageId().subsets(tmp_path) == ("en-de-fr-hi",)
+
+
+def test_lingua_shows_the_languages_asked_for_and_knows_all(tmp_path):
+    lingua_data(tmp_path)
+    everything = values(LanguageIdLingua().run(by_text, tmp_path))
+    assert set(everything) == {"de", "en", "fr", "ko", "mean"}
+    asked = values(LanguageIdLingua().run(by_text, tmp_path, languages=["ko"]))
+    assert asked == {"ko": everything["ko"], "mean": everything["ko"]}
+    assert everything["mean"] == pytest.approx(sum(everything[c] for c in ("de", "en", "fr", "ko")) / 4)
+
+
+def test_one_language_is_nothing_to_tell(tmp_path):
+    lingua_data(tmp_path, codes=("de",))
+    assert LanguageIdLingua().subsets(tmp_path) == ()
+    assert LanguageIdLingua().run(by_text, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["a\tb"] * 3, r"language-id en-de-fr-hi, language de: test-en.tsv has 240 lines and test-de.tsv has 3, so"),
+        ([*["a\tb"] * 2, " \tb"], r"language de: .*test-de.tsv:3: a premise lacks"),
+        (["a"], r"test-de.tsv:1: 1 cells"),
+    ],
+)
+def test_unusable_premises_are_refused(tmp_path, lines, message):
+    xnli_data(tmp_path)
+    put(tmp_path / "test-de.tsv", lines)
+    with pytest.raises(EvaluationError, match=message):
+        LanguageId().run(by_text, tmp_path)
+
+
+def test_unusable_sentences_are_refused(tmp_path):
+    lingua_data(tmp_path)
+    put(tmp_path / "lingua-langid/sentences/en.txt", ["a", "", "b"])
+    with pytest.raises(EvaluationError, match=r"language-id/lingua en: .*en.txt:2: the line is empty"):
+        LanguageIdLingua().run(by_text, tmp_path)

@@ -1,0 +1,289 @@
+"""xSIM: the protocol against loops that follow LASER's description, its invariants, the sets it reads, bad input."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from cases import by_last_word, by_text
+from cases_xsim import CASES
+from folders import write
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from isoglot.errors import EvaluationError, IsoglotError
+from isoglot.evaluation.run import evaluate
+from isoglot.evaluation.tasks.xsim import ORDER, XSIM, XSim
+from isoglot.evaluation.tasks.xsim_sets import SETS
+
+OWN = next(texts for texts in SETS if texts.name == "own")
+
+
+def cosine(a, b):
+    dot = sum(float(p) * float(q) for p, q in zip(a, b, strict=True))
+    lengths = math.sqrt(sum(float(p) ** 2 for p in a)) * math.sqrt(sum(float(q) ** 2 for q in b))
+    return dot / lengths
+
+
+def nearest_k(row, table, k):
+    scored = [(cosine(row, other), place) for place, other in enumerate(table)]
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+
+
+def clear(x, y, k):
+    """Whether no two choices are so close that rounding could decide, of cosines and of margins."""
+    rows = [[cosine(a, b) for b in y] for a in x]
+    around_x = [sum(sorted(row)[-k:]) / min(k, len(y)) for row in rows]
+    around_y = [sum(sorted(column)[-k:]) / min(k, len(x)) for column in zip(*rows, strict=True)]
+    gaps = [b - a for row in rows for a, b in pairwise(sorted(row))]
+    for i, row in enumerate(rows):
+        near = sorted(range(len(y)), key=lambda j: -row[j])[:k]
+        means = [(around_x[i] + around_y[j]) / 2 for j in near]
+        for scores in (
+            [row[j] - mean for j, mean in zip(near, means, strict=True)],
+            [row[j] / max(mean, 1e-6) for j, mean in zip(near, means, strict=True)],
+        ):
+            gaps += [(b - a) / max(1, abs(a)) for a, b in pairwise(sorted(scores))]
+        gaps += [abs(mean - 1e-6) / 10 for mean in means]
+    return min(gaps, default=1) > 1e-6
+
+
+def found_by_margin(x, y, kind, k):
+    """For each row of x the row of y that scores best among its k nearest."""
+    around_y = [sum(score for score, _ in nearest_k(row, x, k)) / min(k, len(x)) for row in y]
+    chosen = []
+    for row in x:
+        near = nearest_k(row, y, k)
+        around_x = sum(score for score, _ in near) / len(near)
+        best, place = -math.inf, None
+        for score, j in near:
+            mean = (around_x + around_y[j]) / 2
+            value = {"absolute": score, "distance": score - mean, "ratio": score / max(mean, 1e-6)}[kind]
+            if value > best:
+                best, place = value, j
+        chosen.append(place)
+    return chosen
+
+
+def loops(sides, vectors, kind, k=4):
+    """Errors by text and by index of all sentences, x to y."""
+    chosen = found_by_margin(*vectors, kind, k)
+    by_text = sum(sides[1][place] != sides[1][i] for i, place in enumerate(chosen))
+    by_index = sum(place != i for i, place in enumerate(chosen))
+    return by_text / len(chosen), by_index / len(chosen)
+
+
+def files(folder, texts):
+    for code, sentences in texts.items():
+        write(folder / "xsim" / f"{code}.txt", "".join(f"{text}\n" for text in sentences))
+    return folder
+
+
+def table_of(texts, vectors):
+    rows = {text: row for code in texts for text, row in zip(texts[code], vectors[code], strict=True)}
+    return lambda asked: np.array([rows[text] for text in asked])
+
+
+def values(scores, subset):
+    return {score.metric: score.value for score in scores if score.subset == subset}
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 24), st.integers(2, 12), st.floats(0.1, 2), st.integers(0, 10**6), st.sampled_from([1, 2, 4, 7]))
+def test_equals_the_protocol_in_loops(tmp_path_factory, count, dim, noise, seed, k):
+    rng = np.random.default_rng(seed)
+    meaning = rng.standard_normal((count, dim))
+    texts = {code: [f"{code} {i}" for i in range(count)] for code in ("deu", "eng")}
+    vectors = {code: meaning + noise * rng.standard_normal((count, dim)) for code in texts}
+    for rows in vectors.values():
+        rows[:] = np.float32(rows)
+    assume(clear(vectors["deu"], vectors["eng"], k) and clear(vectors["eng"], vectors["deu"], k))
+    scores = XSim(OWN, k=k).run(table_of(texts, vectors), files(tmp_path_factory.mktemp("x"), texts))
+    for a, b in (("deu", "eng"), ("eng", "deu")):
+        for kind in ORDER:
+            expected = loops((texts[a], texts[b]), (vectors[a], vectors[b]), kind, k)
+            assert values(scores, f"{a}-{b}")[f"error/{kind}"] == expected[0]
+            assert values(scores, f"{a}-{b}")[f"error-by-index/{kind}"] == expected[1]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=24), st.integers(0, 10**6))
+def test_equals_the_loops_where_texts_stand_twice(tmp_path_factory, kinds, seed):
+    """Only the side searched repeats texts; then by index counts the second of them wrong, by text does not."""
+    rng = np.random.default_rng(seed)
+    texts = {"deu": [f"deu {i}" for i in range(len(kinds))], "eng": [f"eng {kind}" for kind in kinds]}
+    meaning = np.float32(rng.standard_normal((6, 8)))
+    noise = np.float32(0.8 * rng.standard_normal((len(kinds), 8)))
+    vectors = {"deu": np.float32(meaning[kinds] + noise), "eng": meaning[kinds]}
+    scores = XSim(OWN).run(table_of(texts, vectors), files(tmp_path_factory.mktemp("x"), texts))
+    for kind in ORDER:
+        expected = loops((texts["deu"], texts["eng"]), (vectors["deu"], vectors["eng"]), kind)
+        assert values(scores, "deu-eng")[f"error/{kind}"] == expected[0]
+        assert values(scores, "deu-eng")[f"error-by-index/{kind}"] == expected[1]
+
+
+def test_by_text_forgives_what_by_index_counts(tmp_path):
+    texts = {"deu": ["a 1", "b 2", "c 1"], "eng": ["one 1", "two 2", "one 1"]}
+    found = values(XSim(OWN).run(by_last_word, files(tmp_path, texts)), "deu-eng")
+    assert found["error/ratio"] == 0
+    assert found["error-by-index/ratio"] == pytest.approx(1 / 3)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 120), st.integers(0, 10**6))
+def test_a_text_against_itself_has_no_error(tmp_path_factory, count, seed):
+    texts = {code: [f"{code} {seed} {i}" for i in range(count)] for code in ("deu", "eng", "kor")}
+    scores = XSim(OWN).run(by_last_word, files(tmp_path_factory.mktemp("x"), texts))
+    assert {score.value for score in scores} == {0.0}
+
+
+def test_near_duplicates_may_be_confused_by_a_margin_but_not_by_cosine(tmp_path):
+    """Why the line above needs vectors in general position: a hub beside a sentence lowers its own margin."""
+    texts = {code: [f"{code} {i}" for i in range(6)] for code in ("deu", "eng")}
+    angles = np.radians([0, 8, 60, 61, 180, 181])
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    found = values(XSim(OWN).run(table_of(texts, dict.fromkeys(texts, rows)), files(tmp_path, texts)), "deu-eng")
+    assert found["error/absolute"] == 0
+    for kind in ("ratio", "distance"):
+        assert found[f"error/{kind}"] == loops([[*range(6)]] * 2, (rows, rows), kind)[0] > 0
+
+
+def test_absolute_is_the_error_of_the_nearest_neighbour_for_any_k(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(80)] for code in ("deu", "eng")}
+    folder = files(tmp_path, texts)
+    x, y = (by_text(side) + by_last_word(side) for side in texts.values())
+    wrong = sum(max(range(80), key=lambda j: cosine(row, y[j])) != i for i, row in enumerate(x))
+    assert 0 < wrong < 80
+    for k in (1, 4, 9):
+        scores = XSim(OWN, k=k).run(lambda asked: by_text(asked) + by_last_word(asked), folder)
+        assert values(scores, "deu-eng")["error/absolute"] == wrong / 80
+        assert {score.task for score in scores} == {"xsim/own" if k == 4 else f"xsim/own/k{k}"}
+
+
+def test_averages_are_over_sources_then_over_targets(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(30)] for code in ("deu", "eng", "kor", "fra")}
+    scores = XSim(OWN, margins=("ratio",)).run(
+        lambda asked: by_text(asked) + by_last_word(asked), files(tmp_path, texts)
+    )
+    single = {score.subset: score.value for score in scores if score.metric == "error/ratio" and not score.over}
+    assert len(single) == 12
+    assert len(set(single.values())) > 3
+    columns = []
+    for target in texts:
+        column = [single[f"{source}-{target}"] for source in texts if source != target]
+        columns.append(sum(column) / 3)
+        assert values(scores, f"xx-{target}")["error/ratio"] == pytest.approx(columns[-1])
+    assert values(scores, "mean")["error/ratio"] == pytest.approx(sum(columns) / 4)
+    (mean,) = [score for score in scores if (score.subset, score.metric) == ("mean", "error/ratio")]
+    assert mean.over == ("xx-deu", "xx-eng", "xx-fra", "xx-kor")
+
+
+def test_each_text_is_asked_for_once(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(5)] for code in ("deu", "eng", "kor", "fra")}
+    asked = []
+    XSim(OWN).run(lambda new: asked.append(new) or by_text(new), files(tmp_path, texts))
+    assert sorted(asked) == sorted(texts.values())
+
+
+def test_english_need_not_be_named_and_is_not_enough(tmp_path):
+    files(tmp_path, {code: ["a"] for code in ("deu", "eng", "kor")})
+    task = XSIM["xsim/own"]
+    assert task.subsets(tmp_path, languages=["ko"]) == ("eng-kor", "kor-eng")
+    assert task.subsets(tmp_path, languages=["en"]) == ()
+    assert len(task.subsets(tmp_path)) == 6
+    with pytest.raises(IsoglotError, match="qqqq"):
+        task.subsets(tmp_path, languages=["qqqq"])
+
+
+@pytest.mark.parametrize("name", sorted(XSIM))
+def test_every_set_is_read_and_perfect_vectors_make_no_error(tmp_path, name):
+    CASES[name].write(tmp_path)
+    scores = evaluate(by_last_word if name != "xsim/sib" else by_number, [XSIM[name]], data=tmp_path)
+    assert {score.value for score in scores} == {0.0}
+    assert {score.n for score in scores if not score.over} == {240}
+    assert len(XSIM[name].subsets(tmp_path)) == 6
+    noisy = evaluate(lambda texts: by_text(texts), [XSIM[name]], data=tmp_path)
+    assert min(score.value for score in noisy) > 0.9
+
+
+def by_number(texts):
+    assert all(' said "x" ' in text for text in texts)
+    return by_last_word(texts)
+
+
+def test_a_code_with_a_hyphen_is_one_code_in_a_subset(tmp_path):
+    CASES["xsim/ntrex"].write(tmp_path)
+    assert XSIM["xsim/ntrex"].subsets(tmp_path, languages=["zh"]) == ("eng-zho_CN", "zho_CN-eng")
+
+
+def test_english_of_tico_is_the_one_beside_the_language(tmp_path):
+    CASES["xsim/tico"].write(tmp_path)
+    asked = []
+    XSIM["xsim/tico"].run(lambda new: asked.append(new[0]) or by_text(new), tmp_path, languages=["ko"])
+    assert sorted(asked) == ["english for ko 0", "ko 0"]
+    (tmp_path / "tico-19" / "en-ko" / "tico19-test.en.xz").unlink()
+    with pytest.raises(EvaluationError, match=r"xsim/tico, language en: beside .*, its text for ko is missing"):
+        XSIM["xsim/tico"].run(by_text, tmp_path)
+
+
+def test_a_part_of_sib_that_is_missing_is_named(tmp_path):
+    CASES["xsim/sib"].write(tmp_path)
+    (tmp_path / "sib-200" / "annotated" / "kor_Hang" / "dev.tsv.xz").unlink()
+    with pytest.raises(EvaluationError, match=r"xsim/sib, language kor_Hang: beside .*, its dev is missing"):
+        XSIM["xsim/sib"].run(by_text, tmp_path)
+
+
+HEADER = "index_id\tcategory\ttext\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id\tcategory\ttext\n1\ta\tb\n", r"train.tsv:1: the header is not index_id, category, text"),
+        (HEADER + "1\ta\tb\nx\ta\tc\n", r"train.tsv:3: is no row"),
+        (HEADER + "1\ta\tb\n1\ta\tc\n", r"train.tsv:3: is no row .* stands twice"),
+        (HEADER + "1\ta\tb\n2\ta\t \n", r"train.tsv:3: is no row"),
+        (HEADER + "1\ta\tb\n2\tc\n", r"train.tsv:3: is no row"),
+        (HEADER + '1\ta\t"b" c\n', r"train.tsv:2: is not quoted as CSV"),
+        (HEADER + "1\ta\tb\n3\ta\tc\n", r"deu_Latn-eng_Latn: .* the first without a partner is index_id 2 of"),
+    ],
+)
+def test_unusable_tables_are_refused_with_file_and_line(tmp_path, content, message):
+    for code in ("deu_Latn", "eng_Latn"):
+        text = content if code == "deu_Latn" else HEADER + "1\ta\tb\n2\ta\tc\n"
+        write(tmp_path / code / "train.tsv", text)
+        write(tmp_path / code / "dev.tsv", HEADER + "8\ta\td\n")
+        write(tmp_path / code / "test.tsv", HEADER + "9\ta\te\n")
+    with pytest.raises(EvaluationError, match=r"xsim/sib.*" + message):
+        XSIM["xsim/sib"].run(by_text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("german", "message"),
+    [
+        ("a\n", r"xsim/own deu-eng: .* has 1 sentences and .* has 2; the first without a partner is line 2 of .*eng"),
+        ("a\n\n", r"xsim/own, language deu: .*deu.txt:2: the line is empty"),
+        ("a\r\nb\r\n", r"xsim/own, language deu: .*deu.txt:1: .*carriage return"),
+        (b"a\n\xff\n", r"xsim/own, language deu: .*deu.txt:2: .*UTF-8"),
+    ],
+)
+def test_unusable_files_are_refused_with_task_language_and_line(tmp_path, german, message):
+    write(tmp_path / "xsim" / "deu.txt", german)
+    write(tmp_path / "xsim" / "eng.txt", "A\nB\n")
+    with pytest.raises(EvaluationError, match=message):
+        XSIM["xsim/own"].run(by_text, tmp_path)
+
+
+def test_two_sets_in_one_folder_are_not_mixed(tmp_path):
+    for name in ("dev.deu", "dev.eng", "test.eng"):
+        write(tmp_path / "xsim" / name, "a\n")
+    with pytest.raises(EvaluationError, match="holds more than one set"):
+        XSIM["xsim/own"].subsets(tmp_path)
+
+
+def test_a_plain_file_is_preferred_to_a_compressed_one(tmp_path):
+    files(tmp_path, {"deu": ["a", "b"], "eng": ["c", "d"]})
+    write(tmp_path / "xsim" / "deu.txt.xz", "a\n")
+    assert XSIM["xsim/own"].run(by_text, tmp_path)[0].n == 2

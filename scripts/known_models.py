@@ -12,13 +12,12 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from isoglot.report.main_metrics import main_metric
-
 from isoglot.cli.counting import Counting
 from isoglot.cli.evaluate import Subject, open_subject, write
 from isoglot.data.files import atomic_write
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import evaluate
+from isoglot.report.metrics import main_metrics
 from isoglot.report.scores import Results, read_results
 from isoglot.report.tables import side_by_side, to_markdown
 
@@ -44,7 +43,7 @@ def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: P
             cache=cache,
             on_missing=counting.say,
             on_finished=lambda done: counting.say(
-                f"{name} {done.task}: {done.seconds:.0f} s, {done.encoding:.0f} s encoding"
+                f"{name} {done.task}: {done.seconds:.0f} s, encoding {done.encoding:.0f}"
             ),
             progress=counting,
         )
@@ -69,8 +68,9 @@ def main() -> None:
     models = {name: results.scores for name, results in found.items()}
     with atomic_write(words.output / "table.md") as file:
         for task in words.tasks.split(","):
-            grid = side_by_side(models, task=task, metric=main_metric(task))
-            if grid.rows:
+            metrics = dict.fromkeys(s.metric for scores in models.values() for s in scores if s.task == task)
+            for metric in main_metrics(task, list(metrics)):
+                grid = side_by_side(models, task=task, metric=metric)
                 file.write(f"### {grid.title}\n\n{to_markdown(grid)}\n")
 
 

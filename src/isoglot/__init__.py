@@ -22,17 +22,30 @@ _HOMES = {
     "IsoglotError": "isoglot.errors",
     "encode": "isoglot.encoders",
     "evaluate": "isoglot.evaluation.run",
+    "for_mteb": "isoglot.encoders.mteb",
     "load": "isoglot.encoders",
     "load_recipe": "isoglot.recipe",
     "mine": "isoglot.search.mining",
     "train": "isoglot.training.loop",
 }
 
-__all__ = ["Group", "IsoglotError", "__version__", "encode", "evaluate", "load", "load_recipe", "mine", "train"]
+__all__ = [
+    "Group",
+    "IsoglotError",
+    "__version__",
+    "encode",
+    "evaluate",
+    "for_mteb",
+    "load",
+    "load_recipe",
+    "mine",
+    "train",
+]
 
 if TYPE_CHECKING:
     from isoglot.data.records import Group
     from isoglot.encoders import encode, load
+    from isoglot.encoders.mteb import for_mteb
     from isoglot.errors import IsoglotError
     from isoglot.evaluation.run import evaluate
     from isoglot.recipe import load as load_recipe

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from test_loop import RECIPE, write_corpus
 
+import isoglot
 from isoglot.cli.main import main
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.suites import SUITES
 
 
 @pytest.fixture
@@ -47,14 +50,94 @@ def test_train_encode_evaluate(project, run):
     assert vectors.shape == (3, 16)
     assert (vectors[0] == vectors[2]).all()
     assert not vectors[1].any()
-    code, out, _ = run("evaluate", "run/model", "--data", "dev", "--languages", "de", "--output", "scores")
+    words = ("--data", "dev", "--tasks", "tatoeba", "--languages", "de")
+    code, out, err = run("evaluate", "run/model", *words, "--output", "scores")
     assert code == 0
     assert "deu-eng" in out
+    assert "in the encoder; wrote" in err
     results = json.loads((project / "scores" / "results.json").read_text())
-    assert set(results) == {"model", "scores"}
+    assert set(results) == {"model", "settings", "scores"}
     assert {(s["task"], s["subset"], s["metric"]) for s in results["scores"]} >= {
         ("tatoeba", "deu-eng", f"accuracy/{way}") for way in ("xx-en", "en-xx", "mean")
     }
+    for name in ("page.html", "results.md", "items.npz", "mteb"):
+        assert (project / "scores" / name).exists(), name
+
+
+@pytest.fixture
+def trained(project, run):
+    """A project with a model, `run/model`, and its scores, in `scores`."""
+    assert run("train", "tiny.toml", "--output", "run")[0] == 0
+    assert run("evaluate", "run/model", *TATOEBA, "--output", "scores")[0] == 0
+    return project
+
+
+TATOEBA = ("--data", "dev", "--tasks", "tatoeba", "--languages", "de")
+
+
+def test_vectors_made_elsewhere_and_functions_give_the_same_scores(trained, run, monkeypatch):
+    assert run("evaluate", *TATOEBA, "--write-texts", "--output", "texts.jsonl")[0] == 0
+    texts = [json.loads(line) for line in (trained / "texts.jsonl").read_text(encoding="utf-8").splitlines()]
+    np.save("vectors.npy", isoglot.encode(isoglot.load("run/model"), texts))
+    assert run("evaluate", *TATOEBA, "--vectors", "vectors.npy", "--texts", "texts.jsonl", "--output", "v")[0] == 0
+    code = "import isoglot\nmodel = isoglot.load('run/model')\ndef f(texts): return isoglot.encode(model, texts)\n"
+    (trained / "mine_own.py").write_text(code)
+    assert run("evaluate", *TATOEBA, "--function", "mine_own:f", "--output", "f")[0] == 0
+    expected = json.loads((trained / "scores" / "results.json").read_text())["scores"]
+    for folder in ("v", "f"):
+        assert json.loads((trained / folder / "results.json").read_text())["scores"] == expected
+
+
+def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run):
+    for folder in ("one", "two"):
+        assert run("evaluate", "run/model", *TATOEBA, "--cache", "vectors", "--output", folder)[0] == 0
+    for name in ("results.json", "items.npz", "page.html", "results.md"):
+        assert (trained / "one" / name).read_bytes() == (trained / "two" / name).read_bytes(), name
+    assert (trained / "one" / "results.json").read_bytes() == (trained / "scores" / "results.json").read_bytes()
+    assert len(list((trained / "vectors").rglob("*.keys.npy"))) >= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "name one thing to evaluate"),
+        (("run/model", "--function", "json:loads"), "name one thing to evaluate"),
+        (("--function", "json:nothing"), "--function json:nothing: "),
+        (("--function", "no.such:thing"), "--function no.such:thing: "),
+        (("--vectors", "v.npy"), "--vectors needs --texts"),
+        (("--function", "json:loads", "--cache", "c"), "vectors can be kept for an encoder only"),
+    ],
+)
+def test_what_is_evaluated_must_be_said_clearly(project, run, words, message):
+    code, _, err = run("evaluate", *words, *TATOEBA, "--output", "scores")
+    assert code == 1
+    assert message in err
+    assert not (project / "scores").exists()
+
+
+def test_a_suite_prints_the_papers_row_and_says_what_it_lacks(trained, run):
+    words = ("--data", "dev", "--tasks", "quick", "--output", "quick")
+    code, out, err = run("evaluate", "run/model", *words)
+    assert code == 0
+    assert "quick" in out
+    assert "STS17: no sts17 mean spearman" in out
+    assert "sts17: dev lacks its data" in err
+    assert "Suite quick" in (trained / "quick" / "results.md").read_text()
+
+
+def test_results_are_compared_and_made_a_page(trained, run):
+    code, out, _ = run("compare", "a=scores", "b=scores", "--resamples", "50", "--output", "compared")
+    assert code == 0
+    assert "deu-eng" in out
+    assert (trained / "compared" / "compare.md").exists()
+    assert run("report", "scores", "scores", "--seen", "de", "--output", "both.html")[0] == 0
+    assert "<html" in (trained / "both.html").read_text()
+
+
+def test_tasks_and_suites_are_listed(project, run):
+    code, out, _ = run("tasks", "--data", "dev")
+    assert code == 0
+    assert all(name in out for name in (*SUITES, *TASKS))
 
 
 def test_seeds_give_mean_and_deviation(project, run):

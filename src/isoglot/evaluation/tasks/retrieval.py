@@ -43,9 +43,9 @@ def nearest(
 
     A sentence counts when the sentence of greatest cosine on the other side is its own partner, told by place and not
     by text: where a text stands twice on the other side, the first of them is the one found. `names` are the two
-    sides in the metrics (`accuracy/xx-en`). With `f1` the main score of MTEB is added for the first direction, the mean
-    over sentences of the F1 of each as a class: found too often, it loses precision. The score of a direction has its worst mistakes as a detail. Raises
-    `EvaluationError`, see `embed`.
+    sides in the metrics (`accuracy/xx-en`). With `f1` the main score of MTEB is added for the first direction, the
+    mean over sentences of the F1 of each as a class: found too often, it loses precision. The score of a direction has
+    its worst mistakes as a detail. Raises `EvaluationError`, see `embed`.
     """
     subset = "-".join(languages)
     tables = [

@@ -120,7 +120,7 @@ def test_a_suite_prints_the_papers_row_and_says_what_it_lacks(trained, run):
     code, out, err = run("evaluate", "run/model", *words)
     assert code == 0
     assert "quick" in out
-    assert "STS17: no sts17 mean spearman" in out
+    assert "STS17, 5 tracks: no sts17 tracks-5 spearman" in out
     assert "sts17: dev lacks its data" in err
     assert "Suite quick" in (trained / "quick" / "results.md").read_text()
 

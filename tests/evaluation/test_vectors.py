@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.vectors import Remembered, embed
@@ -55,3 +56,26 @@ def test_a_vector_that_is_not_finite_is_named_with_its_line(bad):
     vectors[1, 0] = bad
     with pytest.raises(EvaluationError, match=r"where, line 2: .*NaN or infinity for 'b+\.\.\.' \(1 of 3"):
         embed(lambda texts: vectors, ["a", "b" * 80, "c"], where="where")
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([[1.0], [1.0, 2.0]], "no table of numbers"),
+        (torch.ones(2, 3, requires_grad=True), "no table of numbers"),
+        (torch.ones(2, 3, dtype=torch.bfloat16), "no table of numbers"),
+        (np.array([["a"], ["b"]]), "holds <U1, not real numbers"),
+        (np.ones((2, 3)) * 1j, "holds complex128, not real numbers"),
+        (np.ones((2, 0)), "shape .2, 0. for 2 texts"),
+    ],
+    ids=["ragged", "gradient", "bfloat16", "strings", "complex", "no width"],
+)
+def test_what_is_no_table_of_real_numbers_is_refused(answer, message):
+    with pytest.raises(EvaluationError, match=rf"t kor: .*{message}"):
+        embed(lambda texts: answer, ["a", "b"], where="t kor")
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_does_not_fit_float32_is_infinite_without_a_warning():
+    with pytest.raises(EvaluationError, match=r"line 2: .*NaN or infinity"):
+        embed(lambda texts: np.array([[1.0], [1e300]]), ["a", "b"], where="t kor")

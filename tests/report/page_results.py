@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from isoglot.evaluation.base import Detail, Score
@@ -97,3 +99,14 @@ def one(model="runs/first/model", seed=0, lift=0.0, codes=TATOEBA, rows=3):
     scores.append(Score("nearest", "tha-eng", "cosine/1", 0.9, 1, details=(hits,)))
     settings = {"prompt": "query: ", "pooling": "mean", "max_length": 128}
     return Results(model, settings, (*scores, similarity(random, lift), plane(random, 2 - 8 * lift)))
+
+
+def small(model="m", *scores):
+    return Results(model, {}, scores or (Score("tatoeba", "deu-eng", "accuracy/mean", 0.5, 10),))
+
+
+def cells(document, section):
+    """Texts of the cells of a section's tables, row by row."""
+    body = document.split(f'id="{section}"')[1].split("</section>")[0] if f'id="{section}"' in document else ""
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
+    return [[re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)] for row in rows]

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from isoglot.errors import EvaluationError
-from isoglot.report.page import figures
-from isoglot.report.page.figures import Bar, Point
+from isoglot.report.page import figures, maps
+from isoglot.report.page.figures import Bar, Spot
+from isoglot.report.page.maps import Point
 from isoglot.report.page.svg import canvas
 
 BARS = [
@@ -31,14 +32,21 @@ POINTS = [
     Point("3", "eng", 2, 3),
 ]
 
+SPOTS = [
+    Spot("a-b", "deu", -2.0, 0.3),
+    Spot("a-b", "tur", -2.0, 0.3),
+    Spot("a-b", "mean", -2.0, 0.3, average=True),
+    Spot("other", "deu", -1.5, 0.1),
+]
+
 
 def drawn(name="figure"):
     """One figure of each kind."""
     return {
         "bars": figures.bars(BARS, name=name, label="Bars", axis="change", limits=(-3, 6)),
         "heat": figures.heat_map(["a", "b"], np.array([[1, 0.25], [0.25, 1]]), name=name, label="Heat", limits=(0, 1)),
-        "alignment": figures.alignment_uniformity([("one", 0.3, -2.0)], name=name, label="Plot"),
-        "map": figures.sentence_map(POINTS, name=name, label="Map"),
+        "alignment": figures.alignment_uniformity(SPOTS, name=name, label="Plot"),
+        "map": maps.sentence_map(POINTS, name=name, label="Map"),
     }
 
 
@@ -96,21 +104,43 @@ def test_a_heat_map_has_numbers_as_far_as_there_is_room(size, numbers):
 
 
 def test_only_groups_with_a_name_and_company_are_joined():
-    assert list(figures.groups(POINTS)) == ["1", "3"]
+    assert list(maps.groups(POINTS)) == ["1", "3"]
     found = words(drawn()["map"])
     assert {"1", "3", "eng", "ara", "zho"} <= set(found)
     assert "2" not in found
 
 
 def test_many_languages_are_told_apart_by_colour_and_marker():
-    points = [Point("1", f"l{place}", place, place) for place in range(40)]
-    svg = figures.sentence_map(points, name="n", label="l")
+    points = [Point("1", f"l{place}", place, place) for place in range(maps.MARKED)]
+    svg = maps.sentence_map(points, name="n", label="l")
     uses = re.findall(r'<use href="#([^"]+)"[^>]* style="([^"]*)"', svg)
-    assert len(set(uses)) == 40
+    assert len(set(uses)) == maps.MARKED
+
+
+def test_of_more_languages_the_codes_stand_in_the_map_in_the_colour_of_their_group():
+    points = [Point(str(place % 3), f"l{place}", place, place) for place in range(59)] + [Point("", "eng", 1, 2)]
+    svg = maps.sentence_map(points, name="n", label="l")
+    assert {point.language for point in points} <= set(words(svg))
+    found = {text: colour for colour, text in re.findall(r'<text style="[^"]*?fill: (#\w+)[^"]*"[^>]*>(\w+)<', svg)}
+    assert found["l0"] == found["l3"] != found["l1"] != found["l2"] != found["l0"]
+    assert found["eng"] == "#777777"
+
+
+def test_points_of_several_subsets_are_named_and_do_not_cover_each_other():
+    svg = figures.alignment_uniformity(SPOTS, name="n", label="l")
+    found = words(svg)
+    assert found.count("deu") == 2
+    assert {"tur", "mean", "a-b"} <= set(found)
+    texts = {element.text: element for element in ElementTree.fromstring(svg).iter("text")}
+    heights = [float(re.search(r"[ ,](-?[\d.]+)\)", texts[name].attrib["transform"])[1]) for name in ("tur", "mean")]
+    assert abs(heights[0] - heights[1]) >= 6
+    one = words(figures.alignment_uniformity(SPOTS[:1], name="n", label="l"))
+    assert "a-b (−2.000, 0.300)" in one
+    assert "deu" not in one
 
 
 def test_names_are_text_and_not_formulas():
-    svg = figures.alignment_uniformity([('a$b$<i> id="x" 模型', 0.1, -1)], name="n", label="<l>")
+    svg = figures.alignment_uniformity([Spot('a$b$<i> id="x" 模型', "eng", -1, 0.1)], name="n", label="<l>")
     assert any('a$b$<i> id="x" 模型' in word for word in words(svg))
 
 

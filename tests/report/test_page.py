@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from page_results import one
+from page_results import cells, one, small
 
 from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
@@ -58,17 +58,6 @@ def models():
 @pytest.fixture(scope="module")
 def document(models):
     return page(models, seen=["de", "fr", "es", "ru", "zh"])
-
-
-def small(model="m", *scores):
-    return Results(model, {}, scores or (Score("tatoeba", "deu-eng", "accuracy/mean", 0.5, 10),))
-
-
-def cells(document, section):
-    """Texts of the cells of a section's tables, row by row."""
-    body = document.split(f'id="{section}"')[1].split("</section>")[0] if f'id="{section}"' in document else ""
-    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
-    return [[re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)] for row in rows]
 
 
 def test_the_document_is_whole(document):
@@ -172,6 +161,9 @@ def test_sections_without_data_are_left_out():
         ("spa-eng-4b", ["es"], True),
         ("spa-eng-4b", ["de"], False),
         ("agnews", ["de"], None),
+        ("eng-agnews", ["de"], True),
+        ("xx-deu", ["de"], True),
+        ("xx-tur", ["de"], False),
         ("deu-eng", [], None),
     ],
 )

@@ -75,3 +75,9 @@ def test_of_very_many_subsets_the_averages_are_shown():
     assert by_language([*many, average], task="xsim/own").rows == (("mean", "50.0", "201"),)
     assert by_language([*many, average], task="xsim/own").title == "xsim/own (averages of 201 scores)"
     assert len(by_language(many, task="xsim/own").rows) == 201
+
+
+def test_of_errors_the_smallest_is_the_best():
+    models = {"a": [Score("xsim/own", "deu-eng", "error/ratio", 0.25, 9)]}
+    models["b"] = [Score("xsim/own", "deu-eng", "error/ratio", 0.5, 9)]
+    assert side_by_side(models, task="xsim/own", metric="error/ratio").bold == {(0, 1)}

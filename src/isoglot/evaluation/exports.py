@@ -8,6 +8,7 @@ This is how copies of the data of MTEB lie about: a snapshot of the repository
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from isoglot.data.files import COMPRESSED
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.files import lines
 
+_SHARD = re.compile(r"-\d+-of-(\d+)\.")
 _PLACES = ("", "mteb", "datasets", "data")
 _ENDINGS = (*(f"{kind}{ending}" for kind in (".jsonl", ".json") for ending in ("", *COMPRESSED)), ".parquet")
 
@@ -23,7 +25,8 @@ _ENDINGS = (*(f"{kind}{ending}" for kind in (".jsonl", ".json") for ending in ("
 def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") -> list[Path]:
     """The files of a subset's split below `data`, in order; none when the set is not there.
 
-    `names` are the folders that a copy may have, such as the last part of the repository's name.
+    `names` are the folders that a copy may have, such as the last part of the repository's name. Raises
+    `EvaluationError` when a shard of several is missing (`test-00000-of-00002.parquet` alone).
     """
     inner = [subset, f"data/{subset}", split] if subset else ["", "data"]
     for folder in (data / place / name / part for name in names for place in _PLACES for part in inner):
@@ -31,8 +34,18 @@ def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") ->
         for ending in _ENDINGS:
             found = sorted([*folder.glob(f"{stem}{ending}"), *folder.glob(f"{stem}-[0-9]*{ending}")])
             if found:
+                _refuse_missing_shards(found)
                 return found
     return []
+
+
+def _refuse_missing_shards(paths: Sequence[Path]) -> None:
+    counts = {int(shard[1]) for path in paths if (shard := _SHARD.search(path.name))}
+    if counts and counts != {len(paths)}:
+        raise EvaluationError(
+            f"{paths[0]}: {len(paths)} of {max(counts)} shards are there; a score over a part of the set would look "
+            "like one over the whole, so copy them all"
+        )
 
 
 def records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[dict[str, Any]]:

@@ -17,6 +17,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.codes import among
+from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.store import Store
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
@@ -138,7 +139,8 @@ def _unfit(task: Task, vectors: Remembered) -> list[str]:
 def _missing(task: Task, data: Path, languages: Sequence[str]) -> Iterator[str]:
     subsets = task.subsets(data, languages=languages)
     if not subsets and not (languages and task.subsets(data)):
-        yield f"{task.name}: {data} lacks its data; it needs {task.needs}"
+        how = get_command(task.name, data=data)
+        yield f"{task.name}: {data} lacks its data; it needs {task.needs}" + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}
     lacking = [language for language in languages if not any(among(code, [language]) for code in covered)]

@@ -82,9 +82,9 @@ _QUICK = ("deu", "fra", "jpn", "kor", "swh", "amh", "tha")
 _QUICK_SUITE = Suite(
     "a first look: Tatoeba in seven languages, STS17, one topic probe",
     (
-        _column("Tatoeba", "tatoeba", "mean", "accuracy/mean"),
-        _column("STS17", "sts17", "mean", "spearman"),
-        _column("SIB-200", "sib-200", "mean", "accuracy"),
+        _column("Tatoeba-7", "tatoeba", " ".join(f"{code}-eng" for code in _QUICK), "accuracy/mean"),
+        _column("STS17, 5 tracks", "sts17", "tracks-5", "spearman"),
+        _column("SIB-200, 3 languages", "sib-200", "deu_Latn kor_Hang swh_Latn", "accuracy"),
     ),
     {"tatoeba": _QUICK, "sib-200": ("deu", "kor", "swh")},
 )
@@ -151,6 +151,10 @@ SUITES: dict[str, Suite] = {
     "mpcl": Suite("MPCL, the main table: its six columns and their mean", (*_MPCL, _together("mean", *_MPCL))),
     "moco": Suite("dual momentum contrast: Chinese and English", _MOCO),
     "msimcse": Suite("mSimCSE: retrieval, STS17, clustering, PAWS-X, language neutrality", _MSIMCSE),
-    "softcl": Suite("soft contrastive alignment: Korean, French, Japanese and Russian with English", _SOFTCL),
+    "softcl": Suite(
+        "soft contrastive alignment: Korean, French, Japanese and Russian with English",
+        _SOFTCL,
+        {"xsim/flores-devtest": ("kor", "fra", "jpn", "rus", "eng")},
+    ),
     "ease": Suite("EASE: English and multilingual", _EASE),
 }

@@ -77,8 +77,15 @@ def embed(encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line
 
 
 def _table(answer: Any, rows: int) -> NDArray[np.float32]:
-    table = np.array(answer, np.float32)  # a copy: some encoders reuse their buffer
-    if table.ndim != 2 or len(table) != rows:
+    try:
+        raw = np.asarray(answer)
+    except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors that want a gradient or are bfloat16
+        raise EvaluationError(f"the encoder's answer is no table of numbers: {error}") from error
+    if raw.dtype.kind not in "fiub":
+        raise EvaluationError(f"the encoder's answer holds {raw.dtype}, not real numbers; return float32")
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as that
+        table = np.array(raw, np.float32)  # a copy: some encoders reuse their buffer
+    if table.ndim != 2 or len(table) != rows or not table.shape[1]:
         raise EvaluationError(
             f"the encoder returned shape {table.shape} for {rows} texts; it must return one row for each text"
         )

@@ -29,10 +29,15 @@ MAIN_METRIC: dict[str, tuple[str, ...]] = {
     "xnli": ("accuracy",),
     "paws-x": ("accuracy",),
     "language-id": ("accuracy",),
+    "alignment": (),  # both of its metrics: either alone is easily perfect
+    "nearest": ("cosine/1",),
+    "similarity": ("cosine/contrast",),  # encoders differ in where their cosines lie
+    "centroids": ("distance",),
+    "map": ("variance/meaning",),
 }
 
 # Beginnings of metrics, and of tasks, of which less is better.
-_LOWER_METRICS = ("error", "alignment", "uniformity", "distance")
+_LOWER_METRICS = ("error", "alignment", "uniformity", "distance", "variance/language", "cosine/std")
 _LOWER_TASKS = ("language-id", "centroids")
 # Beginnings of metrics that are no shares, and are shown as they are.
 _PLAIN = ("alignment", "uniformity", "distance", "threshold")
@@ -41,7 +46,10 @@ _OLD_AVERAGES = ("mean", "xtreme-14", "xtreme-36", "laser-112")
 
 
 def main_metrics(task: str, metrics: Sequence[str]) -> list[str]:
-    """The metric that stands for a task, among those it has; all of them for a task that the table does not know."""
+    """The metric that stands for a task, among those it has.
+
+    All of them for a task that the table does not know, or whose metrics must be read together.
+    """
     known = MAIN_METRIC.get(task, MAIN_METRIC.get(task.partition("/")[0], ()))
     return next(([metric] for metric in known if metric in metrics), list(metrics))
 
@@ -51,12 +59,17 @@ def lower_is_better(task: str, metric: str) -> bool:
     return metric.startswith(_LOWER_METRICS) or task.startswith(_LOWER_TASKS)
 
 
+def scale(metric: str) -> float:
+    """What values of a metric are multiplied with to be shown: 100 for shares and correlations, 1 for distances."""
+    return 1.0 if metric.startswith(_PLAIN) else 100.0
+
+
 def shown(value: float | None, metric: str, *, sign: bool = False, digits: int = 1) -> str:
     """A value as tables show it: percent with one decimal, a distance with two more; a dash for None."""
     if value is None:
         return "–"
-    plain = metric.startswith(_PLAIN)
-    rounded = round(value if plain else value * 100, digits + 2 * plain) + 0.0  # never "-0.0"
+    plain = scale(metric) == 1
+    rounded = round(value * scale(metric), digits + 2 * plain) + 0.0  # never "-0.0"
     return f"{rounded:{'+' if sign and rounded else ''}.{digits + 2 * plain}f}"
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES
-from isoglot.report.metrics import shown
+from isoglot.report.metrics import lower_is_better, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -118,10 +118,13 @@ def _cells(scores: list[Score | None]) -> list[str]:
 
 
 def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
-    shown = [round(score.value * 100, 1) if score else None for score in scores]
-    known = [value for value in shown if value is not None]
-    comparable = len(known) > 1 and len({score.n for score in scores if score}) == 1
-    return [(row, at) for at, value in enumerate(shown, 1) if value == max(known)] if comparable else []
+    known = [(at, score) for at, score in enumerate(scores, 1) if score]
+    if len(known) < 2 or len({score.n for _, score in known}) > 1:
+        return []
+    values = {at: score.value for at, score in known}
+    first = known[0][1]
+    best = min(values.values()) if lower_is_better(first.task, first.metric) else max(values.values())
+    return [(row, at) for at, value in values.items() if shown(value, first.metric) == shown(best, first.metric)]
 
 
 def _first_average(names: list[str], averages: Sequence[Score]) -> int | None:

@@ -333,7 +333,7 @@ def test_quotes_of_sib_are_undone(tmp_path):
         ("mldoc", "german.test", ["CCAT\ta", "CCAT a"], r"german.test:2: 1 cells"),
         ("mldoc", "german.test", ["CCAT\t "], r"german.test:1: the text is empty"),
         ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a"}'], r"mtop de, split test: .*test.jsonl:1: lacks label"),
-        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a", "label": "x"}'], r"record 1: label 'x' is no number"),
+        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a", "label": "x"}'], r"record 1: text 'a' with label 'x'"),
         ("mtop", "mtop_domain/de/train.jsonl", ['{"text": "a", "label": 1}'], r"labels \[1\]; two or more"),
     ],
 )  # fmt: skip
@@ -364,3 +364,10 @@ def test_the_shared_copy_of_sib_is_as_documented():
         sizes = [Sib200().read(SHARED, code, split=split, where="t") for split in ("train", "dev", "test")]
         assert [len(part.texts) for part in sizes] == [701, 99, 204]
         assert Counter(sizes[2].labels)["science/technology"] == 51
+
+
+def test_a_text_of_mtop_that_is_none_is_refused(tmp_path):
+    mtop_data(tmp_path)
+    put(tmp_path / "mtop_domain/de/test.jsonl", ['{"text": null, "label": 1}'])
+    with pytest.raises(EvaluationError, match=r"^mtop de, split test: .*record 1: text None with label 1"):
+        FewShot("mtop", Mtop()).run(by_text, tmp_path)

@@ -94,3 +94,15 @@ def test_unusable_sentences_are_refused(tmp_path):
     put(tmp_path / "lingua-langid/sentences/en.txt", ["a", "", "b"])
     with pytest.raises(EvaluationError, match=r"language-id/lingua en: .*en.txt:2: the line is empty"):
         LanguageIdLingua().run(by_text, tmp_path)
+
+
+def test_one_premise_over_and_over_is_refused(tmp_path):
+    xnli_data(tmp_path)
+    (tmp_path / "test-en.tsv").write_text("the same\thypothesis\n" * 240, encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"^language-id en-de-fr-hi, language en: test-en.tsv has one premise"):
+        LanguageId().run(by_text, tmp_path)
+
+
+def test_two_sentences_of_each_language_leave_nothing_to_choose_a_strength_by():
+    outcome = probe({"de": np.eye(2, 4, dtype=np.float32), "en": np.eye(2, 4, 2, dtype=np.float32)})
+    assert len(outcome.gold) == 2

@@ -163,3 +163,19 @@ def test_the_shared_copies_are_as_documented():
     assert len(Xnli().read(SHARED, "sw", split="test", where="t").labels) == 5010
     labels = PawsX().read(SHARED, "zh", split="test", where="t").labels
     assert (len(labels), labels.count("0")) == (2000, 1106)
+
+
+def test_products_beyond_single_precision_are_refused(tmp_path):
+    xnli_data(tmp_path)
+    with pytest.raises(EvaluationError, match=r"^xnli en, split dev, pair 1: the product of its vectors does not fit"):
+        XNLI.run(lambda texts: by_text(texts) * 1e30, tmp_path)
+
+
+def test_a_broken_file_is_told_by_its_task_and_only_if_it_is_needed(tmp_path):
+    xnli_data(tmp_path)
+    before = values(XNLI.run(by_sameness, tmp_path))
+    (tmp_path / "dev-de.tsv").write_bytes(b"")
+    assert values(XNLI.run(by_sameness, tmp_path)) == before
+    (tmp_path / "test-de.tsv").write_bytes(b"\xff\n")
+    with pytest.raises(EvaluationError, match=r"^xnli de, split test: .*test-de.tsv:1: byte 0xff"):
+        XNLI.run(by_sameness, tmp_path)

@@ -78,7 +78,7 @@ def test_groups_from_a_folder_of_aligned_files(tmp_path):
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     write(tmp_path / "groups.csv", "a,b\n")
-    with pytest.raises(EvaluationError, match=r"groups.csv: retrieval reads files named .jsonl, .tsv, .tmx"):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*groups.csv: only .jsonl, .tsv, .tmx are read"):
         Retrieval().run(by_meaning, tmp_path / "groups.csv")
 
 
@@ -131,3 +131,10 @@ def test_of_many_mistakes_the_ten_worst_are_kept(tmp_path):
 
 def test_without_a_mistake_there_is_no_detail(tmp_path):
     assert all(score.details == () for score in Retrieval(GROUPS).run(by_meaning, tmp_path))
+
+
+def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path):
+    write(tmp_path / "retrieval.tsv", "deu\teng\neins\tone\nzwei\n")
+    for task in ("retrieval", "similarity", "map", "centroids"):
+        with pytest.raises(EvaluationError, match=rf"^{task}: .*retrieval.tsv:3: "):
+            evaluate(by_text, [task], data=tmp_path)

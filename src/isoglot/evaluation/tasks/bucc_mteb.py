@@ -163,13 +163,21 @@ def _whole(paths: Sequence[Path], *, where: str) -> Lookup:
     if len(found) != 1 or not all(isinstance(found[0][name], list) for name in _FIELDS):
         raise EvaluationError(f"{where}: {paths[0]}: is no single record of three lists, {', '.join(_FIELDS)}")
     sources, targets, gold = (found[0][name] for name in _FIELDS)
+    for side, texts in zip(_FIELDS, (sources, targets), strict=False):
+        bad = next((row for row, text in enumerate(texts, 1) if not isinstance(text, str)), 0)
+        if bad:
+            raise EvaluationError(f"{where}: {paths[0]}: number {bad} of {side} is no sentence; export it again")
     for pair in gold:
-        if len(pair) != 2 or not (0 < pair[0] <= len(sources) and 0 < pair[1] <= len(targets)):
+        if not _is_pair(pair) or not (0 < pair[0] <= len(sources) and 0 < pair[1] <= len(targets)):
             raise EvaluationError(
                 f"{where}: {paths[0]}: gold has {pair} for {len(sources)} and {len(targets)} sentences, numbered from 1"
             )
     queries = tuple(sources[source - 1] for source, _ in gold)
     return _checked(Lookup(queries, tuple(targets), np.array([row - 1 for _, row in gold], np.int64)), paths, where)
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(isinstance(number, int) for number in pair)
 
 
 def _checked(lookup: Lookup, paths: Sequence[Path], where: str) -> Lookup:

@@ -103,6 +103,8 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, it
     """
     from sklearn.model_selection import GroupShuffleSplit
 
+    if len(set(groups)) < 2:
+        return 1.0  # nothing can be kept apart
     draw = GroupShuffleSplit(1, test_size=KEPT_APART, random_state=SEED)
     kept, apart = next(draw.split(train, gold, groups))
     if len(np.unique(gold[kept])) < len(np.unique(gold)):

@@ -147,11 +147,14 @@ def compare(gold: Ints, clusters: Ints) -> Partition:
 def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ints]:
     """The cluster (n,) of each vector (n, D), for each of `SEEDS`. The same vectors always give the same clusters.
 
-    Where fewer than `count` vectors differ, fewer clusters are found.
+    Where fewer than `count` vectors differ, fewer clusters are found. Their unit of length makes no difference.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
+
+    # A power of two changes no digit, and keeps squares of very great or small values within the range of float32.
+    vectors = np.ldexp(vectors, -int(np.frexp(np.abs(vectors).max(initial=0.0))[1]))
 
     def cluster(seed: int) -> Any:
         with threadpool_limits(1, user_api="openmp"):  # this limit holds for the thread that sets it

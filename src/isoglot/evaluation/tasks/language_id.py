@@ -97,6 +97,8 @@ class LanguageId:
             )
         first = {premise: row for row, premise in reversed(list(enumerate(english)))}
         taken = sorted(first.values())[:PREMISES]
+        if len(taken) < 2:
+            raise EvaluationError(f"{where}: test-en.tsv has one premise, over and over; two that differ are needed")
         return embed(encode, [premises[row] for row in taken], where=where, unit="premise")
 
     def _premises(self, data: Path, code: str, where: str) -> list[str]:

@@ -19,6 +19,7 @@ from isoglot.data.records import Group
 from isoglot.evaluation.base import Detail, Encode
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks import retrieval
+from isoglot.evaluation.tasks.sts import unit
 from isoglot.evaluation.tasks.xsim_sets import SETS, Texts, aligned
 from isoglot.evaluation.vectors import embed
 
@@ -50,7 +51,7 @@ def read_groups(
     nothing is there. Of a language that a group has twice, the first sentence counts. Codes are those of the files, in
     the order of the alphabet, English last. Raises `EvaluationError` naming task, language and line.
     """
-    own = retrieval.read_groups(data) if not source else iter(())
+    own = retrieval.read_groups(data, task=task) if not source else iter(())
     if first := next(own, None):
         return tuple(islice(_narrow(chain([first], own), languages), limit))
     if data.is_dir():
@@ -83,14 +84,12 @@ def everyone(groups: Sequence[Group], *, least: int) -> tuple[str, ...]:
 
 def vectors(encode: Encode, groups: Sequence[Group], *, task: str) -> dict[str, Doubles]:
     """Unit vectors (G, D) of the G groups for each language, zero where a group lacks it. Raises `EvaluationError`."""
-    from sklearn.preprocessing import normalize
-
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
         places = shared(groups, [code])
         rows = embed(encode, [text(groups[place], code) for place in places], where=f"{task} {code}", unit="sentence")
         table = np.zeros((len(groups), rows.shape[1]))
-        table[places] = normalize(rows.astype(np.float64))
+        table[places] = unit(rows)
         tables[code] = table
     return tables
 

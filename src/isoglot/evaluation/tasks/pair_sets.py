@@ -73,7 +73,7 @@ class Xnli:
     def languages(self, data: Path, split: str) -> tuple[str, ...]:
         """The languages with a file of the split and labels for it."""
         found = ((code, self.file(data, code, split)) for code in _XNLI.split())
-        return tuple(code for code, path in found if path and (_width(path) > 2 or self._labels(path, split)))
+        return tuple(code for code, path in found if path and (_labelled(path) or self._labels(path, split)))
 
     def file(self, data: Path, code: str, split: str) -> Path | None:
         """The file of a split, with labels or without."""
@@ -84,7 +84,7 @@ class Xnli:
         path = self.file(data, code, split)
         if path is None:
             raise EvaluationError(f"{where}: {data} has no {split}-{code}.tsv of XNLI; add that file")
-        beside = self._labels(path, split) if _width(path) == 2 else None
+        beside = self._labels(path, split) if _width(path, where) == 2 else None
         return _pairs(_beside(path, beside, where) if beside else _columns(path, where), self.classes, where=where)
 
     def _labels(self, path: Path, split: str) -> Path | None:
@@ -122,7 +122,7 @@ class PawsX:
         for place in ("pawsx", "x-final", "paws-x", "xtreme-pawsx", "xtreme/pawsx", ""):
             for name in (f"{split}-{code}.tsv", f"gold/{split}.{code}.tsv", f"{code}/{original}.tsv"):
                 path = find(data, (place,), name)
-                if path is not None and _width(path) > 2:
+                if path is not None and _labelled(path):
                     return path
         return None
 
@@ -131,14 +131,22 @@ _XNLI = "ar bg de el en es fr hi ru sw th tr ur vi zh"
 _PAWSX = "de en es fr ja ko zh"
 
 
-def _width(path: Path) -> int:
+def _labelled(path: Path) -> bool:
+    """Whether the first line has room for a label. A file that cannot be read counts: reading it says what is wrong."""
+    try:
+        return _width(path, "") > 2
+    except EvaluationError:
+        return True
+
+
+def _width(path: Path, where: str) -> int:
     """The number of cells of a file's first line."""
-    return len(next(lines(path, where="pairs", carriage_returns=True, blank=True), "").split("\t"))
+    return len(next(lines(path, where=where, carriage_returns=True, blank=True), "").split("\t"))
 
 
 def _columns(path: Path, where: str) -> Iterator[Cells]:
     """Rows of a file whose label is the third column, or that has the header of PAWS-X."""
-    width = _width(path)
+    width = _width(path, where)
     for number, cells in enumerate(rows(path, width, where=where), 1):
         if width == 3:
             yield cells[0], cells[1], cells[2], f"{path}:{number}"

@@ -83,7 +83,14 @@ class PairProbe:
 
     def _features(self, encode: Encode, part: Pairs, code: str, split: str) -> Floats:
         where = f"{self.name} {code}, split {split}"
-        return features(*(embed(encode, side, where=where, unit="pair") for side in (part.firsts, part.seconds)))
+        first, second = (embed(encode, side, where=where, unit="pair") for side in (part.firsts, part.seconds))
+        with np.errstate(over="ignore"):
+            found = features(first, second)
+        if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
+            raise EvaluationError(
+                f"{where}, pair {bad[0] + 1}: the product of its vectors does not fit float32; scale the vectors down"
+            )
+        return found
 
     def _gold(self, part: Pairs) -> Ids:
         return np.array([self.pairs.classes.index(label) for label in part.labels], np.int64)

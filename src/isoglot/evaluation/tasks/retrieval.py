@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.records import Group
-from isoglot.errors import EvaluationError
+from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed
@@ -115,7 +115,7 @@ class Retrieval:
 
     def _pairs(self, data: Path, languages: Sequence[str]) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
         pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        for group in self.groups if self.groups is not None else read_groups(data):
+        for group in self.groups if self.groups is not None else read_groups(data, task=self.name):
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             known = sorted(firsts, key=lambda language: (language == "eng", language))
             for pair in combinations(known, 2):
@@ -161,19 +161,23 @@ def _unit(rows: Floats) -> NDArray[np.float64]:
     return np.asarray(doubles / np.where(lengths > 0, lengths, 1))
 
 
-def read_groups(data: Path) -> Iterator[Group]:
-    """The groups of one's own in a file or folder; none when there is no file of the names that the task looks for."""
+def read_groups(data: Path, *, task: str) -> Iterator[Group]:
+    """The groups of one's own in a file or folder; none when there is no file of the names that are looked for.
+
+    Raises `EvaluationError` naming the task, file and line.
+    """
     from isoglot.data.readers import read
 
     path = _file(data)
     if path is None:
-        return iter(())
-    if path.is_dir():
-        return read("folder", path)
+        return
     suffix = next((suffix for suffix in _SUFFIXES if f".{suffix}" in path.suffixes[-2:]), None)
-    if suffix is None:
-        raise EvaluationError(f"{path}: retrieval reads files named .{', .'.join(_SUFFIXES)}; rename or convert it")
-    return read(suffix, path)
+    if suffix is None and not path.is_dir():
+        raise EvaluationError(f"{task}: {path}: only .{', .'.join(_SUFFIXES)} are read; rename or convert the file")
+    try:
+        yield from read("folder" if path.is_dir() else str(suffix), path)
+    except CorpusError as error:
+        raise EvaluationError(f"{task}: {error}") from error
 
 
 def _file(data: Path) -> Path | None:

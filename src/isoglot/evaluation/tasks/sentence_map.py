@@ -87,6 +87,7 @@ def plane(points: Doubles) -> Doubles:
 
     if np.square(points - points.mean(axis=0)).sum() <= _ROUNDING:
         return np.zeros((len(points), 2))
+    points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))  # vectors of one value lie on a line
     with threadpool_limits(1):  # threads would add up in the order in which they finish
         layout = TSNE(init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
         return np.asarray(layout.fit_transform(points), np.float64)

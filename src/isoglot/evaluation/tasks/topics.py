@@ -77,11 +77,12 @@ class Mtop:
         names: dict[Label, str] = {}
         for path in self._files(data, code, split):
             for number, record in enumerate(records(path, ("text", "label"), where=where), 1):
-                if not isinstance(record["label"], int):
+                text, label, place = record["text"], record["label"], f"{path}, record {number}"
+                if not isinstance(label, int) or not isinstance(text, str):
                     raise EvaluationError(
-                        f"{where}: {path}, record {number}: label {record['label']!r} is no number; export it again"
+                        f"{where}: {place}: text {text!r} with label {label!r} is no text with a number; mend it"
                     )
-                found.append((str(record["text"]), record["label"], f"{path}, record {number}"))
+                found.append((text, label, place))
                 names.setdefault(record["label"], str(record.get("label_text", record["label"])))
         return _examples(found, where=where, missing=f"{data} has no {split} split for {code}", names=names)
 

@@ -95,7 +95,7 @@ class Texts:
     def _match(self, path: Path, folder: Path) -> Mapping[str, str]:
         if not self.patterns:
             stem, code = split_name(path.name)
-            return {"name": stem, "code": code} if code is not None and path.is_file() else {}
+            return {"name": stem, "code": code} if code is not None else {}
         name = path.relative_to(folder).as_posix()
         match = next(filter(None, (re.fullmatch(pattern, name) for pattern in self.patterns)), None)
         return match.groupdict() if match else {}

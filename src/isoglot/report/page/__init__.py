@@ -1,7 +1,8 @@
 """One self-contained HTML page of results: nothing is fetched, everything is in the file.
 
 Read in this order: `markup.py` (how nothing of the data becomes markup), `facts.py` (what is found in the scores),
-`tables.py` and `plots.py` (the sections), `figures.py` and `svg.py` (the drawing).
+`tables.py`, `bars.py`, `plots.py` and `sentences.py` (the sections), `figures.py`, `maps.py` and `svg.py` (the
+drawing).
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from pathlib import Path
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical_list
 from isoglot.errors import EvaluationError
-from isoglot.report.page import plots, tables
+from isoglot.report.page import bars, plots, tables
 from isoglot.report.page.facts import clean, labels, plain
 from isoglot.report.page.markup import Html, element, join, text
+from isoglot.report.page.sentences import sentences
 from isoglot.report.scores import Results
 
 __all__ = ["page", "write_page"]
 
 # The browser itself refuses to fetch anything, whatever the page might hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+_KINDS = ("mistakes", "similarity", "map", "hits")  # of details, that have sections of their own
 
 
 def page(
@@ -79,6 +83,8 @@ def write_page(
 def _sections(results: Sequence[Results], seen: Collection[str]) -> list[tuple[str, str, str, Html]]:
     """Identifier, heading, words on how to read it, and body of each section."""
     several = len(results) > 1
+    kinds = {detail.kind: None for result in results for score in result.scores for detail in score.details}
+    others = [kind for kind in kinds if kind not in _KINDS]
     configured = any(result.settings for result in results)
     change = "Small numbers are changes against the first model; the best of a row is bold. " if several else ""
     sizes = "n: subsets of an average, items of a subset. ↓: less is better."
@@ -87,17 +93,18 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> list[tuple[s
     closer = "Alignment: how far sentences of equal meaning are apart. Uniformity: how unevenly all of them are spread."
     return [
         ("summary", "Summary", values + change + sizes, tables.summary(results)),
-        ("languages", "Change by language" if several else "By language", about, plots.languages(results, seen=seen)),
+        ("languages", "Change by language" if several else "By language", about, bars.languages(results, seen=seen)),
         ("alignment", "Alignment and uniformity", closer, plots.alignment(results)),
         (
             "similarity",
             "Similarity",
-            "Brighter is greater; maps of several models share a scale.",
+            "Brighter is greater; several models share a scale. In large maps, rows that are alike stand together.",
             plots.similarity(results),
         ),
         ("maps", "Maps of sentences", "Lines join the sentences that mean the same.", plots.maps(results)),
-        ("mistakes", "Worst mistakes", "Worst first.", tables.sentences(results, "mistakes")),
-        ("hits", "What was found", "Queries and their nearest sentences.", tables.sentences(results, "hits")),
+        ("mistakes", "Worst mistakes", "Worst first.", sentences(results, "mistakes")),
+        ("hits", "What was found", "Queries and their nearest sentences.", sentences(results, "hits")),
+        ("tables", "More tables", "What else the tasks keep beside their scores.", sentences(results, *others)),
         ("scores", "All scores", values + sizes, tables.all_scores(results)),
         ("settings", "Settings", "As the results give them.", tables.settings(results) if configured else Html("")),
     ]

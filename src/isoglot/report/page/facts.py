@@ -1,4 +1,4 @@
-"""What the page shows, found in the scores: names, main metrics, averages, seen languages, changes, margins."""
+"""What the page shows, found in the scores: which rows of a table, names, seen languages, changes, margins."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoglot.data.languages import is_language
-from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.codes import among
-from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
+from isoglot.report.metrics import is_average, lower_is_better, main_metrics, scale, shown
 from isoglot.report.page.figures import Bar
 from isoglot.report.scores import Results
 
+MANY = 200  # subsets up to which they are shown; of tasks with more (60 languages have 3540 pairs), only averages
+
+_PARTS = 4  # languages up to which a subset's name holds them all
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that hold 95 % of it
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
@@ -42,7 +43,7 @@ class Table:
     @property
     def unit(self) -> float:
         """What values are multiplied with to be drawn, as tables show them: 100, or 1 for distances."""
-        return 100.0 if shown(1.0, self.metric) == "100.0" else 1.0
+        return scale(self.metric)
 
     def shown(self, value: float | None, *, sign: bool = False) -> str:
         """A value as tables show it, with a true minus."""
@@ -55,6 +56,36 @@ class Table:
             for subset, row in self.scores.items()
             if any(score is not None and is_average(score) for score in row) == averages
         }
+
+    @property
+    def large(self) -> bool:
+        """Whether there are too many subsets to show each of them."""
+        return len(self.scores) > MANY
+
+    def told(self) -> dict[str, list[Score | None]]:
+        """The rows that the page has room for: all; of many, the averages, or the first ones where there are none."""
+        if not self.large:
+            return self.scores
+        return self.part(averages=True) or dict(list(self.scores.items())[:MANY])
+
+    def tops(self) -> dict[str, list[Score | None]]:
+        """The averages that no other average is over, without those that repeat one over the same subsets."""
+        inner, kept, known = self._inner(), {}, set()
+        for subset, row in self.part(averages=True).items():
+            over = tuple(frozenset(score.over) if score else None for score in row)
+            if subset not in inner and over not in known:
+                kept[subset] = row
+                known |= {over} if all(over) else set()
+        return kept
+
+    def by_language(self) -> dict[str, list[Score | None]]:
+        """What bars are drawn of: averages that others are over (`xx-kor`, from all languages), else the subsets."""
+        inner = self._inner()
+        found = {subset: row for subset, row in self.part(averages=True).items() if subset in inner}
+        return found or ({} if self.large else self.part(averages=False))
+
+    def _inner(self) -> set[str]:
+        return {name for subset, row in self.scores.items() for s in row if s for name in s.over if name != subset}
 
 
 def clean(results: Sequence[Results]) -> list[Results]:
@@ -106,12 +137,17 @@ def labels(results: Sequence[Results]) -> list[str]:
 def is_seen(subset: str, seen: Collection[str]) -> bool | None:
     """Whether all languages of a subset were trained on; English counts as seen.
 
-    None when nothing is `seen`, and for a subset that is not named by languages. Parts with digits (`4b`) say nothing.
+    None when nothing is `seen`, and for a subset that is not named by languages. Of `eng-agnews` and `spa-eng-4b`,
+    only those parts count that are languages.
     """
-    parts = [part for part in subset.split("-") if not any(letter.isdigit() for letter in part)]
-    if not seen or not any(is_language(part) for part in parts):
-        return None
-    return all(among(part, ["eng", *seen]) for part in parts)
+    parts = [part for part in subset.split("-") if is_language(part)]
+    return all(among(part, ["eng", *seen]) for part in parts) if seen and parts else None
+
+
+def called(subset: str) -> str:
+    """A subset's name, shortened when it names many languages."""
+    parts = subset.split("-")
+    return subset if len(parts) <= _PARTS else f"{len(parts)} languages ({parts[0]} … {parts[-1]})"
 
 
 def change(table: Table, pair: tuple[Score, Score], *, seen: bool | None) -> Bar:
@@ -125,39 +161,6 @@ def change(table: Table, pair: tuple[Score, Score], *, seen: bool | None) -> Bar
         seen,
         None if margin is None else margin * table.unit,
     )
-
-
-def details(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Detail]]]:
-    """Details of a kind under the title that models share, each with its model's name."""
-    found: dict[str, list[tuple[str, Detail]]] = {}
-    for name, result in zip(labels(results), results, strict=True):
-        for score in result.scores:
-            chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
-            for place, detail in enumerate(chosen, 1):
-                more = f", {place}" if len(chosen) > 1 else ""
-                found.setdefault(f"{score.task}, {score.subset}, {score.metric}{more}", []).append((name, detail))
-    return found
-
-
-def matrix(detail: Detail, title: str) -> NDArray[np.float64]:
-    """The numbers (N, N) of a square table. Raises `EvaluationError` when it is none."""
-    size = len(detail.columns) - 1
-    try:
-        values = np.array([row[1:] for row in detail.rows], np.float64)
-    except ValueError:
-        values = np.zeros((0, 0))
-    if values.shape != (size, size) or not np.isfinite(values).all():
-        raise EvaluationError(f"{title}: its similarity table is not {size} by {size} finite numbers; evaluate again")
-    return values
-
-
-def column(detail: Detail, name: str, title: str) -> int:
-    """The place of a column. Raises `EvaluationError` when there is none of that name."""
-    if name not in detail.columns:
-        raise EvaluationError(
-            f"{title}: its map has no column {name!r} but {', '.join(detail.columns)}; evaluate again"
-        )
-    return detail.columns.index(name)
 
 
 def _clean(score: Score) -> Score:

@@ -1,4 +1,4 @@
-"""The pictures of the page: bars by language, heat maps, alignment against uniformity, maps of sentences.
+"""The pictures of the page but its maps: bars by language, heat maps, alignment against uniformity.
 
 Colours are those of Okabe and Ito (2008), told apart with any kind of colour vision, and viridis; whatever a colour
 says is said again by a hatch, a marker or a number. Figures are 4.2 inches wide unless there is more to show, so that
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 WIDTH = 4.2
 BLUE, ORANGE, INK = "#0072B2", "#E69F00", "#222222"
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 _UNSEEN: dict[str, Any] = {"color": ORANGE, "hatch": "/////", "edgecolor": "#7A4B00"}
+_SCALE = 0.65  # inches to the right of a heat map, for its scale
+_LABELLED = 40  # points up to which a plot names their subsets
+_LABEL = (40, 7)  # the room of such a name, in points
 _NUMBERED = 16  # up to so many rows, a heat map has its numbers in its cells
 
 
@@ -42,13 +45,14 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A sentence in the plane; sentences of one `group` mean the same."""
+class Spot:
+    """Where a model lies on a subset, or on an average of subsets."""
 
-    group: str
-    language: str
-    x: float
-    y: float
+    model: str
+    subset: str
+    uniformity: float
+    alignment: float
+    average: bool = False
 
 
 def bars(rows: Sequence[Bar], *, name: str, label: str, axis: str, limits: tuple[float, float]) -> str:
@@ -72,9 +76,11 @@ def heat_map(
     names: Sequence[str], values: NDArray[np.float64], *, name: str, label: str, limits: tuple[float, float]
 ) -> str:
     """A square table (N, N) in colours of `limits`, with its numbers as far as there is room for them."""
-    size = max(WIDTH, 0.16 * len(names) + 1.4)
-    with canvas(size, size - 0.45) as figure:
-        axes = figure.subplots()
+    margin = 0.2 + 0.06 * max(map(len, names))
+    side = max(WIDTH - margin - _SCALE, 0.16 * len(names))
+    width, height = margin + side + _SCALE, side + margin + 0.08
+    with canvas(width, height) as figure:
+        axes = figure.add_axes((margin / width, margin / height, side / width, side / height))
         image = axes.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1], interpolation="none")
         axes.set_xticks(range(len(names)), names, rotation=90)
         axes.set_yticks(range(len(names)), names)
@@ -82,66 +88,56 @@ def heat_map(
         axes.spines[:].set_visible(False)
         if len(names) <= _NUMBERED:
             _cells(axes, values, limits)
-        figure.colorbar(image, shrink=0.8, pad=0.03).outline.set_visible(False)
-        figure.tight_layout(pad=0.5)
+        beside = figure.add_axes(((margin + side + 0.1) / width, margin / height, 0.12 / width, side / height))
+        figure.colorbar(image, cax=beside).outline.set_visible(False)
         return inline(figure, name=name, label=label)
 
 
-def alignment_uniformity(points: Sequence[tuple[str, float, float]], *, name: str, label: str) -> str:
-    """(model, alignment, uniformity), each a marker of its own; lower is better on both axes."""
-    with canvas(WIDTH, 3.1 + 0.17 * len(points)) as figure:
+def alignment_uniformity(spots: Sequence[Spot], *, name: str, label: str) -> str:
+    """A marker for each model, averages larger; subsets are named where there are several. Lower is better on both."""
+    models = list(dict.fromkeys(spot.model for spot in spots))
+    named = len({spot.subset for spot in spots}) > 1 and len(spots) <= _LABELLED
+    with canvas(WIDTH, 3.1 + 0.17 * len(models)) as figure:
         axes = figure.subplots()
-        for place, (model, alignment, uniformity) in enumerate(points):
-            colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
-            words = f"{model} ({uniformity:.3f}, {alignment:.3f})".replace("-", "−")
-            style: dict[str, Any] = {"color": colour, "markersize": 8, "markeredgecolor": "white", "label": words}
-            axes.plot(uniformity, alignment, marker, **style)
+        for place, model in enumerate(models):
+            own = [spot for spot in spots if spot.model == model]
+            colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+            for spot in own:
+                size = 9 if spot.average or not named else 5
+                style: dict[str, Any] = {"markersize": size, "markeredgecolor": "white", "markeredgewidth": 0.6}
+                axes.plot(spot.uniformity, spot.alignment, marker, color=colour, **style)
+            axes.plot([], [], marker, color=colour, label=_named(own))
         axes.margins(0.2)
         axes.grid(visible=True, linewidth=0.6)
         axes.set_xlabel("uniformity (lower is better)")
         axes.set_ylabel("alignment (lower is better)")
         figure.legend(loc="lower left", frameon=False, ncols=1, bbox_to_anchor=(0.1, 0))
-        figure.tight_layout(pad=0.5, rect=(0, 0.05 + 0.045 * len(points), 1, 1))
+        figure.tight_layout(pad=0.5, rect=(0, 0.05 + 0.045 * len(models), 1, 1))
+        if named:
+            _subsets(axes, spots)
         return inline(figure, name=name, label=label)
 
 
-def sentence_map(points: Sequence[Point], *, name: str, label: str) -> str:
-    """Sentences in the plane, a marker for each language; those of a group joined, its name at their middle.
-
-    A group without a name, or with one sentence, is not joined.
-    """
-    languages = list(dict.fromkeys(point.language for point in points))
-    rows = -(-len(languages) // 6)
-    with canvas(WIDTH, WIDTH + 0.2 * rows) as figure:
-        axes = figure.subplots()
-        for group, members in groups(points).items():
-            _star(axes, group, members)
-        size = 5.5 if len(points) <= 200 else 3
-        for place, language in enumerate(languages):
-            where = [(point.x, point.y) for point in points if point.language == language]
-            colour, marker = _COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)]
-            style: dict[str, Any] = {
-                "color": colour,
-                "markersize": size,
-                "markeredgecolor": "white",
-                "markeredgewidth": 0.4,
-            }
-            axes.plot(*np.array(where).T, marker, label=language, **style)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.spines[:].set_visible(True)
-        axes.spines[:].set_color("#cccccc")
-        figure.legend(loc="lower center", frameon=False, ncols=6, columnspacing=1, handletextpad=0.2)
-        figure.tight_layout(pad=0.4, rect=(0, 0.05 * rows, 1, 1))
-        return inline(figure, name=name, label=label)
+def _named(own: Sequence[Spot]) -> str:
+    """A model in the legend: with its numbers if it has one point."""
+    spot = own[0]
+    numbers = f" ({spot.uniformity:.3f}, {spot.alignment:.3f})".replace("-", "−")
+    return spot.model + (numbers if len(own) == 1 else "")
 
 
-def groups(points: Sequence[Point]) -> dict[str, list[Point]]:
-    """The points of each group that is shown joined."""
-    table: dict[str, list[Point]] = {}
-    for point in points:
-        table.setdefault(point.group, []).append(point)
-    return {group: members for group, members in table.items() if group and len(members) > 1}
+def _subsets(axes: Axes, spots: Sequence[Spot]) -> None:
+    """Names beside their markers, each a line above those before it where they would overlap."""
+    taken: list[tuple[float, float]] = []
+    scale = 72 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    for spot in sorted(spots, key=lambda spot: spot.alignment):
+        where = (spot.uniformity, spot.alignment)
+        x, y = (float(axis) * scale for axis in axes.transData.transform(where))
+        at = y - 2
+        while any(abs(x - left) < _LABEL[0] and abs(at - low) < _LABEL[1] for left, low in taken):
+            at += 1
+        taken.append((x, at))
+        style: dict[str, Any] = {"size": 6, "weight": "bold" if spot.average else "normal", "color": INK}
+        axes.annotate(spot.subset, where, (5, at - y), textcoords="offset points", **style)
 
 
 def _number(axes: Axes, row: Bar, place: int) -> None:
@@ -168,12 +164,3 @@ def _cells(axes: Axes, values: NDArray[np.float64], limits: tuple[float, float])
         text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.1f}"
         colour = "black" if value > middle else "white"
         axes.text(column, row, text, ha="center", va="center", color=colour, size=5.5)
-
-
-def _star(axes: Axes, group: str, members: Sequence[Point]) -> None:
-    """Lines from the middle of a group to each of its sentences: short ones say that they lie together."""
-    x, y = (float(np.mean(axis)) for axis in zip(*((point.x, point.y) for point in members), strict=True))
-    for point in members:
-        axes.plot((x, point.x), (y, point.y), color="#999999", linewidth=0.8)
-    box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-    axes.text(x, y, group[:8], ha="center", va="center", size=6.5, color=INK, bbox=box, zorder=4)

@@ -1,40 +1,60 @@
-"""The tables of the page: summary, all scores, settings, and what went wrong, sentence by sentence."""
+"""The tables of the page that are made of scores: summary, all scores, settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isoglot.evaluation.base import Detail, Score
-from isoglot.report.page.facts import Table, labels, tables
+from isoglot.evaluation.base import Score
+from isoglot.report.page.facts import Table, called, labels, tables
 from isoglot.report.page.markup import Html, element, folded, join, number, sentence, table, text
 from isoglot.report.scores import Results
 
-_WITHOUT_AVERAGE = 8  # subsets that the summary shows of a task that has no averages
-_WORST = 10  # rows of a table of sentences
-_ROWS = 2500  # of all these tables together, so that the page opens at once
+_FEW_SUBSETS = 8  # rows of a task up to which the summary has them all
+_FIRST = 5  # and how many of them where there are more
 _FEW = 30  # rows up to which a table is open at first
 
 
 def summary(results: Sequence[Results]) -> Html:
-    """A row for each average of each task's main metric, the best in bold, the change against the first model."""
+    """A few rows for each task's main metric, the best in bold, the change against the first model.
+
+    They are the averages that no other is over; of a task without any, its subsets, or the first of them.
+    """
     rows = []
     for found in tables(results):
-        averages = found.part(averages=True)
-        for subset, scores in (averages or dict(list(found.scores.items())[:_WITHOUT_AVERAGE])).items():
-            rows.append(element("tr", _head(found), _name(subset), *_values(found, scores)))
-        if not averages and len(found.scores) > _WITHOUT_AVERAGE:
-            more = _name(f"{len(found.scores) - _WITHOUT_AVERAGE} more")
-            rows.append(element("tr", _head(found), more, *[element("td")] * (len(results) + 1)))
+        subsets = found.tops() or found.scores
+        most = len(subsets) if len(subsets) <= _FEW_SUBSETS else _FIRST
+        for place, (subset, scores) in enumerate(list(subsets.items())[:most]):
+            rows.append(element("tr", _head(found, again=place > 0), _name(subset), *_values(found, scores)))
+        if more := len(subsets) - most:
+            empty = [element("td")] * (len(results) + 1)
+            rows.append(element("tr", _head(found, again=True), _name(f"{more:,} more"), *empty))
     header = [("task", False), ("subset", False), *((name, True) for name in labels(results))]
     return table([*header, ("n", True)], [rows], label="Summary")
 
 
 def all_scores(results: Sequence[Results]) -> Html:
-    """Every number: for each task a table for each metric, folded when it is long."""
-    parts: dict[str, list[Html]] = {}
+    """Every number: of one model a table for each task, of several one for each metric; folded when it is long.
+
+    Of a task with very many subsets only the averages, and words that say so.
+    """
+    parts: dict[str, list[Table]] = {}
     for found in tables(results, main=False):
-        parts.setdefault(found.task, []).append(_scores(found, results))
-    return join(join([element("h3", text(task)), *content]) for task, content in parts.items())
+        parts.setdefault(found.task, []).append(found)
+    shown = []
+    for task, every in parts.items():
+        shown += [element("h3", text(task)), _left_out(every)]
+        shown += [_metrics(every)] if len(results) == 1 else [_scores(found, results) for found in every]
+    return join(shown)
+
+
+def _left_out(every: Sequence[Table]) -> Html:
+    large = [found for found in every if found.large]
+    if not large:
+        return Html("")
+    total = sum(1 for found in every for row in found.scores.values() for score in row if score)
+    kept = "averages" if all(found.part(averages=True) for found in large) else "averages and first subsets"
+    words = f"{len(large[0].part(averages=False)):,} subsets: only their {kept} are shown here; "
+    return element("p", text(f"{words}results.json has all {total:,} scores of this task."), class_="quiet")
 
 
 def settings(results: Sequence[Results]) -> Html:
@@ -52,34 +72,14 @@ def settings(results: Sequence[Results]) -> Html:
     return table([("setting", False), *((name, False) for name in labels(results))], [rows], label="Settings")
 
 
-def sentences(results: Sequence[Results], kind: str) -> Html:
-    """The details of a kind as tables: a fold for each subset, within a fold for each task and model."""
-    chosen = [
-        (place, score, detail)
-        for place, result in enumerate(results)
-        for score in result.scores
-        for detail in score.details
-        if detail.kind == kind and detail.rows
-    ]
-    most = max(3, min(_WORST, _ROWS // max(1, len(chosen))))
-    parts: dict[tuple[str, int], dict[str, list[Html]]] = {}
-    for place, score, detail in chosen:
-        parts.setdefault((score.task, place), {}).setdefault(score.subset, []).append(_detail(score, detail, most))
-    names = labels(results)
-    found = []
-    for (task, place), subsets in parts.items():
-        folds = [folded(text(subset), *shown, subset=subset) for subset, shown in subsets.items()]
-        title = task + (f" · {names[place]}" if len(names) > 1 else "")
-        found += [element("h3", text(title)), element("div", join(folds), class_="folds")]
-    return join(found)
-
-
-def _head(found: Table) -> Html:
+def _head(found: Table, *, again: bool) -> Html:
+    if again:
+        return element("th", text(found.task), class_="again", scope="row")
     return element("th", text(found.task), element("small", text(found.name)), scope="row")
 
 
 def _name(subset: str) -> Html:
-    return element("td", text(subset), class_="name")
+    return element("td", text(called(subset)), class_="name")
 
 
 def _values(found: Table, scores: Sequence[Score | None]) -> list[Html]:
@@ -100,36 +100,51 @@ def _values(found: Table, scores: Sequence[Score | None]) -> list[Html]:
 
 
 def _scores(found: Table, results: Sequence[Results]) -> Html:
-    rows = {averages: found.part(averages=averages) for averages in (False, True)}
-    bodies = [
-        [_row(found, subset, scores, filtered=not averages) for subset, scores in part.items()]
-        for averages, part in rows.items()
-    ]
     header = [("subset", False), *((name, True) for name in labels(results)), ("n", True)]
-    label = f"{found.task}, {found.name}"
+    bodies = [
+        [_row(subset, _values(found, scores), filtered=not averages) for subset, scores in part.items()]
+        for averages, part in _parts(found)
+    ]
+    return _fold(found.name, f"{found.task}, {found.name}", header, bodies)
+
+
+def _metrics(every: Sequence[Table]) -> Html:
+    """One model on a task: a row for each subset, a column for each metric."""
+    rows: dict[bool, dict[str, list[Score | None]]] = {False: {}, True: {}}
+    for place, found in enumerate(every):
+        for averages, part in _parts(found):
+            for subset, scores in part.items():
+                rows[averages].setdefault(subset, [None] * len(every))[place] = scores[0]
+    bodies = []
+    for averages, part in rows.items():
+        body = []
+        for subset, scores in part.items():
+            pairs = zip(every, scores, strict=True)
+            cells = [number(found.shown(score.value) if score else "") for found, score in pairs]
+            sizes = dict.fromkeys(score.n for score in scores if score)
+            cells.append(number(" / ".join(f"{size:,}" for size in sizes)))
+            body.append(_row(subset, cells, filtered=not averages))
+        bodies.append(body)
+    header = [("subset", False), *((found.name, True) for found in every), ("n", True)]
+    words = f"{len(every)} metrics" if len(every) > 1 else every[0].name
+    return _fold(words, every[0].task, header, bodies)
+
+
+def _parts(found: Table) -> list[tuple[bool, dict[str, list[Score | None]]]]:
+    """The rows to show: subsets, then averages."""
+    told, averages = found.told(), found.part(averages=True)
+    return [
+        (wanted, {name: row for name, row in told.items() if (name in averages) is wanted}) for wanted in (False, True)
+    ]
+
+
+def _fold(words: str, label: str, header: Sequence[tuple[str, bool]], bodies: Sequence[Sequence[Html]]) -> Html:
+    rows = sum(map(len, bodies))
+    count = element("small", text(f" {rows} row{'s' if rows > 1 else ''}"))
     shown = table(header, bodies, label=label)
-    count = element("small", text(f" {len(found.scores)} rows"))
-    return folded(Html(text(found.name) + count), shown, opened=len(found.scores) <= _FEW)
+    return folded(Html(text(words) + count), shown, opened=rows <= _FEW)
 
 
-def _row(found: Table, subset: str, scores: Sequence[Score | None], *, filtered: bool) -> Html:
-    head = element("th", text(subset), scope="row")
-    return element("tr", head, *_values(found, scores), data_subset=subset if filtered else None)
-
-
-def _detail(score: Score, detail: Detail, most: int) -> Html:
-    numeric = [all(isinstance(row[at], int | float) for row in detail.rows) for at in range(len(detail.columns))]
-    language = score.subset if "-" not in score.subset else None  # of a pair, it is not known which
-    rows = []
-    for row in detail.rows[:most]:
-        own = str(row[detail.columns.index("language")]) if "language" in detail.columns else language
-        rows.append(element("tr", *(_cell(cell, numbers, own) for cell, numbers in zip(row, numeric, strict=True))))
-    shown = table(list(zip(detail.columns, numeric, strict=True)), [rows], label=f"{score.task}, {score.subset}")
-    cut = f", {most} of {len(detail.rows)} shown" if len(detail.rows) > most else ""
-    return join([element("small", text(score.metric + cut)), shown])
-
-
-def _cell(cell: str | float, numeric: bool, language: str | None) -> Html:
-    if not numeric:
-        return sentence(str(cell), language=language)
-    return number(f"{cell}" if isinstance(cell, int) else f"{cell:.3f}".rstrip("0").rstrip(".").replace("-", "−"))
+def _row(subset: str, cells: Sequence[Html], *, filtered: bool) -> Html:
+    head = element("th", text(called(subset)), scope="row")
+    return element("tr", head, *cells, data_subset=subset if filtered else None)

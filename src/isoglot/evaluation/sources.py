@@ -1,0 +1,58 @@
+"""Where the data of each task come from: the sets of the catalogue that hold them, and what to type to get one.
+
+What is special here: a task may be served by more than one set. The first one named is the one to begin with, of those
+whose checksums the catalogue has; the others add languages or replace it, as the page of the task says. Tasks on files
+of one's own have none.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from isoglot.data.sets.catalogue import command
+
+_GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
+_SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "alignment")
+
+# Task -> the sets, each of which alone gives it subsets when it lies in a folder of its name below the data folder.
+SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "tatoeba": ("tatoeba-laser",),
+        "xsim/flores-devtest": ("flores-200",),
+        "xsim/flores-dev": ("flores-200",),
+        "xsim/ntrex": ("ntrex-128",),
+        "xsim/sib": ("sib-200",),
+        "xsim/tico": ("tico-19",),
+        **dict.fromkeys(("bucc/oracle", "bucc/dev-split"), ("xtreme-bucc2018", "bucc2018")),
+        **dict.fromkeys(("bucc/xtreme", "bucc/moco", "bucc/ease", "bucc/mteb", "bucc/mteb-v2"), ("bucc2018",)),
+        **dict.fromkeys(_SENTEVAL, ("senteval-en",)),
+        **dict.fromkeys(("sts17", "alignment/sts17"), ("sts17-official", "sts17-crosslingual-sts")),
+        "sts22": ("sts22-crosslingual-sts",),
+        "sts22/v1": ("STS22",),
+        **dict.fromkeys(("sts-b-multi", "sts-b-multi/dev"), ("stsb-multi-mt",)),
+        "mewsc-16": ("mewsc16",),
+        "stc": ("short-text-clustering",),
+        "tnews": ("tnews",),
+        "mtop": ("MTOPDomainClassification",),
+        **dict.fromkeys(("sib-200", "sib-200/zero-shot"), ("sib-200",)),
+        **dict.fromkeys(("mldoc", "mldoc/raw"), ("mldoc",)),
+        **dict.fromkeys(("xnli", "language-id"), ("xtreme-xnli",)),
+        "paws-x": ("xtreme-pawsx", "pawsx"),
+        "paws-x/finetune": ("pawsx",),
+        "language-id/lingua": ("lingua-langid",),
+        **dict.fromkeys(("similarity", "centroids", "map"), _GROUPS),
+    }
+)
+
+
+def get_command(task: str, *, data: str | Path = "DIR") -> str:
+    """What to type to get the data of the task of that name into the folder `data`.
+
+    For a set that no program may download, the command says how people get it. Empty for a task on files of one's own,
+    and for one that is not in `TASKS`.
+    """
+    sets = SETS.get(task, ())
+    return f"{command(sets[0])} --data {shlex.quote(str(data))}" if sets else ""

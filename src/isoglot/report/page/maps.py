@@ -1,0 +1,103 @@
+"""Maps of sentences: points of a plane, those that mean the same joined.
+
+A few languages are told apart by colour and marker. Of many, which no legend could tell apart, the codes themselves
+stand in the map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isoglot.report.page.figures import COLOURS, INK, MARKERS, WIDTH
+from isoglot.report.page.svg import canvas, inline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARKED = len(MARKERS)  # languages that a map tells apart by markers; of more, their codes stand in the map
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A sentence in the plane; sentences of one `group` mean the same."""
+
+    group: str
+    language: str
+    x: float
+    y: float
+
+
+def sentence_map(points: Sequence[Point], *, name: str, label: str) -> str:
+    """Sentences in the plane, a marker for each language; those of a group joined, its name at their middle.
+
+    A group without a name, or with one sentence, is not joined. Of more than `MARKED` languages, the codes stand where
+    the sentences lie, in a colour for each group.
+    """
+    languages = list(dict.fromkeys(point.language for point in points))
+    if len(languages) > MARKED:
+        return _coded_map(points, name=name, label=label)
+    rows = -(-len(languages) // 6)
+    with canvas(WIDTH, WIDTH + 0.2 * rows) as figure:
+        axes = figure.subplots()
+        for group, members in groups(points).items():
+            _star(axes, group, members)
+        size = 5.5 if len(points) <= 200 else 3
+        for place, language in enumerate(languages):
+            where = [(point.x, point.y) for point in points if point.language == language]
+            colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+            style: dict[str, Any] = {
+                "color": colour,
+                "markersize": size,
+                "markeredgecolor": "white",
+                "markeredgewidth": 0.4,
+            }
+            axes.plot(*np.array(where).T, marker, label=language, **style)
+        _frame(axes)
+        figure.legend(loc="lower center", frameon=False, ncols=6, columnspacing=1, handletextpad=0.2)
+        figure.tight_layout(pad=0.4, rect=(0, 0.05 * rows, 1, 1))
+        return inline(figure, name=name, label=label)
+
+
+def groups(points: Sequence[Point]) -> dict[str, list[Point]]:
+    """The points of each group that is shown joined."""
+    table: dict[str, list[Point]] = {}
+    for point in points:
+        table.setdefault(point.group, []).append(point)
+    return {group: members for group, members in table.items() if group and len(members) > 1}
+
+
+def _coded_map(points: Sequence[Point], *, name: str, label: str) -> str:
+    joined = groups(points)
+    colours = {group: COLOURS[place % len(COLOURS)] for place, group in enumerate(joined)}
+    with canvas(2 * WIDTH, 2 * WIDTH) as figure:
+        axes = figure.add_axes((0.005, 0.005, 0.99, 0.99))
+        axes.plot([point.x for point in points], [point.y for point in points], ",", alpha=0)  # for the limits
+        for group, members in joined.items():
+            _star(axes, group, members, color=colours[group])
+        for point in points:
+            colour = colours.get(point.group, "#777777")
+            axes.text(point.x, point.y, point.language[:8], ha="center", va="center", size=5.5, color=colour)
+        _frame(axes)
+        return inline(figure, name=name, label=label)
+
+
+def _star(axes: Axes, group: str, members: Sequence[Point], *, color: str = "#999999") -> None:
+    """Lines from the middle of a group to each of its sentences: short ones say that they lie together."""
+    x, y = (float(np.mean(axis)) for axis in zip(*((point.x, point.y) for point in members), strict=True))
+    ends = np.repeat([[x], [y]], 2 * len(members), axis=1)
+    ends[:, 1::2] = [[point.x for point in members], [point.y for point in members]]
+    few = len(members) <= MARKED
+    axes.plot(*ends, color=color, linewidth=0.8 if few else 0.4, alpha=None if few else 0.3)  # there and back
+    box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+    axes.text(x, y, group[:8], ha="center", va="center", size=6.5, color=INK, bbox=box, zorder=4)
+
+
+def _frame(axes: Axes) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_visible(True)
+    axes.spines[:].set_color("#cccccc")

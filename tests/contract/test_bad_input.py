@@ -1,0 +1,251 @@
+"""What every task does with broken files, few rows and odd vectors, by its case: a clear error or a right number."""
+
+from __future__ import annotations
+
+import lzma
+import math
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cases import all_cases, by_text
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.run import evaluate
+from isoglot.evaluation.statistics import STATISTICS
+
+CASES = all_cases()
+
+
+def content(path):
+    return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+
+
+def replace(path, data):
+    path.write_bytes(lzma.compress(data) if path.suffix == ".xz" else data)
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def folder(path):
+    path.unlink()
+    path.mkdir()
+
+
+def not_utf8(path):
+    first, _, rest = content(path).partition(b"\n")
+    replace(path, first + b"\n\xff\xfe" + rest)
+
+
+def cut_short(path):
+    """Compressed data of which the second half never came."""
+    data = lzma.compress(content(path))
+    path.unlink()
+    path.with_name(path.name.removesuffix(".xz") + ".xz").write_bytes(data[: len(data) // 2])
+
+
+def unreadable(path):
+    path.chmod(0)
+
+
+def blank_line(path):
+    lines = content(path).split(b"\n")
+    replace(path, b"\n".join([*lines[:2], b"", *lines[3:]]))
+
+
+def carriage_returns(path):
+    replace(path, content(path).replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"))
+
+
+def first_rows(count):
+    def cut(path):
+        lines = content(path).split(b"\n")
+        # A header is no row: it names a column, which no row of the cases does.
+        header = lines[0].split(b"\t")[0] in (b"index_id", b"pair_ID", b"score", b"deu")
+        replace(path, b"\n".join(lines[: count + header]) + b"\n")
+
+    return cut
+
+
+def spoil(data, fault):
+    for path in [path for path in data.rglob("*") if path.is_file()]:
+        fault(path)
+
+
+def refusal(name, data):
+    """The message with which the task refuses the data."""
+    with pytest.raises(EvaluationError) as caught:
+        evaluate(by_text, [name], data=data)
+    check(name, caught.value)
+    return str(caught.value)
+
+
+def check(name, error):
+    assert str(error).startswith(name), error
+    assert "\n" not in str(error), error
+
+
+def values(name, data, encode=by_text):
+    scores = evaluate(encode, [name], data=data)
+    assert scores
+    for score in scores:
+        assert math.isfinite(score.value), score
+        if score.items is not None:
+            assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-6), score
+    return {(score.subset, score.metric): score.value for score in scores}
+
+
+@pytest.fixture(params=sorted(CASES))
+def task(request, tmp_path):
+    CASES[request.param].write(tmp_path)
+    return request.param, tmp_path
+
+
+@pytest.mark.parametrize("fault", [empty, folder, not_utf8, cut_short, unreadable], ids=lambda fault: fault.__name__)
+def test_a_file_that_cannot_be_read_is_named(task, fault):
+    name, data = task
+    if fault is unreadable and os.geteuid() == 0:
+        pytest.skip("everything can be read by root")
+    spoil(data, fault)
+    assert str(data) in refusal(name, data)
+
+
+# JSON lines may be apart, and these sets say that an empty sentence is left out or a blank score is no score.
+BLANK_PASSES = {"alignment/sts17", "mtop", "sts17", "sts22", "sts22/v1", "tnews"}
+
+
+def test_a_blank_line_is_named(task):
+    name, data = task
+    spoil(data, blank_line)
+    if name in BLANK_PASSES:
+        assert values(name, data)
+    else:
+        assert ":3" in refusal(name, data) or "line 3" in refusal(name, data)
+
+
+# Formats that are published with CR LF, or whose readers know both: JSON, quoted CSV, one's own tables of groups.
+CRLF_PASSES = {
+    *("alignment/sts17", "centroids", "map", "mtop", "retrieval", "sick-r", "similarity", "sts-b-multi"),
+    *("sts-b-multi/dev", "sts17", "sts22", "sts22/v1", "tnews", "xsim/ntrex"),
+}
+
+
+def test_carriage_returns_are_named_or_change_nothing(task):
+    name, data = task
+    before = values(name, data) if name in CRLF_PASSES else {}
+    spoil(data, carriage_returns)
+    if before:
+        assert values(name, data) == before
+    else:
+        assert "carriage return" in refusal(name, data)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_few_rows_give_a_number_or_a_reason(task, count):
+    name, data = task
+    spoil(data, first_rows(count))
+    try:
+        assert values(name, data)
+    except EvaluationError as error:
+        check(name, error)
+
+
+# Task -> a file that has a partner line by line, and what of the message tells where they part.
+ALIGNED = {
+    "tatoeba": ("tatoeba.deu-eng.deu", "from line 400 on"),
+    "mewsc-16": ("mewsc16/de_sentences.txt", "from line 120 on"),
+    "stc": ("short-text-clustering/biomedical_label.txt", "from line 120 on"),
+    "sts12": ("STS/STS12-en-test/STS.gs.MSRpar.txt", "from line 40 on"),
+    "xnli": ("labels.test.txt", "from line 240 on"),
+    "language-id": ("test-de.tsv", "from line 240 on"),
+    "xsim/flores-devtest": ("flores200_dataset/devtest/deu_Latn.devtest", "line 240"),
+    "xsim/ntrex": ("NTREX-128/newstest2019-ref.deu.txt.xz", "line 240"),
+    "xsim/own": ("xsim/news.deu", "line 240"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(ALIGNED))
+def test_files_of_unequal_length_are_refused_with_the_line(name, tmp_path):
+    CASES[name].write(tmp_path)
+    file, place = ALIGNED[name]
+    lines = content(tmp_path / file).rstrip(b"\n").split(b"\n")
+    replace(tmp_path / file, b"\n".join(lines[:-1]) + b"\n")
+    assert place in refusal(name, tmp_path)
+
+
+@pytest.mark.parametrize("name", sorted(name for name in CASES if name.startswith("bucc/")))
+def test_an_id_in_gold_that_no_sentence_has_is_refused_with_the_line(name, tmp_path):
+    CASES[name].write(tmp_path)
+    for gold in tmp_path.glob("de-en.*.gold"):
+        gold.write_text(gold.read_text(encoding="utf-8") + "de-00000\ten-99999\n", encoding="utf-8")
+    message = refusal(name, tmp_path)
+    assert "'en-99999'" in message
+    assert ".gold:61:" in message or ".gold:91:" in message
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_equal_vectors_give_numbers_or_a_reason(task, level):
+    name, data = task
+    try:
+        found = values(name, data, lambda texts: np.full((len(texts), 8), level))
+    except EvaluationError as error:
+        check(name, error)
+    else:
+        best, informative = CASES[name].perfect, ("accuracy", "f1", "spearman", "error/")
+        metrics = {metric for _, metric in found if metric.startswith(informative)}
+        for metric in metrics:  # one subset may be right by chance: the language that is always answered
+            assert not all(value == best[metric] for (_, other), value in found.items() if other == metric)
+
+
+def test_the_form_of_the_vectors_makes_no_difference(task):
+    name, data = task
+
+    def halves(texts):
+        return by_text(texts).astype(np.float16)
+
+    def strided(texts):
+        return np.repeat(halves(texts), 2, axis=1)[:, ::2]
+
+    assert values(name, data, strided) == values(name, data, lambda texts: halves(texts).astype(np.float32))
+
+
+# The kinds that have a core of their own; probes depend on the length of the vectors, as their protocols do.
+OF_DIRECTIONS = ("alignment", "bucc/oracle", "bucc/mteb", "centroids", "clustering", "map", "nearest", "similarity")
+
+
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+@pytest.mark.parametrize("name", [*OF_DIRECTIONS, "retrieval", "sts", "tatoeba", "xsim/own"])
+def test_very_long_and_short_vectors_give_the_same_numbers(name, tmp_path, scale):
+    CASES[name].write(tmp_path)
+    plain, scaled = (values(name, tmp_path, lambda texts, by=by: by_text(texts) * by) for by in (1, scale))
+    assert scaled == pytest.approx(plain, abs=1e-4)
+
+
+def test_vectors_of_one_value_are_enough(task):
+    name, data = task
+    assert values(name, data, lambda texts: by_text(texts)[:, :1])
+
+
+def test_a_file_or_nothing_in_place_of_the_folder_is_lacking_data(task, tmp_path_factory):
+    name, _ = task
+    nowhere = tmp_path_factory.mktemp("nowhere") / "data"
+    assert "lacks its data" in refusal(name, nowhere)
+    nowhere.write_text("a sentence\n", encoding="utf-8")
+    assert str(nowhere) in refusal(name, nowhere)
+
+
+def test_every_fault_is_one(tmp_path):
+    """The faults themselves: each changes the file that it is given."""
+    for fault in (empty, folder, not_utf8, cut_short, blank_line, carriage_returns, first_rows(1)):
+        path = tmp_path / "text.txt"
+        path.write_bytes(b"one\ntwo\nthree\nfour\n")
+        fault(path)
+        assert not path.is_file() or path.read_bytes() != b"one\ntwo\nthree\nfour\n"
+        if path.is_dir():
+            shutil.rmtree(path)
+        for left in Path(tmp_path).iterdir():
+            left.unlink()

@@ -1,0 +1,54 @@
+"""Every task says where its data come from, and finds them where the download puts them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from isoglot.cli.main import app
+from isoglot.data.sets.catalogue import catalogue
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.sources import SETS, get_command
+
+SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+OWN = {"retrieval", "nearest", "xsim/own", "sts", "clustering"}
+
+
+def test_every_task_has_sets_or_reads_files_of_ones_own():
+    assert set(SETS) | OWN == set(TASKS)
+    assert not set(SETS) & OWN
+
+
+@pytest.mark.parametrize("task", sorted(SETS))
+def test_every_set_is_in_the_catalogue_and_the_first_has_checksums_if_any_has(task):
+    sets = [catalogue()[name] for name in SETS[task]]
+    assert bool(sets[0].files) == any(one.files for one in sets)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in sorted(SETS.items()) for name in names])
+def test_a_task_finds_its_subsets_in_a_folder_that_holds_the_set_alone(task, name, tmp_path):
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"{SHARED} has no {name}; set ISOGLOT_DATA to a folder that has it")
+    (tmp_path / name).symlink_to(SHARED / name)
+    assert TASKS[task].subsets(tmp_path)
+
+
+def test_the_command_is_one_that_the_command_line_takes(tmp_path):
+    assert get_command("tatoeba") == "isoglot data get tatoeba-laser --data DIR"
+    folder = tmp_path / "my data"
+    words = shlex.split(get_command("mldoc", data=folder))
+    assert words[-2:] == ["--data", str(folder)]
+    # Its licence forbids the download, so nothing is fetched and the message says what a person does instead.
+    answer = CliRunner().invoke(app, words[1:])
+    assert answer.exit_code
+    assert "may not be downloaded" in (answer.output + str(answer.exception))
+
+
+@pytest.mark.parametrize("task", sorted(OWN))
+def test_a_task_on_files_of_ones_own_has_no_command(task):
+    assert get_command(task) == ""

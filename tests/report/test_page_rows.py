@@ -1,0 +1,130 @@
+"""What the page shows of results as they are: hundreds of languages, thousands of pairs, metrics of every task."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from page_results import FIFTEEN, cells, small
+
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Detail, Score
+from isoglot.report.metrics import MAIN_METRIC, lower_is_better, main_metrics, scale
+from isoglot.report.page import page
+from isoglot.report.page.details import order
+from isoglot.report.page.facts import MANY, called
+
+
+def errors(codes, *, task="xsim/x", metric="error/ratio"):
+    """Every pair of languages, the mean into each of them, and the mean of those."""
+    pairs = [Score(task, f"{a}-{b}", metric, 0.5, 9) for a in codes for b in codes if a != b]
+    into = []
+    for place, code in enumerate(codes):
+        over = tuple(score.subset for score in pairs if score.subset.endswith(f"-{code}"))
+        into.append(Score(task, f"xx-{code}", metric, place / 100, len(over), over))
+    over = tuple(score.subset for score in into)
+    return [*pairs, *into, Score(task, "mean", metric, 0.25, len(over), over)]
+
+
+def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():
+    same = ("deu-eng", "kor-eng")
+    scores = [Score("tatoeba", code, "accuracy/mean", 0.5, 9) for code in same]
+    scores += [Score("tatoeba", name, "accuracy/mean", 0.5, 2, same) for name in ("laser-2", "mean")]
+    scores += [Score("tatoeba", "first", "accuracy/mean", 0.5, 1, same[:1])]
+    rows = cells(page([small("m", *errors(FIFTEEN), *scores)]), "summary")[1:]
+    assert [row[:2] for row in rows] == [
+        ["xsim/xerror/ratio ↓", "mean"],
+        ["tatoebaaccuracy/mean", "laser-2"],
+        ["tatoeba", "first"],
+    ]
+
+
+@pytest.mark.parametrize("subsets, rows", [(8, 8), (9, 6)])
+def test_the_summary_has_a_handful_of_subsets_where_there_is_no_average(subsets, rows):
+    scores = [Score("sts17", f"s{place}", "spearman", 0.5, 9) for place in range(subsets)]
+    found = cells(page([small("m", *scores)]), "summary")[1:]
+    assert len(found) == rows
+    assert (found[-1][1] == "4 more") is (subsets == 9)
+
+
+def test_of_very_many_subsets_there_are_only_averages_and_words_that_say_so():
+    scores = errors(FIFTEEN) + errors(FIFTEEN, metric="error/distance")
+    assert len(scores) // 2 > MANY
+    for several in (False, True):
+        document = page([small("m", *scores)] * (1 + several))
+        rows = cells(document, "scores")
+        assert len(rows) == (2 if several else 1) * (1 + 15 + 1)
+        assert "210 subsets: only their averages are shown here" in document
+        assert f"all {len(scores) * (1 + several)} scores of this task" in document
+        assert "ara-eng" not in document
+
+
+def test_very_many_subsets_without_an_average_are_cut_off():
+    scores = [Score("t", f"s{place}", "m", 0.5, 9) for place in range(MANY + 1)]
+    document = page([small("m", *scores)])
+    assert len(cells(document, "scores")) == 1 + MANY
+    assert "only their averages and first subsets" in document
+
+
+def test_bars_are_of_the_means_into_each_language_where_there_are_any():
+    label = re.search(r'aria-label="(xsim/x, error/ratio[^"]*)"', page([small("m", *errors(FIFTEEN[:4]))]))[1]
+    assert re.findall(r"(xx-\w+) ([\d.]+)", label) == [
+        ("xx-ara", "0.0"), ("xx-bul", "1.0"), ("xx-deu", "2.0"), ("xx-ell", "3.0")
+    ]  # fmt: skip
+    assert "ara-bul" not in label
+
+
+def test_one_model_has_a_table_for_each_task_with_its_metrics_side_by_side():
+    values = {"alignment": (0.25, 338), "uniformity": (-2.0, 900)}
+    scores = [Score("alignment", "eng", metric, *value) for metric, value in values.items()]
+    document = page([small("m", *scores)])
+    rows = cells(document, "scores")
+    assert rows == [["subset", "alignment ↓", "uniformity ↓", "n"], ["eng", "0.250", "−2.000", "338 / 900"]]
+    assert 'id="alignment"' not in document  # one point says no more than its numbers
+
+
+def test_a_subset_of_many_languages_has_a_short_name():
+    assert called("a-b-c-d") == "a-b-c-d"
+    assert called("a-b-c-d-e") == "5 languages (a … e)"
+
+
+def test_in_large_heat_maps_rows_that_are_alike_stand_together():
+    family = np.arange(30) % 3
+    values = np.where(family[:, None] == family, 0.9, 0.1)
+    turn = order(values)
+    assert sorted(turn) == list(range(30))
+    assert sum(a != b for a, b in pairwise(family[turn])) == 2
+    codes = [f"l{place}" for place in range(30)]
+    rows = tuple((code, *map(float, row)) for code, row in zip(codes, values, strict=True))
+    detail = Detail("similarity", ("language", *codes), rows)
+    document = page([small("m", Score("similarity", "mean", "cosine", 0.5, 9, details=(detail,)))])
+    label = document.split('id="similarity"')[1].split("</svg>")[0]
+    assert re.findall(r">(l\d+)<", label)[:30] == [codes[place] for place in turn]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_an_entry_among_the_main_metrics(task):
+    assert task in MAIN_METRIC or task.partition("/")[0] in MAIN_METRIC
+
+
+def test_what_is_better_of_the_analyses():
+    assert main_metrics("similarity", ["cosine/translations", "cosine/contrast"]) == ["cosine/contrast"]
+    assert main_metrics("alignment/sts17", ["alignment", "uniformity"]) == ["alignment", "uniformity"]
+    lower = {"variance/language": True, "variance/meaning": False}
+    assert {metric: lower_is_better("map", metric) for metric in lower} == lower
+    assert [lower_is_better("similarity", f"cosine/{name}") for name in ("std", "min")] == [True, False]
+    assert [scale("cosine/min"), scale("distance"), scale("error/distance")] == [100, 1, 100]
+
+
+def test_the_numbers_of_a_column_have_as_many_decimals():
+    detail = Detail("mistakes", ("text", "gold", "cosine", "line"), (("a", 5.0, 0.75, 12), ("b", 2.0, -0.12345, 3)))
+    rows = cells(page([small("m", Score("sts", "deu", "spearman", 0.5, 9, details=(detail,)))]), "mistakes")
+    assert rows[1:] == [["a", "5", "0.750", "12"], ["b", "2", "−0.123", "3"]]
+
+
+def test_other_details_are_the_tables_they_are():
+    detail = Detail("mining", ("tuned on", "kept"), (("dev", 7),))
+    document = page([small("m", Score("bucc/oracle", "zh-en", "f1", 0.5, 9, details=(detail,)))])
+    assert ["dev", "7"] in cells(document, "tables")

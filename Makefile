@@ -11,7 +11,7 @@ demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2
 
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow
@@ -37,5 +37,5 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
-	$(PIP) --editable ".[dev,models,interop,datasets,tensorboard]"
+	$(PIP) --editable ".[dev,models,interop,datasets,tensorboard,faiss,onnx]"
 	@touch $@

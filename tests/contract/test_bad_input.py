@@ -18,6 +18,8 @@ from isoglot.evaluation.statistics import STATISTICS
 
 CASES = all_cases()
 
+pytestmark = pytest.mark.slow
+
 
 def content(path):
     return lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()

@@ -18,35 +18,43 @@ CASES = all_cases()
 OF_VECTORS = sorted(name for name, task in TASKS.items() if not getattr(task, "needs_model", False))
 
 
-@pytest.fixture(params=OF_VECTORS)
-def task(request, tmp_path):
-    case = CASES[request.param]
-    case.write(tmp_path)
-    return request.param, tmp_path, case
+@pytest.fixture(scope="module", params=OF_VECTORS)
+def task(request, tmp_path_factory):
+    case, folder = CASES[request.param], tmp_path_factory.mktemp("data")
+    case.write(folder)
+    return request.param, folder, case
+
+
+@pytest.fixture(scope="module")
+def perfect(task):
+    """The scores of the perfect encoder."""
+    return evaluate(task[2].oracle, [task[0]], data=task[1])
+
+
+@pytest.fixture(scope="module")
+def random(task):
+    """The scores of unrelated vectors."""
+    return evaluate(by_text, [task[0]], data=task[1])
 
 
 def test_every_task_has_a_case_and_no_case_lacks_its_task():
     assert sorted(CASES) == OF_VECTORS
 
 
-def test_perfect_vectors_give_the_perfect_value(task):
-    name, folder, case = task
-    scores = evaluate(case.oracle, [name], data=folder)
-    assert scores
-    for score in scores:
-        assert score.value == pytest.approx(case.perfect[score.metric], abs=1e-9), score
+def test_perfect_vectors_give_the_perfect_value(task, perfect):
+    assert perfect
+    for score in perfect:
+        assert score.value == pytest.approx(task[2].perfect[score.metric], abs=1e-9), score
 
 
-def test_random_vectors_give_chance(task):
-    name, folder, case = task
-    for score in evaluate(by_text, [name], data=folder):
-        level, tolerance = case.chance[score.metric]
+def test_random_vectors_give_chance(task, random):
+    for score in random:
+        level, tolerance = task[2].chance[score.metric]
         assert abs(score.value - level) <= tolerance, score
 
 
-def test_scores_name_their_task_and_the_subsets_announced(task):
-    name, folder, case = task
-    scores = evaluate(case.oracle, [name], data=folder)
+def test_scores_name_their_task_and_the_subsets_announced(task, perfect):
+    (name, folder, _), scores = task, perfect
     assert TASKS[name].name == name
     assert {score.task for score in scores} == {name}
     assert tuple(dict.fromkeys(score.subset for score in scores if not score.over)) == TASKS[name].subsets(folder)
@@ -54,35 +62,30 @@ def test_scores_name_their_task_and_the_subsets_announced(task):
     assert all(math.isfinite(score.value) and score.n > 0 for score in scores)
 
 
-def test_averages_are_over_subsets_that_are_there(task):
-    name, folder, _ = task
-    scores = evaluate(by_text, [name], data=folder)
-    for score in scores:
+def test_averages_are_over_subsets_that_are_there(random):
+    for score in random:
         if score.over:
-            parts = [other.value for other in scores if other.subset in score.over and other.metric == score.metric]
+            parts = [other.value for other in random if other.subset in score.over and other.metric == score.metric]
             assert score.n == len(score.over) == len(parts)
             assert score.value == pytest.approx(sum(parts) / len(parts))
 
 
-def test_items_make_the_value(task):
-    name, folder, _ = task
-    for score in evaluate(by_text, [name], data=folder):
+def test_items_make_the_value(random):
+    for score in random:
         if score.items is not None:
             assert len(score.items) == score.n
             assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-6)
 
 
-def test_details_are_tables_of_strings_and_finite_numbers(task):
-    name, folder, _ = task
-    for score in evaluate(by_text, [name], data=folder):
+def test_details_are_tables_of_strings_and_finite_numbers(random):
+    for score in random:
         for detail in score.details:
             assert all(len(row) == len(detail.columns) for row in detail.rows)
             assert all(isinstance(cell, str) or math.isfinite(cell) for row in detail.rows for cell in row)
 
 
-def test_a_second_run_is_the_same(task):
-    name, folder, _ = task
-    first, second = (evaluate(by_text, [name], data=folder) for _ in range(2))
+def test_a_second_run_is_the_same(task, random):
+    first, second = random, evaluate(by_text, [task[0]], data=task[1])
     assert first == second
     for a, b in zip(first, second, strict=True):
         assert a.details == b.details
@@ -90,11 +93,11 @@ def test_a_second_run_is_the_same(task):
         assert a.items is None or np.array_equal(a.items, b.items)
 
 
-def test_languages_choose_subsets_and_change_no_score(task):
+def test_languages_choose_subsets_and_change_no_score(task, random):
     name, folder, case = task
     if not case.languages:
         pytest.skip("a task of one language")
-    everything = {(s.subset, s.metric): s.value for s in evaluate(by_text, [name], data=folder)}
+    everything = {(s.subset, s.metric): s.value for s in random}
     chosen = [s for s in evaluate(by_text, [name], data=folder, languages=[case.languages[-1]]) if not s.over]
     assert chosen
     assert len({score.subset for score in chosen}) < len(TASKS[name].subsets(folder))

@@ -27,7 +27,8 @@ def test_agrees_with_the_loops(case, rescale, anchors, candidates, hard):
     vectors, batch = case
     options = {"rescale": rescale, "anchors": anchors, "candidates": candidates, "hard_negatives": hard}
     expected = oracle.multi_positive(rows_of(vectors, batch), 0.2, **options)
-    assert value(vectors, batch, temperature=0.2, **options) == pytest.approx(expected, abs=1e-9)
+    # A row of one candidate has no range but rounding, which the rescaling divides by a small floor.
+    assert value(vectors, batch, temperature=0.2, **options) == pytest.approx(expected, abs=1e-8)
 
 
 @given(batches(), st.sampled_from(["off", "row", "matrix"]))

@@ -13,6 +13,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from isoglot.cli import mine, using
+from isoglot.cli.options import Languages, Output, Pooling, Prompt, split
 from isoglot.errors import IsoglotError
 
 app = typer.Typer(
@@ -29,9 +31,9 @@ sets = typer.Typer(no_args_is_help=True, help="Test and training sets: list them
 app.add_typer(recipes, name="recipe")
 app.add_typer(sets, name="data")
 app.add_typer(models, name="models")
-
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")]
-Languages = Annotated[str, typer.Option(help="Codes separated by commas, of any code system; empty: all.")]
+app.command("mine")(mine.command)
+for verb in (using.encode, using.index, using.search, using.export, using.serve, using.plot):
+    app.command()(verb)
 
 
 @app.callback()
@@ -66,8 +68,8 @@ def evaluate(
     model: Annotated[str | None, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")] = None,
     tasks: Annotated[str, typer.Option(help="Tasks and suites, separated by commas (see `isoglot tasks`).")] = "quick",
     languages: Languages = "",
-    pooling: Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")] = None,
+    pooling: Pooling = None,
+    prompt: Prompt = None,
     max_length: Annotated[int | None, typer.Option(min=2, help="Most tokens of a text.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder in which vectors are kept for later evaluations.")] = None,
     function: Annotated[str | None, typer.Option(help="module:name of a Python function, texts to vectors.")] = None,
@@ -79,10 +81,10 @@ def evaluate(
     from isoglot.cli.evaluate import Subject, list_texts, run
 
     if write_texts:
-        list_texts(output, data=data, tasks=_split(tasks), languages=_split(languages))
+        list_texts(output, data=data, tasks=split(tasks), languages=split(languages))
         return
     subject = Subject(model, pooling, prompt, max_length, function, vectors, texts)
-    run(subject, output, data=data, tasks=_split(tasks), languages=_split(languages), cache=cache)
+    run(subject, output, data=data, tasks=split(tasks), languages=split(languages), cache=cache)
 
 
 @app.command()
@@ -102,7 +104,7 @@ def compare(
     """Compare results item by item: intervals, tests, wins and losses per language."""
     from isoglot.cli.compare import run
 
-    run(results, tasks=_split(task), metrics=_split(metric), resamples=resamples, seed=seed, output=output)
+    run(results, tasks=split(task), metrics=split(metric), resamples=resamples, seed=seed, output=output)
 
 
 @app.command()
@@ -115,7 +117,7 @@ def report(
     """Results as one self-contained HTML page."""
     from isoglot.cli.report import run
 
-    run(results, output, seen=_split(seen), title=title)
+    run(results, output, seen=split(seen), title=title)
 
 
 @app.command()
@@ -124,24 +126,6 @@ def tasks(data: Annotated[Path | None, typer.Option(help="Say which of them have
     from isoglot.cli.tasks import show_list
 
     show_list(data)
-
-
-@app.command()
-def encode(
-    model: Annotated[str, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Text, one sentence a line, plain or compressed.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="NumPy file to write: float32, one row a line.")],
-    pooling: Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")] = None,
-    normalize: Annotated[
-        bool | None, typer.Option(help="Unit vectors or raw ones; default: as the model says.")
-    ] = None,
-    batch_tokens: Annotated[int | None, typer.Option(min=1, help="Token budget of a batch.")] = None,
-) -> None:
-    """Turn the lines of a file into vectors."""
-    from isoglot.cli.encode import run
-
-    run(model, source, output, pooling=pooling, prompt=prompt, normalize=normalize, batch_tokens=batch_tokens)
 
 
 @app.command()
@@ -249,7 +233,3 @@ def main() -> NoReturn:
         typer.echo(f"isoglot: {where}{error.strerror or error}; name another output, or make room", err=True)
         sys.exit(1)
     sys.exit(0)
-
-
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]

@@ -1,26 +1,30 @@
-"""Texts to vectors: tokenised once, distinct sentences only, packed by token count, scattered into one array.
+"""Texts to vectors: tokenised in a thread ahead, distinct sentences only, packed by token count, scattered into rows.
 
 Sorting by token count rather than by characters matters for languages whose characters carry more: a chunk of like
 lengths spends its time on tokens, not on padding. The vectors are those of one sentence at a time, up to rounding.
+What is sorted together is a window of some thousand texts, so that ten million lines need no more memory than their
+vectors, and not even that when these go to a file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from torch.nn import functional as F
 
-from isoglot.data.batch import Tokens
+from isoglot.data.files import atomic_write
+from isoglot.encoders import vectorfile
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.packing import pack
-from isoglot.errors import EncoderError
+from isoglot.encoders.computing import Plan, compute, inferring, plan
+from isoglot.encoders.streaming import Window, distinct, windows
+from isoglot.encoders.workers import applying, devices
 
-CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that stays in a core's cache; one that fills an accelerator
-STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
+Progress = Callable[[int, int], None]
+Blocks = Callable[[Iterable[str]], Iterator[tuple[Window, NDArray[np.floating]]]]
 
 
 def encode(
@@ -32,99 +36,114 @@ def encode(
     batch_tokens: int | None = None,
     truncate_dim: int | None = None,
     dtype: DTypeLike = np.float32,
-    progress: Callable[[int, int], None] | None = None,
+    precision: str = "fp32",
+    workers: int | Sequence[str | torch.device] = 1,
+    out: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> NDArray[np.floating]:
     """Vectors (N, D) of N texts in their order, or (D,) of a single string; no texts give (0, D).
 
+    texts         a string, a list, or any iterable, which is read once and never held as a whole
     prompt        put before every text instead of the encoder's own; None keeps the encoder's, "" uses none
     normalize     scale every vector to length one, after truncation, a zero vector stays zero; None: as the model was
                   saved, that is, if a Normalize module ends it
     batch_tokens  padded tokens per chunk; None: 512 on a CPU, tens of thousands elsewhere, more without padding
     truncate_dim  keep only the first so many dimensions
-    progress      called with (distinct sentences done, distinct sentences in all) after every chunk
+    precision     fp32, bf16, int8 (CPU, transformers, extra `onnx`), or auto: bf16 where the hardware has it, else fp32
+    workers       number of processes, each with one thread, or a list of devices, a process for each
+    out           a .npy file to write, atomically, and to give back as a read-only memory map
+    progress      called with (distinct sentences done, distinct sentences in all) after every chunk; of an iterable
+                  that is no list, "in all" is what has been read
 
-    Raises ValueError for a text that is no string or an impossible `truncate_dim`, EncoderError if the encoder gives
-    a vector that is not finite.
+    Raises ValueError for a text that is no string or an impossible setting, EncoderError if the encoder gives a vector
+    that is not finite, cannot be had in this precision, or a worker dies.
     """
-    listed = [texts] if isinstance(texts, str) else list(texts)
-    width = encoder.dim if truncate_dim is None else truncate_dim
-    if not 1 <= width <= encoder.dim:
-        raise ValueError(f"truncate_dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {width}")
-    unit = bool(getattr(encoder, "normalizes", False)) if normalize is None else normalize
-    distinct, rows = _distinct(listed)
-    out: NDArray[np.floating] = np.zeros((len(distinct), width), dtype=dtype)
-    done = 0
-    with _inference(encoder, prompt):
-        for chunk, vectors in _chunks(encoder, encoder.tokenize(distinct), batch_tokens):
-            kept = vectors[:, :width].float()
-            out[chunk] = (F.normalize(kept, dim=1) if unit else kept).cpu().numpy()
-            _refuse_nonfinite(out[chunk], chunk, distinct)
-            done += len(chunk)
-            if progress is not None:
-                progress(done, len(distinct))
-    if len(distinct) < len(listed):
-        out = out[rows]
-    return out[0] if isinstance(texts, str) else out
-
-
-def _chunks(encoder: Encoder, tokens: Tokens, budget: int | None) -> Iterator[tuple[NDArray[np.int64], torch.Tensor]]:
-    """Row indices and their vectors, chunk after chunk. Sorted once, so that a chunk is a slice and not a gather."""
-    device = device_of(encoder)
-    if encoder.pads:
-        chunks = pack(tokens.lengths.numpy(), budget or (CPU_TOKENS if device.type == "cpu" else DEVICE_TOKENS))
-        tokens = tokens.select(torch.from_numpy(np.concatenate([np.empty(0, np.int64), *chunks])))
-    else:
-        chunks = _runs(tokens.lengths.numpy(), budget or STATIC_TOKENS)
-    lengths = torch.split(tokens.lengths, [len(chunk) for chunk in chunks])
-    ids = torch.split(tokens.ids, [int(counts.sum()) for counts in lengths])
-    for chunk, *piece in zip(chunks, ids, lengths, strict=True):
-        yield chunk, encoder(Tokens(*piece).to(device))
-
-
-def _runs(lengths: NDArray[np.int64], budget: int) -> list[NDArray[np.int64]]:
-    """The rows in their order, cut where the tokens so far pass another `budget`."""
-    rounds = lengths.cumsum() // budget
-    runs: list[NDArray[np.int64]] = np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(rounds)) + 1)
-    return [run for run in runs if len(run)]
-
-
-def device_of(encoder: Encoder) -> torch.device:
-    """Where the encoder's weights are; the CPU if it has none."""
-    return next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
-
-
-def _distinct(texts: list[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """The distinct texts in order of first appearance, and for each text which of them it is."""
-    place: dict[str, int] = {}
-    for row, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
-        place.setdefault(text, len(place))
-    return list(place), np.fromiter((place[text] for text in texts), dtype=np.int64, count=len(texts))
+    single = isinstance(texts, str)
+    given = [texts] if isinstance(texts, str) else texts
+    settings = {"normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype}
+    places = devices(encoder, workers)
+    asked = plan(encoder, **settings, precision=precision, devices=places)  # type: ignore[arg-type]
+    with engine(encoder, asked, prompt=prompt, places=places, progress=progress) as blocks:
+        if out is not None:
+            return _to_file(blocks, given, asked, Path(out))
+        rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
+    return rows[0] if single else rows
 
 
 @contextmanager
-def _inference(encoder: Encoder, prompt: str | None) -> Iterator[None]:
-    """No gradient, no dropout, another prompt; afterwards every module is in the mode it was in."""
-    modes = [(module, module.training) for module in encoder.modules()]
-    own: str = getattr(encoder, "prompt", "")
-    encoder.eval()
-    try:
-        if prompt is not None:
-            encoder.prompt = prompt  # type: ignore[assignment]
-        with torch.inference_mode():
-            yield
-    finally:
-        encoder.prompt = own  # type: ignore[assignment]
-        for module, training in modes:
-            module.training = training
+def engine(
+    encoder: Encoder,
+    asked: Plan,
+    *,
+    prompt: str | None = None,
+    places: Sequence[torch.device] = (),
+    progress: Progress | None = None,
+) -> Iterator[Blocks]:
+    """What turns texts into (window, rows of its texts), one after the other, each window's texts in their order."""
+    if asked.precision == "int8":
+        from isoglot.encoders.int8 import quantize
+
+        encoder = quantize(encoder)
+    with inferring(encoder, prompt), applying(encoder, asked, places) as apply:
+
+        def blocks(texts: Iterable[str]) -> Iterator[tuple[Window, NDArray[np.floating]]]:
+            total = len(texts) if isinstance(texts, Sequence) else None
+            done = read = 0
+
+            def tick(count: int) -> None:
+                nonlocal done
+                done += count
+                if progress is not None:
+                    progress(done, read if total is None else total)
+
+            with closing(windows(texts, asked.window, encoder.tokenize)) as parts:  # type: ignore[type-var]
+                for part in parts:
+                    read += len(part.distinct)
+                    rows = compute(part.tokens, part.distinct, asked, pads=encoder.pads, apply=apply, tick=tick)
+                    yield part, rows if part.rows is None else rows[part.rows]
+
+        yield blocks
 
 
-def _refuse_nonfinite(vectors: NDArray[np.floating], chunk: NDArray[np.int64], texts: list[str]) -> None:
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if len(bad):
-        text = texts[chunk[bad[0]]]
-        raise EncoderError(
-            f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinite as {vectors.dtype}): the weights "
-            "are damaged or training diverged; take an earlier checkpoint or a wider dtype"
-        )
+def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> NDArray[np.floating]:
+    """Texts that are held anyway: repetitions are found among all of them, and rows go where they first appear."""
+    found, rows = distinct(texts)
+    first = None if rows is None else np.unique(rows, return_index=True)[1]
+    out: NDArray[np.floating] = np.empty((len(texts), asked.width), dtype=asked.dtype)
+    done = 0
+    for _, vectors in blocks(found):
+        stop = done + len(vectors)
+        out[slice(done, stop) if first is None else first[done:stop]] = vectors
+        done = stop
+    if rows is not None and first is not None:
+        repeated = np.setdiff1d(np.arange(len(texts)), first, assume_unique=True)
+        for start in range(0, len(repeated), asked.window):  # in parts, so that no second array of this size is made
+            part = repeated[start : start + asked.window]
+            out[part] = out[first[rows[part]]]
+    return out
+
+
+def _grown(blocks: Blocks, texts: Iterable[str], asked: Plan) -> NDArray[np.floating]:
+    """Texts of unknown number: the array grows in place, where the system can move its pages without a copy."""
+    out: NDArray[np.floating] = np.empty((0, asked.width), dtype=asked.dtype)
+    done = 0
+    for _, vectors in blocks(texts):
+        if done + len(vectors) > len(out):
+            out.resize((max(done + len(vectors), len(out) * 5 // 4), asked.width), refcheck=False)
+        out[done : done + len(vectors)] = vectors
+        done += len(vectors)
+    out.resize((done, asked.width), refcheck=False)
+    return out
+
+
+def _to_file(blocks: Blocks, texts: Iterable[str], asked: Plan, path: Path) -> NDArray[np.floating]:
+    with atomic_write(path, binary=True) as stream:
+        stream.write(bytes(vectorfile.HEADER))
+        count = 0
+        for _, vectors in blocks(texts):
+            stream.write(vectors.data if vectors.size else b"")
+            count += len(vectors)
+        stream.seek(0)
+        stream.write(vectorfile.header(count, asked.width, asked.dtype))
+    mapped: NDArray[np.floating] = np.load(path, mmap_mode="r")
+    return mapped

@@ -57,9 +57,14 @@ def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margi
     side's sentences on this one: `neighbours` gives all three, and for the way back the same with the sides exchanged.
     Raises `ValueError` for an unknown margin.
     """
-    if margin not in MARGINS:
-        raise ValueError(f"margin is {margin!r}; use one of {', '.join(MARGINS)}")
+    known(margin)
     cosines = np.asarray(scores, np.float64)
     here = cosines.mean(axis=1, keepdims=True)
     there = np.asarray(other_scores, np.float64).mean(axis=1)[ids]
     return MARGINS[margin](cosines, (here + there) / 2)
+
+
+def known(margin: str) -> None:
+    """Raise `ValueError` for an unknown margin."""
+    if margin not in MARGINS:
+        raise ValueError(f"margin is {margin!r}; use one of {', '.join(MARGINS)}")

@@ -8,23 +8,23 @@ than the machine's memory, in float16, float32 or float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
+from isoglot.search.rescore import Metric, load, rescore
+from isoglot.search.tile import COLUMN_GROUP, ROW_GROUP, tile_shape
 from isoglot.search.top import LOWEST, Best, Floats, Ids
 
-Metric = Literal["dot", "cosine"]
+# Fills the third table (H, W) with the inner products of the rows of the first (H, D) and the second (W, D).
+Product = Callable[[Floats, Floats, Floats], None]
 
 BUDGET = 1 << 28
-
-# Found by measuring. A tile of 2048 x 4096 scores stays in a large cache; groups along rows may be larger than along
-# columns, where every element looked at lies in another cache line.
-_ROWS, _COLUMNS = 2048, 4096
-_ROW_GROUP, _COLUMN_GROUP = 32, 16
+SPARE = 12
 
 
 class Neighbours(NamedTuple):
@@ -36,19 +36,47 @@ class Neighbours(NamedTuple):
     backward_ids: Ids
 
 
-def neighbours(x: NDArray[Any], y: NDArray[Any], k: int, *, metric: Metric = "dot", budget: int = BUDGET) -> Neighbours:
+def multiply(rows: Floats, columns: Floats, out: Floats) -> None:
+    """The product in float32, the one used unless another is given."""
+    np.matmul(rows, columns.T, out=out)
+
+
+def neighbours(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    k: int,
+    *,
+    metric: Metric = "dot",
+    budget: int = BUDGET,
+    product: Product | None = None,
+    spare: int = SPARE,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Neighbours:
     """The k rows of `y` (M, D) nearest to each row of `x` (N, D), and the other way round.
 
     Gives float32 scores and int64 ids, `(N, min(k, M))` forward and `(M, min(k, N))` backward. "cosine" divides every
     row by its length first; a row of zeros then scores 0 with everything. Beside the arrays given and returned, at
-    most `budget` bytes are in use. Raises `ValueError` for shapes that do not fit, values that are not finite, and a
-    budget too small for the smallest tile.
+    most `budget` bytes are in use. With another `product`, faster and less exact, `k + spare` candidates are found by
+    it, then scored in float32, and the best k are kept. `checkpoint`: saved there now and then, and a search of the
+    same vectors, k and budget goes on from it to the same result. `progress` is called with (tiles done, tiles in
+    all). Raises `ValueError` for shapes that do not fit, values that are not finite, and a budget too small for the
+    smallest tile.
     """
     _check(x, y, k, metric)
-    n, m = len(x), len(y)
-    forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
+    n, m, kept = len(x), len(y), k if product is None else k + spare
+    forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:
-        _search(x, y, forward, backward, metric=metric, tile=_tile_shape(n, m, x.shape[1], k, budget))
+        tile = tile_shape(n, m, x.shape[1], kept, budget)
+        state = f"{kept} {metric} {tile} {getattr(product, '__name__', 'float32')}"
+        saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
+        _search(
+            x, y, forward, backward, metric=metric, tile=tile, product=product or multiply, saver=saver,
+            progress=progress,
+        )  # fmt: skip
+        if product is not None:
+            forward = rescore(x, y, forward, k, metric=metric, budget=budget)
+            backward = rescore(y, x, backward, k, metric=metric, budget=budget)
     if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
         raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
@@ -64,101 +92,87 @@ def _check(x: NDArray[Any], y: NDArray[Any], k: int, metric: str) -> None:
 
 
 def _search(
-    x: NDArray[Any], y: NDArray[Any], forward: Best, backward: Best, *, metric: Metric, tile: tuple[int, int]
+    x: NDArray[Any],
+    y: NDArray[Any],
+    forward: Best,
+    backward: Best,
+    *,
+    metric: Metric,
+    tile: tuple[int, int],
+    product: Product,
+    saver: Saver,
+    progress: Callable[[int, int], None] | None,
 ) -> None:
     """Fill both tables. Blocks go by ascending index in both directions, as `Best.take` needs them."""
     height, width = tile
     place = _places(width)
     buffers = [np.empty(tile, np.float32) for _ in range(2)]
     pending: list[Future[None] | None] = [None, None]
+    start, total = saver.load(), -(-len(x) // height) * -(-len(y) // width)
     with ThreadPoolExecutor(1) as worker:
-        for turn, (i, j, columns) in enumerate(_blocks(x, y, tile, place, metric)):
-            rows = _load(x, i, i + height, metric)
-            scores, last = buffers[turn % 2], pending[turn % 2]
-            if last is not None:
-                last.result()
-            np.matmul(rows, columns.T, out=scores[: len(rows)])
+        for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
+            rows = load(x, i, i + height, metric)
+            scores = buffers[turn % 2]
+            _finish(pending, turn % 2)
+            product(rows, columns, scores[: len(rows)])
             scores[len(rows) :] = LOWEST
             scores[:, place[len(y) - j :]] = LOWEST
             parts = forward.part(i, i + height), backward.part(j, j + width)
             pending[turn % 2] = worker.submit(_take, scores, place, *parts, i, j)
-        for future in pending:
-            if future is not None:
-                future.result()
+            if saver.due() and turn + 1 < total:
+                _finish(pending, 0, 1)
+                saver.save(turn + 1)
+            if progress is not None:
+                progress(turn + 1, total)
+        _finish(pending, 0, 1)
+    if start < total:
+        saver.save(total)
+
+
+def _finish(pending: list[Future[None] | None], *places: int) -> None:
+    """Wait for what still looks at these buffers."""
+    for at in places:
+        future, pending[at] = pending[at], None
+        if future is not None:
+            future.result()
 
 
 def _blocks(
-    x: NDArray[Any], y: NDArray[Any], tile: tuple[int, int], place: Ids, metric: Metric
-) -> Iterator[tuple[int, int, Floats]]:
-    """First row, first column and the (width, D) vectors of the columns of every tile; those are loaded once."""
+    x: NDArray[Any], y: NDArray[Any], tile: tuple[int, int], place: Ids, metric: Metric, start: int
+) -> Iterator[tuple[int, int, int, Floats]]:
+    """Number, first row, first column and the (width, D) vectors of the columns of every tile from `start` on.
+
+    The columns are loaded once for all tiles that share them.
+    """
     height, width = tile
-    for j in range(0, len(y), width):
-        loaded = _load(y, j, j + width, metric)
+    tall = -(-len(x) // height)
+    for j in range(start // tall * width, len(y), width):
+        loaded = load(y, j, j + width, metric)
         columns = np.zeros((width, y.shape[1]), np.float32)
         columns[place[: len(loaded)]] = loaded
         del loaded
         for i in range(0, len(x), height):
-            yield i, j, columns
+            if (turn := j // width * tall + i // height) >= start:
+                yield turn, i, j, columns
 
 
 def _take(scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: int) -> None:
     """Show one tile to the rows it belongs to, and to the columns."""
     height, width = scores.shape
-    maxima = scores.reshape(height, _ROW_GROUP, -1).max(axis=1)
+    maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)
     forward.take(
-        maxima[: len(forward.scores)], lambda row, column: scores[row, place[column]], group=_ROW_GROUP, first=j
+        maxima[: len(forward.scores)], lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j
     )
-    maxima = scores.reshape(-1, _COLUMN_GROUP, width).max(axis=1)
+    maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
     maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
-    backward.take(maxima, lambda column, row: scores[row, place[column]], group=_COLUMN_GROUP, first=i)
+    backward.take(maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i)
 
 
 def _places(width: int) -> Ids:
     """Where each column of a tile is kept, (width,).
 
-    Neighbours that form a group are kept `width / _ROW_GROUP` apart: the maxima of groups are then maxima of whole
+    Neighbours that form a group are kept `width / ROW_GROUP` apart: the maxima of groups are then maxima of whole
     stretches, at the speed of memory, and yet a group is a run of neighbouring ids, as ties need it.
     """
     ids = np.arange(width)
-    return (ids % _ROW_GROUP) * (width // _ROW_GROUP) + ids // _ROW_GROUP
-
-
-def _load(vectors: NDArray[Any], start: int, stop: int, metric: Metric) -> Floats:
-    rows = np.asarray(vectors[start:stop], np.float32)
-    if not np.isfinite(rows).all():
-        bad = start + int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise ValueError(f"row {bad} of the vectors holds a value that is not finite")
-    if metric == "cosine":
-        # Through float64, so that neither tiny nor huge rows lose their direction.
-        lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
-        rows = rows / np.where(lengths > 0, lengths, 1).astype(np.float32)[:, None]
-    return rows
-
-
-def _tile_shape(n: int, m: int, dim: int, k: int, budget: int) -> tuple[int, int]:
-    """Rows and columns of a tile: those found fastest, halved until the working memory fits the budget."""
-    height, width = min(_ROWS, _padded(n, _COLUMN_GROUP)), min(_COLUMNS, _padded(m, _ROW_GROUP))
-    while (need := _memory(height, width, dim, k)) > budget:
-        if height > _COLUMN_GROUP and height >= width // 2:
-            height = _padded(height // 2, _COLUMN_GROUP)
-        elif width > _ROW_GROUP:
-            width = _padded(width // 2, _ROW_GROUP)
-        elif height > _COLUMN_GROUP:
-            height = _padded(height // 2, _COLUMN_GROUP)
-        else:
-            raise ValueError(f"a memory budget of {budget} bytes is too small; the smallest tile needs {need}")
-    return height, width
-
-
-def _padded(size: int, group: int) -> int:
-    return max(1, -(-size // group)) * group
-
-
-def _memory(height: int, width: int, dim: int, k: int) -> int:
-    """Bytes in use at most, for a tile of that shape."""
-    tables = 2 * 4 * height * width
-    maxima = 3 * 4 * height * width // min(_ROW_GROUP, _COLUMN_GROUP)
-    vectors = 4 * dim * (3 * height + 3 * width)
-    # Looking: scores, ids, places and their copies for k groups of every row.
-    looks = 40 * max(height * min(k * (_ROW_GROUP + 1), width + k), width * min(k * (_COLUMN_GROUP + 1), height + k))
-    return tables + maxima + vectors + looks + (1 << 16)
+    return (ids % ROW_GROUP) * (width // ROW_GROUP) + ids // ROW_GROUP

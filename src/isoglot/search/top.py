@@ -36,6 +36,11 @@ class Best:
         """Nothing seen yet: every score is `LOWEST`."""
         return cls(np.full((rows, k), LOWEST, np.float32), np.zeros((rows, k), np.int64))
 
+    def clear(self) -> None:
+        """Forget everything seen."""
+        self.scores.fill(LOWEST)
+        self.ids.fill(0)
+
     def part(self, start: int, stop: int) -> Best:
         """A view of some rows; what it takes in, the whole takes in."""
         return Best(self.scores[start:stop], self.ids[start:stop])

@@ -1,0 +1,95 @@
+"""Time and cost of encoding and mining N sentences, worked out from rates that were measured.
+
+    python benchmarks/scale.py                                        the rates of docs/scale.md
+    python benchmarks/scale.py --encode 2000 --product 20e12 --scan 1e12 --price 3.0      others, of an accelerator say
+
+A rate is for one worker: a core, or an accelerator. Nothing is measured here; the numbers are arithmetic.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+
+SIZES = (10**6, 10**8, 10**9)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of one worker. Encoding in sentences a second; products and IVF scans in operations a second; price an hour."""
+
+    encode: float = 37.0
+    product: float = 60e9
+    scan: float = 9e9
+    price: float = 0.04
+    dim: int = 384
+    probes: int = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hours of one worker, and bytes, for N sentences on each of two sides."""
+
+    encode: float
+    exact: float
+    approximate: float
+    vectors: float
+    codes: float
+
+
+def lists(n: int) -> int:
+    """Lists of an IVF index over n vectors: four times the square root, as FAISS advises."""
+    return round(4 * math.sqrt(n))
+
+
+def plan(n: int, rates: Rates) -> Plan:
+    """What it takes; both sides are encoded, and neighbours are found both ways."""
+    exact = 2 * n * n * rates.dim / rates.product
+    # For each way: every vector and every query is compared with all centres, and a query with the lists it probes.
+    centres = 2 * (2 * n * lists(n) * rates.dim) / rates.product
+    scans = 2 * n * rates.probes * n / lists(n) * rates.dim / rates.scan
+    hours = 3600.0
+    return Plan(
+        encode=2 * n / rates.encode / hours,
+        exact=exact / hours,
+        approximate=2 * (centres + scans) / hours,
+        vectors=2 * n * rates.dim * 2,
+        codes=2 * n * (48 + 8),
+    )
+
+
+def table(rates: Rates) -> str:
+    """The plans as a Markdown table."""
+    head = "| sentences a side | encode, hours | exact, hours | IVF, hours | vectors | codes | encode | exact | IVF |"
+    lines = [head, "|---|" + "---:|" * 8]
+    for n in SIZES:
+        found = plan(n, rates)
+        hours = [found.encode, found.exact, found.approximate]
+        cells = [f"{n:,}", *map(number, hours), size(found.vectors), size(found.codes)]
+        lines.append(f"| {' | '.join([*cells, *(number(hour * rates.price) for hour in hours)])} |")
+    return "\n".join(lines)
+
+
+def number(value: float) -> str:
+    """Two digits that count, and no more."""
+    if value <= 0:
+        return "0"
+    rounded = round(value, 1 - math.floor(math.log10(value)))
+    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
+
+
+def size(count: float) -> str:
+    """Bytes in GB or TB."""
+    return f"{number(count / 1e12)} TB" if count >= 1e12 else f"{number(count / 1e9)} GB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in vars(Rates()).items():
+        parser.add_argument(f"--{name}", type=type(value), default=value)
+    print(table(Rates(**vars(parser.parse_args()))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""`isoglot search`: the sentences of an index that are nearest to queries, from the command line or from stdin."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from isoglot.data.languages import canonical_list
+from isoglot.errors import CorpusError
+from isoglot.index import Hit, Index
+from isoglot.index.origin import encode_queries
+
+_TOGETHER = 256  # queries encoded at once
+
+
+def run(
+    folder: Path,
+    queries: Sequence[str],
+    *,
+    k: int = 10,
+    languages: Sequence[str] = (),
+    as_json: bool = False,
+    model: str | None = None,
+    effort: int | None = None,
+) -> None:
+    """Search for every query; without any, for every line of stdin that is not blank.
+
+    On a terminal a table for each query; elsewhere lines `query rank score language id text` with tabs between, where
+    white space inside a field is one space; with `as_json` one object a query, exactly. Raises `SearchError`, or
+    `CorpusError` for an unknown language or input that is not UTF-8.
+    """
+    wanted = canonical_list(languages)
+    with Index.open(folder) as index:
+        encoder = index.origin.load(model)
+        lines = iter(queries or _stdin())
+        while some := list(islice(lines, _TOGETHER if not sys.stdin.isatty() else 1)):
+            vectors = encode_queries(encoder, some, index.origin)
+            for query, hits in zip(some, index.search(vectors, k, languages=wanted, effort=effort), strict=True):
+                _show(query, hits, as_json=as_json)
+
+
+def _stdin() -> Iterator[str]:
+    for number, line in enumerate(_raw_lines(), 1):
+        try:
+            text = line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise CorpusError("is not UTF-8; convert it with iconv", file="stdin", line=number) from error
+        if text.strip():
+            yield text
+
+
+def _raw_lines() -> Iterable[bytes]:
+    return sys.stdin.buffer
+
+
+def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
+    if as_json:
+        found = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
+        typer.echo(json.dumps({"query": query, "hits": found}, ensure_ascii=False))
+    elif sys.stdout.isatty():
+        table = Table(Column("score", justify="right"), "language", "text", Column("id", style="dim"), box=None)
+        for hit in hits:
+            table.add_row(f"{hit.score:.3f}", hit.language, Text(hit.text), Text(hit.id))
+        console = Console(highlight=False)
+        console.print(Text(query, style="bold"))
+        console.print(table)
+    else:
+        for rank, hit in enumerate(hits, 1):
+            cells = (query, rank, f"{hit.score:.6f}", hit.language, hit.id, hit.text)
+            typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))

@@ -1,0 +1,166 @@
+"""A transformer in eight-bit integers on a CPU, through ONNX Runtime, exported here and nowhere else.
+
+Weights of linear layers are rounded once, a scale for each output channel; what comes into a layer is rounded chunk by
+chunk with one scale for the whole chunk. So a row depends, in its third digit, on the company it is computed in; the
+same texts in the same order still give the same bytes. Word embeddings stay outside, in float32: they are most of a
+multilingual model's weights and nothing is multiplied with them. Seven bits of each weight are used, because processors
+without VNNI add pairs of products in 16 bits, and full weights would overflow there.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isoglot.data.batch import Tokens
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.transformer import TransformerEncoder
+from isoglot.errors import EncoderError
+
+
+class Int8Encoder(Encoder):
+    """What `quantize` gives: for `encode` only, it cannot be trained or saved. Texts are tokenised as ever."""
+
+    def __init__(self, encoder: TransformerEncoder, graph: bytes) -> None:
+        super().__init__()
+        self.own, self.graph = encoder, graph
+        self.dim, self.max_length, self.normalizes = encoder.dim, encoder.max_length, encoder.normalizes
+        self._session: Any = None  # made when first used, in the process and with the threads that use it
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Token ids as the encoder that was quantised gives them."""
+        return self.own.tokenize(texts)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(N, D) in float32, without a gradient."""
+        if not len(tokens):
+            return torch.zeros(0, self.dim)
+        if self._session is None:
+            self._session = _session(self.graph)
+        ids, mask = tokens.padded(self.own.pad)
+        words = self.own.backbone.get_input_embeddings()(ids)
+        found = self._session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
+        return torch.from_numpy(found[0])
+
+    @property
+    def prompt(self) -> str:
+        """Put before every text."""
+        return self.own.prompt
+
+    @prompt.setter
+    def prompt(self, value: str) -> None:
+        self.own.prompt = value
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the encoder that was quantised, marked."""
+        return f"int8-{self.own.fingerprint}"
+
+    def save(self, folder: Path) -> None:
+        """Raise EncoderError: the float32 encoder is what is saved."""
+        raise EncoderError(f"{folder}: an encoder in int8 cannot be saved; save the one that it was made from")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_session": None}
+
+
+def quantize(encoder: Encoder) -> Encoder:
+    """The encoder in int8; takes some seconds, so keep the result if you encode often. One in int8 is given back.
+
+    Raises EncoderError if it is no transformer on a CPU, or the extra `onnx` is not installed.
+    """
+    if isinstance(encoder, Int8Encoder):
+        return encoder
+    if not isinstance(encoder, TransformerEncoder):
+        raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; leave it in fp32")
+    if encoder.backbone.device.type != "cpu":
+        raise EncoderError(f"int8 runs on a CPU and the encoder is on {encoder.backbone.device}; take bf16 there")
+    with tempfile.TemporaryDirectory(prefix="isoglot-int8-") as folder, _quiet(), torch.inference_mode(False):
+        graph = _quantized(encoder, Path(folder))
+    return Int8Encoder(encoder, graph)
+
+
+class _FromWords(nn.Module):
+    """The encoder behind its word embeddings: (N, T, H) and mask (N, T) to vectors (N, D)."""
+
+    def __init__(self, encoder: TransformerEncoder) -> None:
+        super().__init__()
+        self.backbone, self.projections = encoder.backbone, encoder.projections
+        self.pooling = encoder.pooling
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        layered = self.pooling in FIRST_LAYER
+        output = self.backbone(inputs_embeds=words, attention_mask=mask, output_hidden_states=layered)
+        states = output.hidden_states if layered else (output.last_hidden_state,)
+        vectors = POOLINGS[self.pooling](states, mask)
+        for projection in self.projections:
+            vectors = projection(vectors)
+        return vectors
+
+
+def _quantized(encoder: TransformerEncoder, folder: Path) -> bytes:
+    try:
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError as error:
+        raise EncoderError('int8 needs onnx and onnxruntime: pip install "isoglot[onnx]"') from error
+    plain, made = folder / "plain.onnx", folder / "int8.onnx"
+    _export(encoder, plain)
+    kinds = ["MatMul", "Gemm"]
+    quantize_dynamic(
+        plain, made, per_channel=True, reduce_range=True, weight_type=QuantType.QInt8, op_types_to_quantize=kinds
+    )
+    return made.read_bytes()
+
+
+def _export(encoder: TransformerEncoder, path: Path) -> None:
+    modes = [(module, module.training) for module in encoder.modules()]
+    config = encoder.backbone.config
+    attention = getattr(config, "_attn_implementation", None)
+    words = torch.zeros(2, 3, encoder.backbone.get_input_embeddings().weight.shape[1])
+    free = {0: "rows", 1: "tokens"}
+    try:
+        config._attn_implementation = "eager"  # plain products, which any runtime knows
+        torch.onnx.export(
+            _FromWords(encoder).eval(),
+            (words, torch.ones(2, 3, dtype=torch.long)),
+            str(path),
+            input_names=["words", "mask"],
+            output_names=["vectors"],
+            dynamic_axes={"words": free, "mask": free, "vectors": {0: "rows"}},
+            opset_version=17,
+            dynamo=False,
+        )
+    finally:
+        config._attn_implementation = attention
+        for module, training in modes:
+            module.training = training
+
+
+def _session(graph: bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Neither library's advice on exporting is for the user of this one."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

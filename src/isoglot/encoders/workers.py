@@ -1,0 +1,102 @@
+"""Several processes that compute chunks side by side: on a CPU one thread each, or one process for each GPU.
+
+The parent reads, tokenises and packs; a worker gets the token ids of a chunk and gives its rows. Chunks are the same
+whatever the number of workers, and so are the rows. Weights on a CPU are shared memory, not copies. Workers are
+spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs the usual
+`if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing import parent_process
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from isoglot.data.batch import Tokens
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.computing import Apply, Plan, applied, device_of
+from isoglot.errors import EncoderError
+
+_AHEAD = 4  # chunks handed out for each worker, so that none waits for the parent
+
+_task: partial[NDArray[np.floating]]  # of a worker: its encoder and plan, set when it starts
+
+
+def devices(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> list[torch.device]:
+    """Where each worker computes; none: in this process. Raises ValueError for less than one worker."""
+    if isinstance(workers, int):
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, or a list of devices, got {workers}")
+        return [device_of(encoder)] * workers if workers > 1 else []
+    if isinstance(workers, str) or not workers:
+        raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
+    return [torch.device(name) for name in workers]
+
+
+@contextmanager
+def applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> Iterator[Apply]:
+    """What turns chunks into rows: this process if `places` is empty, else a worker for each place.
+
+    Raises EncoderError when a worker dies.
+    """
+    if not places:
+        yield partial(map, partial(applied, encoder, plan))
+        return
+    from torch import multiprocessing
+
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    for place in places:
+        queue.put(str(place))
+    pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(encoder, plan, queue))
+    try:
+        yield partial(_spread, pool, _AHEAD * len(places))
+    except BrokenProcessPool as error:
+        raise EncoderError(
+            "a worker process ended before its work was done, perhaps for want of memory, or the script lacks "
+            '`if __name__ == "__main__":`; take fewer workers'
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _spread(pool: ProcessPoolExecutor, ahead: int, pieces: Iterable[Tokens]) -> Iterator[NDArray[np.floating]]:
+    waiting: deque[Future[NDArray[np.floating]]] = deque()
+    for piece in pieces:
+        waiting.append(pool.submit(_work, piece.ids.numpy(), piece.lengths.numpy()))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _start(encoder: Encoder, plan: Plan, places: Any) -> None:
+    global _task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _task = partial(applied, encoder.to(torch.device(places.get())).eval(), plan)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot tell its workers, and their queue stays open."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.floating]:
+    return _task(Tokens(torch.from_numpy(ids), torch.from_numpy(lengths)))

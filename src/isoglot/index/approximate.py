@@ -1,0 +1,103 @@
+"""The approximate part of an index: a FAISS structure over its first rows. What it does not cover is searched exactly.
+
+It only proposes candidates. Their scores are computed from the vectors themselves, so a compressed structure may miss
+a sentence, but never misstates a score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isoglot.data.files import atomic_write
+from isoglot.index.errors import SearchError
+from isoglot.index.shards import Rows, Vectors, faiss_module, gather
+
+FLAT = "flat"
+KINDS = (FLAT, "ivf", "ivf-pq", "hnsw")
+
+_TRAINING = 39  # vectors a cluster needs for its centre; with fewer, FAISS itself warns
+_SAMPLE = 1 << 17
+
+
+def factory(kind: str, rows: int, dim: int) -> str:
+    """FAISS's own name for a kind, at a number of rows; what is none of `KINDS` is taken to be such a name."""
+    cells = max(1, min(int(4 * rows**0.5), rows // _TRAINING, _SAMPLE // _TRAINING))
+    if kind == "ivf":
+        return f"IVF{cells},Flat"
+    if kind == "ivf-pq":
+        return f"IVF{cells},PQ{max(part for part in range(1, dim // 4 + 2) if dim % part == 0)}"
+    return "HNSW32,Flat" if kind == "hnsw" else kind
+
+
+def check(kind: str, dim: int) -> None:
+    """Raise `SearchError` if there is no such kind, before anything is encoded."""
+    if kind != FLAT:
+        _build(factory(kind, 1 << 16, dim), kind, dim)
+
+
+def train(kind: str, shards: Sequence[Vectors], dim: int) -> Any:
+    """An empty structure, its centres found on rows spread evenly. Raises `SearchError` if there are too few."""
+    rows = sum(map(len, shards))
+    index = _build(factory(kind, rows, dim), kind, dim)
+    if not index.is_trained:
+        sample = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLE)).astype(np.int64))
+        try:
+            index.train(gather(shards, sample, dim))
+        except RuntimeError as error:
+            raise SearchError(f"the kind {kind!r} needs more than {rows} sentences; use --kind flat") from error
+    return index
+
+
+def write(path: Path, index: Any) -> int:
+    """Write a structure, whole and synced, or nothing; the number of its bytes."""
+    faiss = faiss_module()
+    with atomic_write(path, binary=True) as stream:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
+    return path.stat().st_size
+
+
+def read(path: Path, rows: int, size: int) -> Any:
+    """A structure that covers `rows` rows in `size` bytes. Raises `SearchError` for another or a damaged file."""
+    if path.stat().st_size != size:
+        raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {size}; make the index again")
+    try:
+        index = faiss_module().read_index(str(path))
+    except RuntimeError as error:
+        raise SearchError(f"{path}: cannot be read by FAISS; make the index again") from error
+    if index.ntotal != rows:
+        raise SearchError(f"{path}: covers {index.ntotal} rows instead of {rows}; make the index again")
+    return index
+
+
+def candidates(index: Any, queries: Vectors, k: int, *, effort: int | None) -> Rows:
+    """Rows (Q, k) that are probably near; -1 where there are fewer.
+
+    `effort`: cells looked into (IVF; a sixteenth of them, at least 8, unless given) or length of the list while
+    walking (HNSW; 64, at least k).
+    """
+    faiss = faiss_module()
+    inner = faiss.extract_index_ivf(index) if _is_ivf(index) else None
+    if inner is not None:
+        inner.nprobe = min(effort or max(8, inner.nlist // 16), inner.nlist)
+    elif hasattr(index, "hnsw"):
+        index.hnsw.efSearch = max(effort or 64, k)
+    found: Rows = index.search(queries, min(k, index.ntotal))[1]
+    return found
+
+
+def _is_ivf(index: Any) -> bool:
+    return faiss_module().try_extract_index_ivf(index) is not None
+
+
+def _build(name: str, kind: str, dim: int) -> Any:
+    faiss = faiss_module()
+    try:
+        return faiss.index_factory(dim, name, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise SearchError(
+            f"--kind {kind}: FAISS knows no {name!r} of {dim} dimensions; use one of {', '.join(KINDS)}"
+        ) from error

@@ -1,0 +1,219 @@
+"""An index: sentences of any languages, with their vectors, in a folder that grows and can be searched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.languages import matches
+from isoglot.index import approximate, shards
+from isoglot.index.errors import SearchError
+from isoglot.index.origin import Origin
+from isoglot.index.shards import Rows, Vectors
+from isoglot.index.store import Files, Sentence, Store, is_index
+
+_SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are computed anew
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A sentence found: its cosine with the query, its row, id, text and language."""
+
+    score: float
+    row: int
+    id: str
+    text: str
+    language: str
+
+
+class Index:
+    """Sentences and their unit vectors. Open one with `open` or `create`; it can be used as a context manager.
+
+    An open index shows what was there when it was opened, and what it has added itself. Threads may share one for
+    searching. Raises `SearchError` for whatever is wrong with the folder.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.folder, self.origin = store.folder, store.origin
+        self.store = store
+        self._languages: tuple[dict[str, int], NDArray[np.int32]] | None = None
+        self._load()
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Index:
+        """The index in a folder."""
+        return cls(Store(Path(folder)))
+
+    @classmethod
+    def create(cls, folder: str | Path, origin: Origin, *, kind: str = approximate.FLAT) -> Index:
+        """A new, empty index; `kind` is "flat" (exact), "ivf", "ivf-pq", "hnsw", or a name of FAISS's factory."""
+        approximate.check(kind, origin.dim)
+        return cls(Store.create(Path(folder), origin, kind))
+
+    @staticmethod
+    def exists(folder: str | Path) -> bool:
+        """Whether the folder holds an index, be it empty; not if its creation was cut off."""
+        return is_index(Path(folder))
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.store.close()
+
+    def __len__(self) -> int:
+        return self.files.rows
+
+    @property
+    def kind(self) -> str:
+        """How it is searched."""
+        return self.store.kind
+
+    def add(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
+        """Add sentences and their unit vectors (N, D); all of them or, whatever happens, none.
+
+        Raises `SearchError` for an id that is taken, `ValueError` for vectors of another shape or not finite.
+        """
+        table = np.ascontiguousarray(vectors, np.float32)
+        if table.shape != (len(sentences), self.origin.dim):
+            raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
+        if not np.isfinite(table).all():
+            raise ValueError("vectors must be finite")
+        with self.store.writing() as before:
+            self._sweep(before)
+            self.store.add(sentences, before.rows)
+            old = self._write_shards(before, table)
+        self._load()
+        if old is not None:
+            old.unlink(missing_ok=True)
+
+    def build(self, *, kind: str | None = None) -> None:
+        """Let the FAISS structure cover all rows; of another `kind`, make it anew from the vectors that are kept."""
+        wanted = kind or self.kind
+        if wanted == self.kind and (wanted == approximate.FLAT or self._covered == len(self)):
+            return
+        approximate.check(wanted, self.origin.dim)
+        with self.store.writing() as now:
+            self._load(now)
+            structure = self._structure if wanted == self.kind else None
+            found = None
+            if wanted != approximate.FLAT and len(self):
+                if structure is None:
+                    structure = approximate.train(wanted, self._shards, self.origin.dim)
+                self._cover(structure)
+                name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
+                found = (name, len(self), approximate.write(self.folder / "faiss" / name, structure))
+            self.store.set_approximate(found, wanted)
+        self._load()
+        for path in (self.folder / "faiss").glob("*"):  # the one before, and what a writer that was killed has left
+            if found is None or path.name != found[0]:
+                path.unlink(missing_ok=True)
+
+    def search(
+        self, queries: Vectors, k: int = 10, *, languages: Collection[str] = (), effort: int | None = None
+    ) -> list[list[Hit]]:
+        """The k sentences nearest to each query (Q, D), best first; of equal scores the one added first.
+
+        `languages` (house codes) looks among these only, and then exactly, whatever the kind. `effort`: see
+        `approximate.candidates`. Queries need not be of length one. Raises `ValueError` for a wrong shape or k.
+        """
+        table = np.array(np.atleast_2d(queries), np.float32, order="C")
+        if table.shape[1] != self.origin.dim or not np.isfinite(table).all():
+            raise ValueError(f"queries must be finite, of {self.origin.dim} dimensions, not {table.shape}")
+        if k < 1:
+            raise ValueError(f"k is {k}; at least one sentence must be asked for")
+        lengths = np.linalg.norm(table, axis=1, keepdims=True)
+        table /= np.where(lengths > 0, lengths, 1)
+        rows = self._candidates(table, min(k + _SPARE, len(self)), languages, effort)
+        found = [self._score(query, row, k) for query, row in zip(table, rows, strict=True)]
+        known = self.store.by_row(sorted({row for _, rows in found for row in rows.tolist()}))
+        return [
+            [
+                Hit(float(score), row, known[row].id, known[row].text, known[row].language)
+                for score, row in zip(scores.tolist(), rows.tolist(), strict=True)
+            ]
+            for scores, rows in found
+        ]
+
+    def vectors(self, rows: Sequence[int]) -> Vectors:
+        """Copies (N, D) of the vectors of some rows."""
+        return shards.gather(self._shards, np.asarray(rows, np.int64), self.origin.dim)
+
+    def _candidates(self, queries: Vectors, k: int, languages: Collection[str], effort: int | None) -> Rows:
+        if languages:
+            return shards.nearest(self._shards, queries, k, keep=self._rows_in(languages))[1]
+        rows = shards.nearest(self._shards, queries, k, first=self._covered)[1]
+        if self._structure is None:
+            return rows
+        # Compressed vectors order their candidates roughly, so more are taken than are shown.
+        near = approximate.candidates(self._structure, queries, 4 * k, effort=effort)
+        return np.concatenate([near, rows], axis=1)
+
+    def _cover(self, structure: Any) -> None:
+        """Add the rows that the structure lacks."""
+        start = 0
+        for shard in self._shards:
+            if start + len(shard) > structure.ntotal:
+                structure.add(np.ascontiguousarray(shard[structure.ntotal - start :]))
+            start += len(shard)
+
+    def _score(self, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
+        """Cosines in float64, so that they depend on two vectors and not on what was searched beside them."""
+        chosen = rows[rows >= 0]
+        products = self.vectors(chosen.tolist()).astype(np.float64) * query.astype(np.float64)
+        scores = products.sum(axis=1)[None]
+        top, best = shards.best(scores, chosen[None], scores[:, :0], chosen[None, :0], k)
+        return top[0], best[0]
+
+    def _rows_in(self, languages: Collection[str]) -> NDArray[np.bool_]:
+        if self._languages is None:
+            self._languages = self.store.language_of_rows(len(self))
+        numbers, of_rows = self._languages
+        wanted = [number for code, number in numbers.items() if matches(code, languages)]
+        kept: NDArray[np.bool_] = np.isin(of_rows, wanted)
+        return kept
+
+    def _write_shards(self, before: Files, vectors: Vectors) -> Path | None:
+        """Fill the last shard, then new ones; the file that the filled one replaces."""
+        number, old = len(before.shards), None
+        if before.shards and before.shards[-1] < shards.ROWS and len(vectors):
+            number -= 1
+            old = shards.path_of(self.folder, number, before.shards[-1])
+            vectors = np.concatenate([shards.read(old, before.shards[-1], self.origin.dim), vectors])
+        for start in range(0, len(vectors), shards.ROWS):
+            part = vectors[start : start + shards.ROWS]
+            shards.write(shards.path_of(self.folder, number, len(part)), part)
+            self.store.set_shard(number, len(part))
+            number += 1
+        return old
+
+    def _sweep(self, files: Files) -> None:
+        """Remove what a writer that was killed has left; nobody else writes now."""
+        known = {shards.path_of(self.folder, number, rows) for number, rows in enumerate(files.shards)}
+        for path in (self.folder / "vectors").glob("*"):
+            if path not in known:
+                path.unlink(missing_ok=True)
+
+    def _load(self, files: Files | None = None) -> None:
+        for last in (False, False, True):
+            try:
+                self._open_files(files or self.store.files())
+                return
+            except FileNotFoundError as error:  # replaced since the list of files was read
+                if last:
+                    raise SearchError(f"{error.filename}: is missing; make the index again") from error
+
+    def _open_files(self, files: Files) -> None:
+        named = enumerate(files.shards)
+        self._shards = [shards.read(shards.path_of(self.folder, n, rows), rows, self.origin.dim) for n, rows in named]
+        self._structure, self._covered = None, 0
+        if files.approximate is not None:
+            name, self._covered, size = files.approximate
+            self._structure = approximate.read(self.folder / "faiss" / name, self._covered, size)
+        self.files, self._languages = files, None

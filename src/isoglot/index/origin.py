@@ -1,0 +1,75 @@
+"""Which model an index was made by, and how it was called: all that is needed to encode a query for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.identity import identity
+from isoglot.encoders.inference import encode
+from isoglot.encoders.loading import load
+from isoglot.index.errors import SearchError
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The model behind an index.
+
+    name          folder, packaged name or hub id it is loaded by
+    identity      digest of the encoder as it was called (`isoglot.encoders.identity`)
+    dim           width of its vectors
+    pooling       instead of the model's own; None keeps that
+    prompt        put before every sentence, instead of the model's own; None keeps that
+    query_prompt  put before a query; None: the same as before a sentence
+    """
+
+    name: str
+    identity: str
+    dim: int
+    pooling: str | None = None
+    prompt: str | None = None
+    query_prompt: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        encoder: Encoder,
+        name: str,
+        *,
+        pooling: str | None = None,
+        prompt: str | None = None,
+        query_prompt: str | None = None,
+    ) -> Origin:
+        """What an index made with this encoder must remember; `name` is made absolute if it is a folder."""
+        full = str(Path(name).resolve()) if Path(name).is_dir() else name
+        return cls(full, identity(encoder), encoder.dim, pooling, prompt, query_prompt)
+
+    def load(self, model: str | None = None) -> Encoder:
+        """The encoder, from where it was or from `model`. Raises `SearchError` if it is another one."""
+        encoder = load(model or self.name, pooling=self.pooling, prompt=self.prompt)
+        self.require(encoder, model or self.name)
+        return encoder
+
+    def require(self, encoder: Encoder, name: str) -> None:
+        """Raise `SearchError` unless the encoder is the one whose vectors are in the index."""
+        found = identity(encoder)
+        if found != self.identity:
+            raise SearchError(
+                f"{name}: is not the model of this index: it is {found[:12]}, and the index was made by "
+                f"{self.identity[:12]}, then called {self.name}; name that model with --model, or make a new index"
+            )
+
+
+def encode_sentences(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+    """Unit vectors (N, D), a zero vector for a text without tokens, as they are kept in an index."""
+    return np.asarray(encode(encoder, texts, normalize=True), np.float32)
+
+
+def encode_queries(encoder: Encoder, texts: Sequence[str], origin: Origin) -> NDArray[np.float32]:
+    """Unit vectors (N, D) of queries, with the prompt that queries have in this index."""
+    return np.asarray(encode(encoder, texts, prompt=origin.query_prompt, normalize=True), np.float32)

@@ -1,0 +1,105 @@
+"""What can be indexed: lines, parallel or plain tables, and JSON lines; compressed or not.
+
+`*.jsonl`  one object a line: `text`, and if known `id` and `language`
+`*.tsv`    a header; `text` with `id` and `language`, or language codes, each column then being a sentence of its own
+others     one sentence a line
+
+Without an id, a sentence is called `FILE:LINE`, and in a table of several languages `FILE:LINE:CODE`. Blank lines and
+cells are left out, since nothing can be found in them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from isoglot.data.files import read_lines, without_compression
+from isoglot.data.languages import UNKNOWN, canonical, is_language
+from isoglot.errors import CorpusError
+from isoglot.index.store import Sentence
+
+_PLAIN = {"id", "text", "language"}
+
+
+def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence]:
+    """The sentences of `FILE` or `CODE=FILE`; where the file tells no language, it is `CODE`, else `language`.
+
+    Raises `CorpusError` naming file and line.
+    """
+    code, mark, path = source.partition("=")
+    if not mark or Path(source).exists():  # a path may hold "=" itself
+        code, path = language, source
+    elif not is_language(code):
+        raise CorpusError(f"{code!r} is no language; write FILE, or CODE=FILE as in deu={path}", file=source)
+    name = without_compression(Path(path).name)
+    reader = _json if name.endswith(".jsonl") else _table if name.endswith(".tsv") else _lines
+    yield from reader(path, canonical(code, file=path))
+
+
+def _lines(path: str, language: str) -> Iterator[Sentence]:
+    for number, text in read_lines(path):
+        if text.strip():
+            yield Sentence(f"{path}:{number}", text, language)
+
+
+def _json(path: str, language: str) -> Iterator[Sentence]:
+    for number, line in read_lines(path):
+        if not line.strip():
+            continue
+        found = _object(line, path, number)
+        text, key, code = found.get("text"), found.get("id", f"{path}:{number}"), found.get("language", language)
+        if not isinstance(text, str) or not isinstance(code, str) or isinstance(key, bool | float | list | dict):
+            raise CorpusError('"text" and "language" must be strings, "id" a string or number', file=path, line=number)
+        _require_unicode(f"{text}{key}", path, number)
+        if text.strip():
+            yield Sentence(str(key), text, canonical(code, file=path, line=number))
+
+
+def _object(line: str, path: str, number: int) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"is not JSON ({error}); write one object a line", file=path, line=number) from error
+    if not isinstance(found, dict):
+        raise CorpusError('is no object; write {"text": ...}, one a line', file=path, line=number)
+    return found
+
+
+def _require_unicode(text: str, path: str, number: int) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:  # half of a pair, which JSON can escape and UTF-8 cannot hold
+        problem = f"holds {text[error.start]!r}, half of a surrogate pair; write the whole character"
+        raise CorpusError(problem, file=path, line=number) from error
+
+
+def _table(path: str, language: str) -> Iterator[Sentence]:
+    header: list[str] = []
+    for number, line in read_lines(path):
+        cells = line.split("\t")
+        if not header:
+            header = _header(cells, path)
+            continue
+        if len(cells) != len(header):
+            raise CorpusError(f"{len(cells)} columns where the header has {len(header)}", file=path, line=number)
+        row = dict(zip(header, cells, strict=True))
+        key = row.get("id") or f"{path}:{number}"
+        if "text" in row:
+            if row["text"].strip():
+                code = row.get("language") or language
+                yield Sentence(key, row["text"], canonical(code, file=path, line=number))
+            continue
+        yield from (Sentence(f"{key}:{c}", text, c) for c, text in row.items() if c != "id" and text.strip())
+
+
+def _header(cells: list[str], path: str) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    if "text" in names and set(names) <= _PLAIN:
+        found = names
+    else:
+        found = [name if name == "id" else canonical(name, file=path, line=1) for name in names]
+    if len(set(found)) != len(found):
+        raise CorpusError(f"two columns are called alike: {', '.join(found)}", file=path, line=1)
+    return found

@@ -1,0 +1,13 @@
+"""Beyond one machine: encoding and mining in pieces, on this machine or on a cluster of Ray.
+
+A piece of work is the same function with the same arguments wherever it runs, so that a cluster gives the bits that
+one machine gives. Read in this order: `work.py` (pieces of work, here or there), `shards.py` (vectors in several
+files), `encoding.py`, `mining.py`.
+"""
+
+from isoglot.scale.encoding import encode_shards
+from isoglot.scale.mining import mine_shards, neighbours_shards
+from isoglot.scale.shards import Shards, open_shards
+from isoglot.scale.work import Cluster
+
+__all__ = ["Cluster", "Shards", "encode_shards", "mine_shards", "neighbours_shards", "open_shards"]

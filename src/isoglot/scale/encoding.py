@@ -1,0 +1,146 @@
+"""Encoding many files: each is cut into pieces of so many lines, and each piece becomes one file of vectors.
+
+Pieces are written whole or not at all, under names that say what they are of, so that a run which was cut short, or a
+machine that died, costs the pieces that were under way. `shards.json` in the folder says of which model and settings
+the vectors are; a folder of another model is refused, not mixed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isoglot.data.files import atomic_write, digest, read_lines, without_compression
+from isoglot.encoders import Encoder, encode, load
+from isoglot.encoders.loading import find
+from isoglot.errors import EncoderError
+from isoglot.scale.shards import Shards, open_shards
+from isoglot.scale.work import Cluster, run
+
+_OPENING, _ENCODING = ("pooling", "prompt"), ("normalize", "batch_tokens", "truncate_dim", "dtype")
+LINES = 100_000  # of a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
+NOTE = "shards.json"
+
+
+def encode_shards(
+    model: str,
+    inputs: Sequence[Path],
+    output: Path,
+    *,
+    cluster: Cluster | None = None,
+    lines: int = LINES,
+    settings: dict[str, Any] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Shards:
+    """Vectors of every line of text files, in their order, as `.npy` files in a folder. An empty line has one too.
+
+    model     as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk
+    inputs    text, one sentence a line, plain or compressed, on a disk that every machine sees, as must be `output`
+    lines     of one piece: it is encoded at once, so the memory of a worker grows with it
+    settings  `pooling` and `prompt`, as `load` takes them, and `normalize`, `batch_tokens`, `truncate_dim` and
+              `dtype` ("float32", "float16"), as `encode` takes them
+    progress  called with (pieces done, pieces in all)
+
+    Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster gives the same bits as
+    one process. Raises `EncoderError` for two inputs of one name, a folder that holds other vectors, and what `load`
+    and `encode` refuse; `CorpusError` for text that cannot be read; `ValueError` for an unknown setting.
+    """
+    cluster, settings = cluster or Cluster(), settings or {}
+    if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
+        raise ValueError(f"no setting is called {min(unknown)!r}; there are {', '.join((*_OPENING, *_ENCODING))}")
+    pieces = list(_pieces(inputs, output, lines))
+    weights = _weights(model)
+    _claim(output, model, weights, settings, [(path.name, digest(path)) for path in inputs], lines)
+    missing = [piece for piece in pieces if not piece[2].exists()]
+    done = len(pieces) - len(missing)
+    name = str(Path(model).resolve()) if Path(model).is_dir() else model
+    for _ in run(_encode_piece, missing, cluster, shared=(name, weights, settings, cluster.cpus, cluster.gpus > 0)):
+        done += 1
+        if progress is not None:
+            progress(done, len(pieces))
+    return open_shards([piece[2] for piece in pieces])
+
+
+def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[Path, int, Path, int]]:
+    """File, first line, the vectors' file, and how many lines, of every piece."""
+    if lines < 1:
+        raise ValueError(f"lines is {lines}; a piece has at least one")
+    names: dict[str, Path] = {}
+    for path in inputs:
+        name = without_compression(path.name)
+        if name in names:
+            raise EncoderError(f"{path} and {names[name]} would both be written as {name}-*.npy; rename one")
+        names[name] = path
+        total = sum(1 for _ in read_lines(path))
+        for number, first in enumerate(range(0, total, lines)):
+            vectors = output.resolve() / f"{name}-{number:06d}.npy"
+            yield path.resolve(), first, vectors, min(lines, total - first)
+
+
+def _weights(model: str) -> str:
+    """A digest of every file of the model."""
+    folder = find(model)
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    names = "".join(f"{path.relative_to(folder).as_posix()} {digest(path)}\n" for path in files)
+    return hashlib.sha256(names.encode()).hexdigest()
+
+
+def _claim(
+    folder: Path, model: str, weights: str, settings: dict[str, Any], inputs: list[tuple[str, str]], lines: int
+) -> None:
+    """Say in the folder what its vectors are of, or raise if it holds others."""
+    wanted = {"model": model, "weights": weights, "settings": settings, "inputs": inputs, "lines": lines}
+    wanted = json.loads(json.dumps(wanted))
+    note = folder / NOTE
+    if not note.exists():
+        if folder.is_dir() and any(folder.glob("*.npy")):
+            raise EncoderError(f"{folder}: holds vectors of unknown origin; name an empty folder")
+        with atomic_write(note) as stream:
+            json.dump(wanted, stream, ensure_ascii=False, indent=1)
+        return
+    try:
+        there = json.loads(note.read_text(encoding="utf-8"))
+        differing = [key for key in wanted if there.get(key) != wanted[key]]
+    except (ValueError, AttributeError):
+        differing = [NOTE]
+    if differing:
+        raise EncoderError(f"{folder}: holds vectors of another run ({', '.join(differing)}); name an empty folder")
+
+
+def _encode_piece(
+    model: str,
+    weights: str,
+    settings: dict[str, Any],
+    threads: int,
+    accelerated: bool,
+    path: Path,
+    first: int,
+    output: Path,
+    lines: int,
+) -> None:
+    import torch
+
+    texts = [text for _, text in islice(read_lines(path), first, first + lines)]
+    opening = {key: settings[key] for key in _OPENING if key in settings}
+    rest = {key: value for key, value in settings.items() if key not in opening}
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        vectors = encode(_encoder(model, weights, "cuda" if accelerated else None, **opening), texts, **rest)
+    finally:
+        torch.set_num_threads(before)
+    with atomic_write(output, binary=True) as stream:
+        np.save(stream, vectors)
+
+
+@lru_cache(maxsize=1)
+def _encoder(model: str, weights: str, device: str | None, **settings: Any) -> Encoder:  # noqa: ARG001 - a model that was trained on is another
+    """The model, opened once in a process, which works on many pieces."""
+    return load(model, device=device, **settings)

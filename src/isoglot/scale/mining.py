@@ -1,0 +1,134 @@
+"""Exact mining in blocks: a block of sources by a block of targets is one piece of work, and the tops are merged.
+
+What is special here: the merged result equals that of one search bit for bit. Inner products differ in their last bit
+with the shape of the product they are a part of, so blocks begin at multiples of the tile of `search.neighbours`, and
+what is left over is joined to the last block; then every product is the one that a single search makes. Merging goes by
+score and then by row number, so it does not matter which block is done first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.scale.shards import Shards, open_shards
+from isoglot.scale.work import Cluster, run
+from isoglot.search import DIRECTIONS, MARGINS, Neighbours, Pairs, neighbours
+from isoglot.search.mining import choose
+from isoglot.search.neighbours import BUDGET
+from isoglot.search.tile import COLUMNS, ROWS
+from isoglot.search.top import LOWEST, Best, Ids
+
+TILE = math.lcm(ROWS, COLUMNS)
+BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minute or a few on one core
+
+Vectors = NDArray[Any] | Shards | Path | Sequence[Path]
+
+
+def mine_shards(
+    x: Vectors,
+    y: Vectors,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    direction: str = "max",
+    threshold: float | None = None,
+    budget: int = BUDGET,
+    block: int = BLOCK,
+    cluster: Cluster | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Pairs:
+    """`search.mine` in blocks: the same pairs and the same scores, with the same threads (`cluster.cpus`).
+
+    `x` (N, D) and `y` (M, D): arrays, which are sent to every machine, or files on a disk that every machine sees, as
+    `open_shards` takes them. Beside the result, 12 · k bytes for each row of both, this process holds nothing large;
+    a worker holds one block of both sides and `budget` bytes. Raises `ValueError` for what `mine` refuses,
+    `EncoderError` for files that are no vectors.
+    """
+    for name, value, valid in (("margin", margin, MARGINS), ("direction", direction, DIRECTIONS)):
+        if value not in valid:
+            raise ValueError(f"{name} is {value!r}; use one of {', '.join(valid)}")
+    found = neighbours_shards(x, y, k, budget=budget, block=block, cluster=cluster, progress=progress)
+    pairs = choose(found, margin=margin, direction=direction)
+    return pairs if threshold is None else pairs.above(threshold)
+
+
+def neighbours_shards(
+    x: Vectors,
+    y: Vectors,
+    k: int,
+    *,
+    budget: int = BUDGET,
+    block: int = BLOCK,
+    cluster: Cluster | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Neighbours:
+    """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
+
+    `progress` is called with (blocks done, blocks in all).
+    """
+    cluster = cluster or Cluster()
+    if block < TILE or block % TILE:
+        raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
+    left, right = _opened(x), _opened(y)
+    neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # refuses what it would later
+    pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
+    n, m = len(left), len(right)
+    forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
+    for done, (number, found) in enumerate(
+        run(_block, pieces, cluster, shared=(left, right, k, budget, cluster.cpus)), 1
+    ):
+        (top, bottom), (first, last) = pieces[number]
+        _merge(forward.part(top, bottom), found.forward_scores, found.forward_ids + first)
+        _merge(backward.part(first, last), found.backward_scores, found.backward_ids + top)
+        if progress is not None:
+            progress(done, len(pieces))
+    return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
+
+
+def _block(
+    x: Shards | NDArray[Any],
+    y: Shards | NDArray[Any],
+    k: int,
+    budget: int,
+    threads: int,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+) -> Neighbours:
+    from threadpoolctl import threadpool_limits
+
+    try:
+        with threadpool_limits(threads):
+            return neighbours(_rows(x, *rows), _rows(y, *columns), k, metric="cosine", budget=budget)
+    except ValueError as error:
+        raise ValueError(f"rows {rows[0]} to {rows[1]} with {columns[0]} to {columns[1]}: {error}") from None
+
+
+def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
+    """Take in the neighbours of one more block, in place: by score, then by row number, in whatever order they come."""
+    k = best.scores.shape[1]
+    # A place that is still empty has the lowest score, and an id behind all others, so that it never wins a tie.
+    empty = np.where(best.scores == LOWEST, np.iinfo(np.int64).max, best.ids)
+    both, places = np.concatenate([best.scores, scores], axis=1), np.concatenate([empty, ids], axis=1)
+    order = np.lexsort((places, -both), axis=1)[:, :k]
+    best.scores[:] = np.take_along_axis(both, order, axis=1)
+    best.ids[:] = np.take_along_axis(places, order, axis=1)
+
+
+def _cuts(size: int, block: int) -> list[tuple[int, int]]:
+    """Blocks of a side; a rest joins the last one, for a block smaller than a tile would be multiplied otherwise."""
+    starts = list(range(0, size - size % block, block)) or ([0] if size else [])
+    return list(zip(starts, [*starts[1:], size], strict=True)) if starts else []
+
+
+def _opened(vectors: Vectors) -> Shards | NDArray[Any]:
+    return vectors if isinstance(vectors, np.ndarray | Shards) else open_shards(vectors)
+
+
+def _rows(vectors: Shards | NDArray[Any], start: int, stop: int) -> NDArray[Any]:
+    return vectors.rows(start, stop) if isinstance(vectors, Shards) else vectors[start:stop]

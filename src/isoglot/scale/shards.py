@@ -1,0 +1,80 @@
+"""Vectors that lie in several files, as one table: a row is found in the file it is in, and mapped, not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.errors import EncoderError
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """NumPy files of vectors, one under another: `counts` rows each, all `dim` wide. Small enough to be sent around."""
+
+    files: tuple[Path, ...]
+    counts: tuple[int, ...]
+    dim: int
+
+    def __len__(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and width, as an array has them."""
+        return len(self), self.dim
+
+    def rows(self, start: int, stop: int) -> NDArray[Any]:
+        """Rows `start` to `stop`: a map of the file, or a copy where they lie in several.
+
+        Raises `EncoderError` when a file is missing or has changed since the shards were opened.
+        """
+        parts = []
+        ends = list(accumulate(self.counts))
+        for file, count, end in zip(self.files, self.counts, ends, strict=True):
+            first = end - count
+            if first < stop and start < end:
+                table = _map(file)
+                if table.shape != (count, self.dim):
+                    raise EncoderError(f"{file}: has shape {table.shape}, not {(count, self.dim)}; it was replaced")
+                parts.append(table[max(0, start - first) : stop - first])
+        if not parts:
+            return np.empty((0, self.dim), np.float32)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def open_shards(source: Path | Sequence[Path]) -> Shards:
+    """Vectors in one `.npy` file, in the files given in their order, or in those of a folder, sorted by name.
+
+    Raises `EncoderError` when there are none, when one is no table of numbers, and when their widths differ.
+    """
+    if isinstance(source, Path):
+        files = sorted(source.glob("*.npy")) if source.is_dir() else [source]
+    else:
+        files = list(source)
+    if not files:
+        raise EncoderError(f"{source}: holds no vectors (*.npy); encode text into it first")
+    tables = [_map(file) for file in files]
+    for file, table in zip(files, tables, strict=True):
+        if table.shape[1] != tables[0].shape[1]:
+            raise EncoderError(f"{file}: is {table.shape[1]} wide, {files[0]} {tables[0].shape[1]}; of another model?")
+    # Workers may run in another folder.
+    return Shards(
+        tuple(file.resolve() for file in files), tuple(len(table) for table in tables), int(tables[0].shape[1])
+    )
+
+
+def _map(file: Path) -> NDArray[Any]:
+    try:
+        table: NDArray[Any] = np.load(file, mmap_mode="r")
+    except (OSError, ValueError, EOFError) as error:
+        raise EncoderError(f"{file}: is no NumPy file of vectors ({error}); encode the text again") from error
+    if table.ndim != 2 or table.dtype.kind != "f":
+        raise EncoderError(f"{file}: holds {table.dtype} of shape {table.shape}, not rows of vectors")
+    return table

@@ -1,0 +1,126 @@
+"""Pieces of work, one after another in this process or side by side on a cluster of Ray.
+
+Ray runs a piece again when the worker or the machine it ran on dies. A piece that raises is not run again: the same
+function of the same arguments would raise again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from isoglot.errors import IsoglotError
+
+LOCAL = "local"
+_AHEAD = 3  # pieces under way for each that can run at once, so that none waits and memory stays bounded
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where pieces run. Without an address: in this process, one after another, and Ray is not needed.
+
+    address   None; "local" for workers on this machine; "auto" or `ray://host:10001` for a cluster that is there
+    workers   of "local": so many pieces at once; None: one for each core
+    cpus      cores that a piece takes, and threads that it uses, in this process too
+    gpus      accelerators that a piece takes; with any, models are opened on one
+    retries   how often a piece is run again after its worker died
+    """
+
+    address: str | None = None
+    workers: int | None = None
+    cpus: int = 1
+    gpus: float = 0
+    retries: int = 3
+
+    def __post_init__(self) -> None:
+        if self.cpus < 1 or self.gpus < 0 or self.retries < 0 or (self.workers is not None and self.workers < 1):
+            raise ValueError(f"cpus and workers must be at least 1, gpus and retries at least 0, not {self}")
+
+
+def run(
+    function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], cluster: Cluster, *, shared: Sequence[Any] = ()
+) -> Iterator[tuple[int, Any]]:
+    """The number and the result of each piece, in the order in which they are done.
+
+    `function` takes `shared`, which is sent to a machine once, and then what is in the piece; it must be at the top of
+    a module. What a piece raises is raised here. Raises `IsoglotError` when Ray is needed and not installed, cannot be
+    reached, or lost a piece more than `retries` times.
+    """
+    if cluster.address is None:
+        for number, piece in enumerate(pieces):
+            yield number, function(*shared, *piece)
+        return
+    with _connected(cluster) as ray:
+        yield from _on_ray(ray, function, pieces, cluster, shared)
+
+
+def _on_ray(
+    ray: Any, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], cluster: Cluster, shared: Sequence[Any]
+) -> Iterator[tuple[int, Any]]:
+    remote = ray.remote(function).options(
+        num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False
+    )
+    sent = [ray.put(value) for value in shared]
+    room = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)) // cluster.cpus)
+    waiting = iter(enumerate(pieces))
+    under_way: dict[Any, int] = {}
+    try:
+        while True:
+            while len(under_way) < room and (following := next(waiting, None)):
+                under_way[remote.remote(*sent, *following[1])] = following[0]
+            if not under_way:
+                return
+            done, _ = ray.wait(list(under_way), num_returns=1)
+            for reference in done:
+                yield under_way.pop(reference), _result(ray, reference, cluster)
+    finally:
+        for reference in under_way:  # of a cluster that lives on after an error
+            ray.cancel(reference, force=True)
+
+
+def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.ObjectLostError, ray.exceptions.NodeDiedError) as error:
+        raise IsoglotError(
+            f"a piece of work was lost {cluster.retries + 1} times with its worker; give workers more memory, or make "
+            f"the pieces smaller ({type(error).__name__})"
+        ) from error
+    except ray.exceptions.OutOfMemoryError as error:
+        raise IsoglotError(f"a worker ran out of memory; make the pieces smaller: {error}") from error
+
+
+@contextmanager
+def _connected(cluster: Cluster) -> Iterator[Any]:
+    """Ray, connected; what was started or connected here ends with the block."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # its future default, without its warning
+    try:
+        ray: Any = importlib.import_module("ray")
+    except ImportError as error:
+        raise IsoglotError('more than one machine needs Ray: pip install "isoglot[ray]"') from error
+    if ray.is_initialized():
+        yield ray
+        return
+    own = {"include_dashboard": False, "num_cpus": _workers(cluster)} if cluster.address == LOCAL else {}
+    try:
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR", **own)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        reason = str(error).partition("\n")[0]
+        raise IsoglotError(
+            f"no Ray cluster at {cluster.address!r} ({reason}); start one with `ray start --head`, or name 'local'"
+        ) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def _workers(cluster: Cluster) -> int | None:
+    return None if cluster.workers is None else cluster.workers * cluster.cpus

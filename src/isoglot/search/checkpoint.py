@@ -1,0 +1,114 @@
+"""A long search on disk, so that one that was killed goes on where it stopped.
+
+What is special here: the file begins with the SHA-256 of the rest and is only ever replaced whole. A file that is cut
+short, damaged or of another search is told apart from a good one and counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write
+from isoglot.search.top import Best
+
+SHARE = 20  # saving takes at most one part in so many of the time
+_BLOCK = 1 << 24  # bytes hashed at a time
+_DIGEST = hashlib.sha256().digest_size
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Where a search is saved, after every so many seconds, and who is told what was found there."""
+
+    path: Path
+    every: float = 60.0
+    say: Callable[[str], None] = lambda _words: None
+
+    def load(self, key: str, tables: Sequence[Best]) -> int:
+        """Fill the tables with what was saved under this key, and give how many tiles it has seen; 0: nothing."""
+        try:
+            with self.path.open("rb") as stream:
+                wanted, header = stream.read(_DIGEST), stream.readline()
+                checksum = hashlib.sha256(header)
+                known = json.loads(header)
+                if known["key"] != key:
+                    self.say(f"{self.path}: of another search; starting anew")
+                    return 0
+                for part in _parts(tables):
+                    if stream.readinto(part.data.cast("B")) != part.nbytes:
+                        raise ValueError("cut short")
+                    checksum.update(part.data)
+                if checksum.digest() != wanted or stream.read(1):
+                    raise ValueError("damaged")
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            for table in tables:
+                table.clear()
+            self.say(f"{self.path}: not a whole checkpoint ({error}); starting anew")
+            return 0
+        return int(known["tiles"])
+
+    def save(self, key: str, tiles: int, tables: Sequence[Best]) -> None:
+        """Write the tables as they are after so many tiles. Raises `OSError` when there is no room."""
+        header = json.dumps({"key": key, "tiles": tiles}).encode() + b"\n"
+        checksum = hashlib.sha256(header)
+        for part in _parts(tables):
+            checksum.update(part.data)
+        with atomic_write(self.path, binary=True) as stream:
+            stream.write(checksum.digest())
+            stream.write(header)
+            for part in _parts(tables):
+                stream.write(part.data.cast("B"))
+
+
+class Saver:
+    """Saves one search when it is time: not before `every` seconds, nor before `SHARE` times what the last one took."""
+
+    def __init__(self, checkpoint: Checkpoint | None, key: Callable[[], str], tables: Sequence[Best]) -> None:
+        self._checkpoint, self._tables = checkpoint, tables
+        self._key = key() if checkpoint else ""
+        self._last, self._cost = time.monotonic(), 0.0
+
+    def load(self) -> int:
+        """How many tiles the tables have seen already."""
+        return self._checkpoint.load(self._key, self._tables) if self._checkpoint else 0
+
+    def due(self) -> bool:
+        """Whether it is time."""
+        if self._checkpoint is None:
+            return False
+        return time.monotonic() - self._last >= max(self._checkpoint.every, SHARE * self._cost)
+
+    def save(self, tiles: int) -> None:
+        """Save now, if there is anywhere to save."""
+        if self._checkpoint is None:
+            return
+        began = time.monotonic()
+        self._checkpoint.save(self._key, tiles, self._tables)
+        self._last = time.monotonic()
+        self._cost = self._last - began
+
+
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """Digest of the content, type and shape of tables of vectors, read block by block."""
+    checksum = hashlib.sha256()
+    for array in arrays:
+        checksum.update(f"{array.dtype.str} {array.shape}".encode())
+        step = max(1, _BLOCK // max(1, array.nbytes // max(1, len(array))))
+        for start in range(0, len(array), step):
+            checksum.update(np.ascontiguousarray(array[start : start + step]).data)
+    return checksum.hexdigest()
+
+
+def _parts(tables: Sequence[Best]) -> list[NDArray[Any]]:
+    return [part for table in tables for part in (table.scores, table.ids)]

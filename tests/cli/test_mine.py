@@ -1,0 +1,357 @@
+"""`isoglot mine` as a user meets it: pairs in every format, filters, thresholds, and a run that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from isoglot.cli.mine import command
+from isoglot.cli.mining import size_of
+from isoglot.data.readers import read_moses, read_tmx, read_tsv
+from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
+from isoglot.search import mine, quality, tune
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("ISOGLOT_DATA", ROOT.parent / "shared" / "data"))
+WORDS = ["cat", "dog", "sun", "sea", "tree", "bird", "king", "road", "rain", "wine", "fish", "moon"]
+APP = typer.Typer()
+APP.command("mine")(command)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """40 sentences and their translations in another order, each with 20 others; and vectors of both files."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    middle = rng.standard_normal((40, 24))
+    x = np.concatenate([middle, rng.standard_normal((20, 24))])
+    y = np.concatenate([rng.standard_normal((20, 24)), middle[::-1] + 0.2 * rng.standard_normal((40, 24))])
+    names = [f"{WORDS[i % 12]} {WORDS[i // 12]}" for i in range(60)]
+    (tmp_path / "a.eng").write_text("".join(f"the {name}\n" for name in names))
+    (tmp_path / "b.deu").write_text("".join(f"das {name} & <{i}>\n" for i, name in enumerate(reversed(names))))
+    np.save("x.npy", x.astype(np.float32))
+    np.save("y.npy", y.astype(np.float16))
+    return tmp_path
+
+
+def run(*words):
+    """Exit code, stderr; errors of users are raised, as `main` catches them."""
+    done = CliRunner().invoke(APP, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.stderr
+
+
+VECTORS = ("a.eng", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy")
+
+
+def table(path):
+    return [line.split("\t") for line in Path(path).read_text().splitlines()]
+
+
+def expected(**options):
+    return mine(np.load("x.npy"), np.load("y.npy"), **options)
+
+
+@pytest.mark.parametrize("direction", ["max", "forward", "backward", "intersection"])
+@pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
+def test_the_pairs_are_those_of_the_function(project, direction, margin):
+    options = ("--direction", direction, "--margin", margin, "-k", 3)
+    code, err = run(*VECTORS, "--output", "pairs.tsv", "--write-ids", *options)
+    assert code == 0
+    pairs = expected(direction=direction, margin=margin, k=3)
+    a, b = Path("a.eng").read_text().splitlines(), Path("b.deu").read_text().splitlines()
+    assert table("pairs.tsv") == [
+        [f"{score:.6f}", str(i + 1), str(j + 1), a[i], b[j]]
+        for i, j, score in zip(pairs.source, pairs.target, pairs.score, strict=True)
+    ]
+    assert f"{len(pairs)} pairs: pairs.tsv" in err
+    assert not list(project.glob("*.work"))
+
+
+def test_every_format_is_read_back(project):
+    for output, more in (("p.tsv", ()), ("p.tmx", ()), ("p.en-de", ())):
+        assert run(*VECTORS, "--output", output, "--threshold", 1.05, *more)[0] == 0
+    rows = table("p.tsv")
+    assert len(rows) > 30
+    groups = list(read_tsv("p.tsv", languages="score,eng,deu"))
+    assert [[*group.texts] for group in groups] == [row[1:] for row in rows]
+    assert [group.extras["score"] for group in groups] == [float(row[0]) for row in rows]
+    for read in (list(read_tmx("p.tmx")), list(read_moses("p.en-de"))):
+        assert [group.texts for group in read] == [group.texts for group in groups]
+        assert {group.langs for group in read} == {("eng", "deu")}
+    assert Path("p.en-de.scores").read_text().split() == [row[0] for row in rows]
+
+
+def test_what_would_break_a_format_becomes_a_blank(project):
+    lines = Path("a.eng").read_text().splitlines()
+    Path("a.eng").write_text("\n".join(["one\ttwo\rthree\x00\x1b🙂 \u202ename", *lines[1:]]) + "\n")
+    for output in ("p.tsv", "p.tmx", "p.en-de"):
+        run(*VECTORS, "--output", output, "--direction", "forward")
+    assert "one two three\x00\x1b🙂 \u202ename" in {
+        group.texts[0] for group in read_tsv("p.tsv", languages="score,eng,deu")
+    }
+    assert "one two three 🙂 \u202ename" in {group.texts[0] for group in read_tmx("p.tmx")}
+    assert len(list(read_moses("p.en-de"))) == 60
+
+
+def test_ids_blank_and_repeated_lines(project):
+    a = [f"s{i}\t{line}" for i, line in enumerate(Path("a.eng").read_text().splitlines())]
+    b = [f"t{i}\t{line}" for i, line in enumerate(Path("b.deu").read_text().splitlines())]
+    Path("plain.tsv").write_text("")
+    Path("a.txt").write_text("\n".join([*a, "again\t" + a[5].split("\t")[1], "blank\t "]) + "\n")
+    Path("b.txt").write_text("\n".join(b) + "\n")
+    x = np.load("x.npy")
+    np.save("longer.npy", np.concatenate([x, x[5:6], x[:1] * 0]))
+    _, err = run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv")
+    assert "62 lines, 2 of them blank, repeated or refused" in err
+    pairs = expected()
+    assert [row[1:3] for row in table("p.tsv")] == [
+        [f"s{i}", f"t{j}"] for i, j in zip(pairs.source, pairs.target, strict=True)
+    ]
+    Path("gold.tsv").write_text("source\ttarget\n" + "".join(f"s{i}\tt{59 - i}\n" for i in range(40)) + "again\tt54\n")
+    _, err = run(
+        "a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv", "--gold", "gold.tsv"
+    )
+    best = tune(pairs, {(i, 59 - i) for i in range(40)})
+    assert f"F1 {best.f1:.1%}" in err
+    assert len(table("p.tsv")) == len(pairs.above(best.threshold))
+    run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv", "--keep-duplicates",
+        "--direction", "forward")  # fmt: skip
+    assert {row[1] for row in table("p.tsv")} == {*(f"s{i}" for i in range(60)), "again"}
+
+
+def test_gold_by_line_numbers_and_estimate(project):
+    Path("gold.tsv").write_text("".join(f"{i + 1}\t{60 - i}\n" for i in range(40)))
+    run(*VECTORS, "-o", "tuned.tsv", "--gold", "gold.tsv")
+    _, err = run(*VECTORS, "-o", "estimated.tsv", "--estimate")
+    assert "estimated: precision" in err
+    tuned, estimated = len(table("tuned.tsv")), len(table("estimated.tsv"))
+    assert (
+        quality(expected(), {(i, 59 - i) for i in range(40)}, threshold=float(table("tuned.tsv")[-1][0]) - 1e-6).f1
+        > 0.95
+    )
+    assert abs(tuned - estimated) <= 3
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ("1\t2\n1\t61\n", "gold.tsv:2: '61' is no line number of b.deu"),
+        ("1\t2\t3\n", "3 cells"),
+        ("a\tb\nx\t1\n", ":2:"),
+    ],
+)
+def test_wrong_gold_names_the_line(project, gold, message):
+    Path("gold.tsv").write_text(gold)
+    with pytest.raises(CorpusError, match=message):
+        run(*VECTORS, "-o", "p.tsv", "--gold", "gold.tsv")
+
+
+def test_identical_text_and_length_are_refused_and_the_next_takes_the_place(project):
+    a = Path("a.eng").read_text().splitlines()
+    b = Path("b.deu").read_text().splitlines()
+    b[0] = a[0]  # copied, and made the nearest of all
+    b[30] = b[30] * 20
+    Path("b.deu").write_text("\n".join(b) + "\n")
+    x, y = np.load("x.npy"), np.load("y.npy")
+    y[0] = x[0]
+    np.save("y.npy", y)
+    run(*VECTORS, "-o", "all.tsv", "--write-ids")
+    run(*VECTORS, "-o", "kept.tsv", "--write-ids", "--drop-identical", "--length-ratio", 4)
+    every, kept = ({tuple(row[1:3]) for row in table(name)} for name in ("all.tsv", "kept.tsv"))
+    assert ("1", "1") in every
+    assert ("30", "31") in every
+    assert ("1", "1") not in kept
+    assert ("1", "60") in kept
+    assert not [pair for pair in kept if pair[1] == "31"]
+
+
+def test_another_language_takes_no_part(project):
+    lines = Path("a.eng").read_text().splitlines()
+    lines[3], lines[4] = "это не английский", "42 !"
+    Path("a.eng").write_text("\n".join(lines) + "\n")
+    _, err = run(*VECTORS, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
+    assert "60 lines, 1 of them blank" in err
+    assert {int(row[1]) for row in table("p.tsv")} == set(range(1, 61)) - {4}
+    Path("by_article.py").write_text("def guess(text):\n    return 'deu' if text.startswith('das') else 'en'\n")
+    _, err = run(*VECTORS, "-o", "p.tsv", "--check-language", "by_article:guess")
+    assert "a.eng: 60 lines, 0 of them" in err
+    assert "b.deu: 60 lines, 0 of them" in err
+
+
+def test_a_language_nobody_writes_is_an_error(project):
+    Path("always_german.py").write_text("def guess(text):\n    return 'de'\n")
+    with pytest.raises(CorpusError, match=r"a\.eng: no line is left to mine"):
+        run(*VECTORS, "-o", "p.tsv", "--check-language", "always_german:guess")
+
+
+def test_one_file_gives_paraphrases(project):
+    run("a.eng", "--vectors", "x.npy", "-o", "p.tsv", "--write-ids", "--direction", "forward")
+    rows = table("p.tsv")
+    assert len(rows) > 20
+    assert all(int(row[1]) < int(row[2]) for row in rows)
+
+
+@pytest.mark.parametrize("budget", ["450KB", "1GB"])
+def test_the_budget_changes_nothing(project, budget):
+    run(*VECTORS, "-o", "p.tsv", "--budget", budget)
+    assert len(table("p.tsv")) == len(expected())
+
+
+def test_approximate_says_what_it_found(project):
+    pytest.importorskip("faiss", reason="FAISS is not installed")
+    rng = np.random.default_rng(1)
+    for name, file in (("x", "a.eng"), ("y", "b.deu")):
+        Path(file).write_text("".join(f"{name} {i}\n" for i in range(600)))
+        np.save(f"{name}.npy", rng.standard_normal((600, 8), np.float32))
+    _, err = run(*VECTORS, "-o", "p.tsv", "--index", "IVF,Flat", "--probes", 99)
+    assert "100.00% of the true neighbours" in err
+    run(*VECTORS, "-o", "exact.tsv")
+    found, exact = ({tuple(row[1:]): float(row[0]) for row in table(name)} for name in ("p.tsv", "exact.tsv"))
+    assert found == pytest.approx(exact, abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (["a.eng", "b.deu", "-o", "p.tsv", "--vectors", "x.npy"], RecipeError, "as many --vectors as files"),
+        ([*VECTORS, "-o", "p.tsv", "--direction", "both"], RecipeError, "direction is 'both'"),
+        ([*VECTORS, "-o", "p.tsv", "--margin", "cos"], RecipeError, "margin is 'cos'"),
+        ([*VECTORS, "-o", "p.tsv", "--budget", "much"], RecipeError, "'much' is no size"),
+        ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], RecipeError, "too small"),
+        ([*VECTORS, "-o", "p.tsv", "--format", "csv"], RecipeError, "format is 'csv'"),
+        ([*VECTORS, "-o", "p.tsv", "--precision", "int4"], RecipeError, "precision is 'int4'"),
+        ([*VECTORS, "-o", "p.tsv", "--threshold", "1", "--estimate"], RecipeError, "exclude each other"),
+        ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], RecipeError, "no:thing"),
+        (["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"], EncoderError, "no NumPy table"),
+        (["none.txt", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p"], CorpusError, "no such file"),
+        (["a.eng", "b.deu", "-o", "p.tsv", "--ids", *VECTORS[2:]], CorpusError, "a.eng:1: is not an id"),
+    ],
+)
+def test_errors_say_what_to_do(project, words, error, message):
+    with pytest.raises(error, match=message):
+        run(*words)
+    assert not Path("p.tsv").exists()
+
+
+def test_rows_and_lines_must_agree(project):
+    np.save("x.npy", np.ones((59, 24)))
+    with pytest.raises(EncoderError, match=r"x\.npy: has 59 rows for the 60 lines of a\.eng"):
+        run(*VECTORS, "-o", "p.tsv")
+
+
+def test_formats_that_need_languages_ask_for_them(project):
+    Path("a.txt").write_text(Path("a.eng").read_text())
+    with pytest.raises(RecipeError, match="--languages"):
+        run("a.txt", *VECTORS[1:], "-o", "p.tmx")
+    assert run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")[0] == 0
+
+
+def test_two_runs_in_one_folder_are_refused(project):
+    import fcntl
+
+    Path("w").mkdir()
+    with Path("w/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(IsoglotError, match="another run"):
+            run(*VECTORS, "-o", "p.tsv", "--work", "w")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from isoglot.cli import mining, shards, timing
+from isoglot.search import checkpoint
+shards.encode_lines.__kwdefaults__["shard"] = 16
+checkpoint.SHARE = 0
+calls = []
+def call(self, done, total):
+    calls.append((done, total))
+    if len(calls) == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+timing.Timing.__call__ = call
+asked = mining.Mining(every=0.0, work=Path("{output}.w"), budget="450KB")
+mining.run(["model", "a.eng", "b.deu"], Path("{output}"), asked)
+print(len(calls))
+"""
+
+
+@pytest.mark.slow
+def test_killed_while_encoding_and_while_comparing(project, toy_static):
+    toy_static.save(project / "model")
+    Path("a.eng").write_text("".join(f"the {a} {b} {c}\n" for a in WORDS for b in WORDS for c in WORDS[:3]))
+    Path("b.deu").write_text("".join(f"{a} {b} {c} <\n" for a in WORDS for b in WORDS for c in WORDS[:3]))
+
+    def child(at, output):
+        return subprocess.run(
+            [sys.executable, "-c", KILLED.format(at=at, output=output)], capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    whole = child(-1, "whole.tsv")
+    assert whole.returncode == 0, whole.stderr
+    calls, shards = int(whole.stdout), 2 * 27
+    assert calls > shards + 8
+    assert child(10, "p.tsv").returncode == -signal.SIGKILL  # encoding
+    assert len(json.loads(Path("p.tsv.w/source.json").read_text())["sums"]) == 10
+    assert child(shards - 10 + 4, "p.tsv").returncode == -signal.SIGKILL  # comparing
+    assert not Path("p.tsv").exists()
+    last = child(-1, "p.tsv")
+    assert last.returncode == 0, last.stderr
+    assert int(last.stdout) < calls - shards
+    assert Path("p.tsv").read_bytes() == Path("whole.tsv").read_bytes()
+    with Path("p.tsv.w/source.npy").open("r+b") as stream:  # damaged vectors are encoded again
+        stream.seek(400)
+        stream.write(b"damage")
+    assert child(-1, "p.tsv").returncode == 0
+    assert Path("p.tsv").read_bytes() == Path("whole.tsv").read_bytes()
+
+
+@pytest.mark.data
+@pytest.mark.skipif(not (DATA / "xtreme-bucc2018").is_dir(), reason="the set xtreme-bucc2018 is not here")
+def test_f1_on_real_files_is_that_of_the_task(tmp_path, monkeypatch):
+    """An encoder of random vectors, in which the gold pairs share something."""
+    from isoglot.evaluation.tasks import bucc
+
+    folder = DATA / "xtreme-bucc2018"
+    files = [folder / f"zh-en.dev.{side}" for side in ("zh", "en")]
+    texts = [dict(line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()) for file in files]
+    pairs = [line.split("\t") for line in (folder / "zh-en.dev.gold").read_text(encoding="utf-8").splitlines()]
+    meaning = {texts[side][name]: place for place, pair in enumerate(pairs) for side, name in enumerate(pair)}
+    middle = np.random.default_rng(0).standard_normal((len(pairs), 32))
+
+    def encode(sentences):
+        rows = [np.random.default_rng(zlib.crc32(text.encode())).standard_normal(32) * 0.6 for text in sentences]
+        shared = [middle[meaning[text]] if text in meaning else 0 for text in sentences]
+        return (np.array(rows) + np.array([np.broadcast_to(part, 32) for part in shared])).astype(np.float32)
+
+    monkeypatch.chdir(tmp_path)
+    for name, side in zip(("x.npy", "y.npy"), texts, strict=True):
+        np.save(name, encode([*side.values()]))
+    words = (*files, "--ids", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p.tsv", "--keep-duplicates")
+    _, err = run(*words, "--gold", folder / "zh-en.dev.gold")
+    task = next(one for one in bucc.MINING if one.name == "bucc/oracle")
+    (score,) = [one for one in task.run(encode, DATA) if one.metric == "f1" and one.subset == "zh-en"]
+    assert 0.1 < score.value < 0.9
+    assert f"F1 {score.value:.1%}" in err
+    found = {tuple(row[1:3]) for row in table("p.tsv")}
+    right = len(found & {tuple(pair) for pair in pairs})
+    assert 2 * right / (len(found) + len(pairs)) == pytest.approx(score.value)
+
+
+def test_sizes():
+    assert [size_of(text) for text in ("1000", "2KB", "64mb", "1.5GB", "1G")] == [1000, 2048, 1 << 26, 3 << 29, 1 << 30]
+    for text in ("", "MB", "nan", "inf", "12X"):
+        with pytest.raises(ValueError, match="is no size"):
+            size_of(text)

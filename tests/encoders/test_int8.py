@@ -1,0 +1,62 @@
+"""Eight-bit integers: near the float rows, the same bytes again, and clear words where they cannot be had."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES, build_transformer
+from isoglot.encoders import encode
+from isoglot.encoders.int8 import quantize
+from isoglot.errors import EncoderError
+
+onnx = pytest.mark.skipif(
+    any(__import__("importlib.util").util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
+    reason="needs the extra `onnx`",
+)
+
+
+@onnx
+@pytest.mark.parametrize("family", ["bert", "xlm-roberta", "distilbert"])
+@pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])
+def test_rows_are_near_those_in_float(family, pooling):
+    encoder = build_transformer(family=family, pooling=pooling, prompt="query: ").train()
+    modes = [module.training for module in encoder.modules()]
+    small = quantize(encoder)
+    assert [module.training for module in encoder.modules()] == modes
+    full, rows = encode(encoder, SENTENCES), encode(small, SENTENCES)
+    assert rows.shape == full.shape
+    assert not np.array_equal(full, rows)
+    cosine = (full * rows).sum(1) / np.linalg.norm(full, axis=1) / np.linalg.norm(rows, axis=1)
+    assert cosine.min() > 0.98
+    np.testing.assert_array_equal(rows, encode(encoder, SENTENCES, precision="int8"))
+    np.testing.assert_allclose(encode(small, SENTENCES, prompt=""), encode(encoder, SENTENCES, prompt=""), atol=0.2)
+    assert encoder.prompt == small.prompt == "query: "
+
+
+@onnx
+def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
+    encoder = build_transformer()
+    small = quantize(encoder)
+    assert quantize(small) is small
+    assert small.fingerprint == f"int8-{encoder.fingerprint}"
+    again = pickle.loads(pickle.dumps(small))
+    np.testing.assert_array_equal(encode(again, SENTENCES), encode(small, SENTENCES))
+    assert encode(small, []).shape == (0, 16)
+    with pytest.raises(EncoderError, match="cannot be saved; save the one"):
+        small.save(tmp_path / "model")
+
+
+def test_only_transformers(toy_static):
+    with pytest.raises(EncoderError, match="int8 is for transformers, and this is a StaticEncoder"):
+        quantize(toy_static)
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "onnxruntime.quantization", None)
+    with pytest.raises(EncoderError, match=r'pip install "isoglot\[onnx\]"'):
+        quantize(build_transformer())
+    assert torch.is_grad_enabled()

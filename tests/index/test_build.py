@@ -1,0 +1,161 @@
+"""Files into an index: what is read, that adding is repeatable, and that only its own model may ask it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from conftest import SENTENCES
+from isoglot.encoders import StaticEncoder
+from isoglot.errors import CorpusError
+from isoglot.index import Index, Origin, SearchError, Sentence, add_sentences, export, read_sentences, shards
+from isoglot.index.origin import encode_queries, encode_sentences
+
+pytest.importorskip("faiss")
+
+
+def lines(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    return str(tmp_path / name)
+
+
+def test_lines_have_the_language_they_are_given(tmp_path):
+    path = lines(tmp_path, "a.txt", "eins\n\n \nzwei\u2028drei\n")
+    expected = [Sentence(f"{path}:1", "eins", "deu"), Sentence(f"{path}:4", "zwei\u2028drei", "deu")]
+    assert list(read_sentences(path, language="de")) == expected
+    assert list(read_sentences(f"de={path}")) == expected
+    assert {one.language for one in read_sentences(path)} == {"und"}
+    odd = lines(tmp_path, "de=x.txt", "eins\n")
+    assert [one.text for one in read_sentences(odd)] == ["eins"]
+
+
+def test_tables_and_objects_bring_ids_and_languages(tmp_path):
+    table = lines(tmp_path, "t.tsv", "eng\tde\nOne\tEins\nTwo\t\n")
+    assert list(read_sentences(table)) == [
+        Sentence(f"{table}:2:eng", "One", "eng"),
+        Sentence(f"{table}:2:deu", "Eins", "deu"),
+        Sentence(f"{table}:3:eng", "Two", "eng"),
+    ]
+    plain = lines(tmp_path, "p.tsv", "id\ttext\tlanguage\na\tOne\ten\nb\tZwei\t\n")
+    assert list(read_sentences(f"de={plain}")) == [Sentence("a", "One", "eng"), Sentence("b", "Zwei", "deu")]
+    objects = [{"text": "One\tline\nor two", "id": 7, "language": "en"}, {"text": " "}, {"text": "Zwei"}]
+    path = lines(tmp_path, "o.jsonl", "\n".join(json.dumps(one) for one in objects) + "\n\n")
+    found = list(read_sentences(path, language="deu"))
+    assert found == [Sentence("7", "One\tline\nor two", "eng"), Sentence(f"{path}:3", "Zwei", "deu")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.tsv", "eng\tdeu\none\n", ":2: 1 columns where the header has 2"),
+        ("a.tsv", "eng\ten\na\tb\n", ":1: two columns"),
+        ("a.tsv", "eng\tnonsense\na\tb\n", ":1: unknown language 'nonsense'"),
+        ("a.tsv", "text\tlanguage\na\tqqqq\n", ":2: unknown language 'qqqq'"),
+        ("a.jsonl", '{"text": 3}\n', ':1: "text" and'),
+        ("a.jsonl", '{"id": "x"}\n', ':1: "text" and'),
+        ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
+        ("a.jsonl", "[1]\n", ":1: is no object"),
+        ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),
+        ("a.jsonl", "[" * 100_000, ":1: is not JSON"),
+        ("a.jsonl", '{"text": "\\ud800"}\n', ":1: holds '\\ud800', half of a surrogate pair"),
+        ("a.jsonl", '{"text": "a", "language": "xx-nonsense"}\n', ":1: unknown language"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path, name, text, message):
+    path = lines(tmp_path, name, text)
+    with pytest.raises(CorpusError) as error:
+        list(read_sentences(path))
+    assert f"{path}{message}" in str(error.value)
+
+
+def test_a_source_must_be_a_file_or_have_a_language(tmp_path):
+    with pytest.raises(CorpusError, match="'nothing' is no language"):
+        list(read_sentences("nothing=x.txt"))
+    with pytest.raises(CorpusError, match="no such file"):
+        list(read_sentences("deu=x.txt"))
+
+
+@pytest.fixture
+def index(tmp_path, toy_static):
+    with Index.create(tmp_path / "i", Origin.of(toy_static, "toy", query_prompt="cat ")) as made:
+        yield made
+
+
+def some(texts=SENTENCES):
+    return [Sentence(f"s{number}", text) for number, text in enumerate(texts)]
+
+
+def test_adding_again_adds_only_what_is_new(index, toy_static):
+    added = add_sentences(index, toy_static, some()[:4])
+    assert (added.new, added.known) == (4, 0)
+    added = add_sentences(index, toy_static, [*some(), *some()[-2:]])
+    assert (added.new, added.known) == (6, 6)
+    assert len(index) == 10
+    with pytest.raises(SearchError, match="'s1' is taken by 'A dog"):
+        add_sentences(index, toy_static, [Sentence("s1", "Another text")])
+    np.testing.assert_allclose(index.vectors(range(10)), encode_sentences(toy_static, SENTENCES), atol=1e-6)
+
+
+def test_a_sentence_finds_itself_and_queries_have_their_prompt(index, toy_static):
+    add_sentences(index, toy_static, some())
+    for number, text in enumerate(SENTENCES):
+        (hits,) = index.search(encode_sentences(toy_static, [text]), 1)
+        assert (hits[0].id, hits[0].text) == (f"s{number}", text)
+    expected = encode_sentences(toy_static, ["cat dog"])
+    np.testing.assert_allclose(encode_queries(toy_static, ["dog"], index.origin), expected, atol=1e-6)
+    assert not np.allclose(encode_sentences(toy_static, ["dog"]), expected)
+
+
+def test_another_model_is_refused(index, toy_static, toy_tokenizer, tmp_path):
+    other = StaticEncoder.create(toy_tokenizer, 8, seed=2)
+    with pytest.raises(SearchError, match="is not the model of this index"):
+        add_sentences(index, other, some())
+    assert len(index) == 0
+    other.save(tmp_path / "other")
+    with pytest.raises(SearchError, match="is not the model of this index"):
+        index.origin.load(str(tmp_path / "other"))
+
+
+@pytest.mark.parametrize("text", ["", "\0", "a\0b", "😀" * 5000, "\u202eabc\u2066", "x" * 100_000, "\ufffe"])
+def test_strange_texts_change_nobody_elses_vector(index, toy_static, text):
+    add_sentences(index, toy_static, [*some()[:5], Sentence("strange", text), *some()[5:]])
+    assert index.store.by_id(["strange"])["strange"].text == text
+    kept = [row for row in range(11) if row != 5]
+    np.testing.assert_allclose(index.vectors(kept), encode_sentences(toy_static, SENTENCES), atol=1e-6)
+
+
+def test_export_holds_everything(index, toy_static, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    add_sentences(index, toy_static, some())
+    assert export(index, tmp_path / "x.parquet") == 10
+    table = parquet.read_table(tmp_path / "x.parquet")
+    assert table.column_names == ["id", "text", "language", "vector"]
+    assert table["text"].to_pylist() == SENTENCES
+    assert table["id"].to_pylist() == [f"s{i}" for i in range(10)]
+    assert set(table["language"].to_pylist()) == {"und"}
+    assert (np.asarray(table["vector"].to_pylist(), np.float32) == index.vectors(range(10))).all()
+    assert table.schema.metadata[b"isoglot.identity"].decode() == index.origin.identity
+
+
+def test_a_run_that_was_cut_off_is_finished_by_running_it_again(tmp_path, toy_static, monkeypatch):
+    monkeypatch.setattr(shards, "ROWS", 4)
+    everything = some([f"{text} {number}" for number in range(3) for text in SENTENCES])
+
+    def cut_off():
+        yield from everything[:21]
+        raise KeyboardInterrupt
+
+    origin = Origin.of(toy_static, "toy")
+    with Index.create(tmp_path / "cut", origin, kind="hnsw") as index:
+        with pytest.raises(KeyboardInterrupt):
+            add_sentences(index, toy_static, cut_off())
+        assert len(index) == 20
+        assert add_sentences(index, toy_static, everything).new == 10
+        found = index.search(index.vectors(range(30)), 3)
+    with Index.create(tmp_path / "whole", origin, kind="hnsw") as index:
+        add_sentences(index, toy_static, everything)
+        assert index.search(index.vectors(range(30)), 3) == found
+    files = [{p.name: p.read_bytes() for p in (tmp_path / n / "vectors").iterdir()} for n in ("cut", "whole")]
+    assert files[0] == files[1]

@@ -1,0 +1,244 @@
+"""An index finds what brute force finds, grows in any pieces to the same files, and survives its writer's death."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from index_parts import DIM, ORIGIN, brute_force, sentences, unit
+
+from isoglot.index import Index, SearchError, Sentence, shards
+
+pytest.importorskip("faiss")
+
+
+def make(folder, rows=50, kind="flat", vectors=None):
+    table = unit(rows) if vectors is None else vectors
+    index = Index.create(folder, ORIGIN, kind=kind)
+    index.add(sentences(len(table)), table)
+    index.build()
+    return index
+
+
+def check(index, vectors, queries, k, **options):
+    kept = {row for row in range(len(vectors)) if row % 3 == 0} if options else None
+    for hits, expected in zip(index.search(queries, k, **options), brute_force(vectors, queries, k, kept), strict=True):
+        assert [hit.row for hit in hits] == [row for _, row in expected]
+        np.testing.assert_allclose([hit.score for hit in hits], [score for score, _ in expected], atol=2e-7)
+        for hit in hits:
+            assert (hit.id, hit.text) == (f"s{hit.row}", f"text {hit.row}")
+            assert hit.language == ("deu", "eng", "ara")[hit.row % 3]
+
+
+@settings(max_examples=25, deadline=None)
+@given(rows=st.integers(1, 40), k=st.integers(1, 45), size=st.integers(1, 17), seed=st.integers(0, 1000))
+def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "ROWS", size)
+        vectors = unit(rows, seed=seed)
+        with make(tmp_path_factory.mktemp("i") / "x", vectors=vectors) as index:
+            queries = unit(3, seed=seed + 1) * 5
+            check(index, vectors, queries, k)
+            check(index, vectors, queries, k, languages=["deu"])
+
+
+@settings(max_examples=20, deadline=None)
+@given(pieces=st.lists(st.integers(0, 12), min_size=1, max_size=6), size=st.integers(1, 9))
+def test_any_pieces_make_the_same_files(tmp_path_factory, pieces, size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "ROWS", size)
+        folder = tmp_path_factory.mktemp("i")
+        vectors = unit(sum(pieces))
+        with Index.create(folder / "pieces", ORIGIN) as index:
+            for count in pieces:
+                first = len(index)
+                index.add(sentences(count, first), vectors[first : first + count])
+            grown = index.search(unit(2, seed=9), 5)
+        with make(folder / "once", vectors=vectors) as index:
+            assert index.search(unit(2, seed=9), 5) == grown
+        files = [{p.name: p.read_bytes() for p in (folder / n / "vectors").glob("*")} for n in ("pieces", "once")]
+        assert files[0] == files[1]
+        rows = []
+        for name in ("pieces", "once"):
+            with closing(sqlite3.connect(folder / name / "index.sqlite")) as connection:
+                rows.append(connection.execute("SELECT * FROM sentences ORDER BY row").fetchall())
+        assert rows[0] == rows[1]
+
+
+def test_equal_vectors_come_in_the_order_of_rows(tmp_path):
+    with make(tmp_path / "i", vectors=np.repeat(unit(1), 12, axis=0)) as index:
+        assert [hit.row for hit in index.search(unit(1), 12)[0]] == list(range(12))
+
+
+def test_a_query_of_zeros_and_an_empty_index(tmp_path):
+    with make(tmp_path / "i", rows=4) as index:
+        assert [hit.score for hit in index.search(np.zeros(DIM, np.float32), 2)[0]] == [0, 0]
+        assert index.search(np.empty((0, DIM), np.float32)) == []
+        assert index.search(unit(1), 3, languages=["fra"]) == [[]]
+    with Index.create(tmp_path / "empty", ORIGIN, kind="hnsw") as index:
+        index.build()
+        assert index.search(unit(2)) == [[], []]
+
+
+@pytest.mark.parametrize("kind", ["ivf", "ivf-pq", "hnsw", "IVF4,SQ8"])
+def test_approximate_kinds_find_most_and_score_exactly(tmp_path, kind):
+    vectors = unit(1500)
+    with make(tmp_path / "i", vectors=vectors, kind=kind) as index:
+        index.add(sentences(30, 1500), unit(30, seed=5))  # not covered yet: searched exactly
+        everything = np.concatenate([vectors, unit(30, seed=5)])
+        queries = unit(20, seed=7)
+        expected = brute_force(everything, queries, 5)
+        for covered in (1500, 1530):
+            found = index.search(queries, 5, effort=64)
+            right = sum(len({h.row for h in a} & {row for _, row in b}) for a, b in zip(found, expected, strict=True))
+            assert right >= 90
+            for query, hits in zip(queries, found, strict=True):
+                for hit in hits:
+                    assert hit.score == pytest.approx(float(everything[hit.row] @ query), abs=1e-6)
+            assert index._covered == covered
+            index.build()
+    with Index.open(tmp_path / "i") as again:
+        assert again.search(queries, 5, effort=64) == found
+        again.build(kind="flat")
+        assert not list((tmp_path / "i" / "faiss").iterdir())
+        check(again, everything[:1500], everything[:1], 1)
+        again.build(kind="hnsw")
+        assert again.kind == "hnsw"
+
+
+def test_compressed_kinds_that_need_more_say_so(tmp_path):
+    with pytest.raises(SearchError, match="needs more than 50 sentences"):
+        make(tmp_path / "i", kind="IVF64,PQ4")
+    with Index.open(tmp_path / "i") as index:  # the sentences are there nevertheless
+        check(index, unit(50), unit(1, seed=3), 4)
+    with pytest.raises(SearchError, match="FAISS knows no 'nonsense'"):
+        Index.create(tmp_path / "j", ORIGIN, kind="nonsense")
+    assert not (tmp_path / "j").exists()
+
+
+def test_ids_must_differ_and_nothing_is_added_by_halves(tmp_path):
+    with make(tmp_path / "i", rows=5) as index:
+        with pytest.raises(SearchError, match="'s2' is taken"):
+            index.add([Sentence("new", "text"), Sentence("s2", "other")], unit(2))
+        assert len(index) == 5
+        assert index.store.by_id(["new"]) == {}
+        with pytest.raises(ValueError, match="must be"):
+            index.add(sentences(2, 5), unit(3))
+        with pytest.raises(ValueError, match="finite"):
+            index.add(sentences(1, 5), np.full((1, DIM), np.nan, np.float32))
+        index.add(sentences(2, 5), unit(2))
+        assert len(index) == 7
+
+
+def test_folders_that_are_no_index_are_refused(tmp_path):
+    with pytest.raises(SearchError, match="holds no index"):
+        Index.open(tmp_path)
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(SearchError, match="is not empty"):
+        Index.create(tmp_path, ORIGIN)
+    (tmp_path / "notes").rename(tmp_path / "index.sqlite")
+    assert not Index.exists(tmp_path)
+    with pytest.raises(SearchError, match="cannot be read"):
+        Index.open(tmp_path)
+    with pytest.raises(SearchError, match="cannot be made"):
+        Index.create(tmp_path, ORIGIN)
+    assert (tmp_path / "index.sqlite").read_text() == "mine"
+
+
+def test_another_format_is_refused(tmp_path):
+    make(tmp_path / "i").store.close()
+    with closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(SearchError, match="has format 2"):
+        Index.open(tmp_path / "i")
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "gone", "other"])
+@pytest.mark.parametrize("what", ["vectors", "faiss"])
+def test_damaged_files_are_never_read_as_good(tmp_path, what, damage):
+    make(tmp_path / "i", kind="hnsw").store.close()
+    (path,) = (tmp_path / "i" / what).iterdir()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "other":
+        path.write_bytes(b"x" * path.stat().st_size)
+    else:
+        path.write_bytes(path.read_bytes()[: 100 if damage == "cut" else 0])
+    with pytest.raises(SearchError, match="make the index again"):
+        Index.open(tmp_path / "i")
+
+
+def test_a_creation_that_was_cut_off_is_done_again(tmp_path):
+    (tmp_path / "i").mkdir()
+    (tmp_path / "i" / "index.sqlite").touch()
+    assert not Index.exists(tmp_path / "i")
+    with pytest.raises(SearchError, match="not a finished index"):
+        Index.open(tmp_path / "i")
+    with make(tmp_path / "i") as index:
+        assert len(index) == 50
+
+
+def test_a_reader_keeps_what_it_opened_while_another_writes(tmp_path):
+    vectors = unit(80)
+    with make(tmp_path / "i", vectors=vectors[:50]) as old, Index.open(tmp_path / "i") as writer:
+        writer.add(sentences(30, 50), vectors[50:])
+        check(old, vectors[:50], unit(2, seed=3), 5)
+        with Index.open(tmp_path / "i") as new:
+            check(new, vectors, unit(2, seed=3), 5)
+        old.add(sentences(1, 80), unit(1))  # a writer starts from what is there, not from what it saw
+        assert len(old) == 81
+
+
+WRITER = """
+import sys
+sys.path[:0] = {path!r}
+from index_parts import ORIGIN, sentences, unit
+from isoglot.index import Index, shards
+shards.ROWS = 64
+index = Index.open({folder!r})
+print("ready", flush=True)
+for number in range(10_000):
+    first = len(index)
+    index.add(sentences(50, first), unit(50, seed=first))
+    index.build()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_killed_writers_leave_an_index(tmp_path, kind, monkeypatch):
+    """Killed at many moments, it always opens, with whole additions only; and it grows on from there."""
+    monkeypatch.setattr(shards, "ROWS", 64)
+    make(tmp_path / "i", vectors=unit(50, seed=0), kind=kind).store.close()
+    code = WRITER.format(path=sys.path, folder=str(tmp_path / "i"))
+    before = 50
+    for attempt in range(4):
+        writer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        writer.stdout.readline()
+        time.sleep(0.05 + 0.03 * attempt)
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        with Index.open(tmp_path / "i") as index:
+            assert len(index) % 50 == 0
+            assert len(index) >= before
+            before = len(index)
+            expected = np.concatenate([unit(50, seed=first) for first in range(0, before, 50)])
+            assert (index.vectors(range(before)) == expected).all()
+            assert [index.store.by_row([before - 1])[before - 1].id] == [f"s{before - 1}"]
+            assert index.search(expected[-1:], 1)[0][0].row == before - 1
+    assert before > 50
+    with Index.open(tmp_path / "i") as index:
+        index.add(sentences(50, before), unit(50, seed=before))
+        index.build()
+        names = {path.name for folder in ("vectors", "faiss") for path in (tmp_path / "i" / folder).glob("*")}
+    assert len(names) == -(-(before + 50) // 64) + (kind != "flat")

@@ -1,0 +1,139 @@
+"""Encoding in pieces equals encoding at once; a run that was cut short goes on; other vectors are never mixed in."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from isoglot.encoders import encode, load
+from isoglot.errors import CorpusError, EncoderError
+from isoglot.scale import Cluster, encode_shards, mine_shards, open_shards
+
+LINES = [f"sentence {number} of the cat" for number in range(25)] + ["", "Die Katze sitzt auf der Matte."]
+
+
+@pytest.fixture
+def model(toy_static, tmp_path):
+    toy_static.save(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+@pytest.fixture
+def files(tmp_path):
+    (tmp_path / "a.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    with gzip.open(tmp_path / "b.txt.gz", "wt", encoding="utf-8") as stream:
+        stream.write("\n".join(LINES[::-1]))
+    return [tmp_path / "a.txt", tmp_path / "b.txt.gz"]
+
+
+def test_equals_encoding_at_once(model, files, tmp_path):
+    told = []
+    found = encode_shards(model, files, tmp_path / "out", lines=10, progress=lambda *event: told.append(event))
+    assert [path.name for path in found.files] == [
+        *(f"a.txt-{number:06d}.npy" for number in range(3)),
+        *(f"b.txt-{number:06d}.npy" for number in range(3)),
+    ]
+    assert found.counts == (10, 10, 7) * 2
+    assert told == [(number, 6) for number in range(1, 7)]
+    expected = encode(load(model), [*LINES, *LINES[::-1]])
+    np.testing.assert_allclose(found.rows(0, 54), expected, atol=1e-6)
+    assert open_shards(tmp_path / "out") == found
+
+
+def test_a_run_that_was_cut_short_goes_on(model, files, tmp_path):
+    whole = encode_shards(model, files, tmp_path / "out", lines=10)
+    content = [path.read_bytes() for path in whole.files]
+    whole.files[1].unlink()
+    whole.files[4].unlink()
+    kept = whole.files[0].stat().st_mtime_ns
+    told = []
+    again = encode_shards(model, files, tmp_path / "out", lines=10, progress=lambda *event: told.append(event))
+    assert told == [(5, 6), (6, 6)]
+    assert [path.read_bytes() for path in again.files] == content
+    assert whole.files[0].stat().st_mtime_ns == kept
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda call, folder: call.update(settings={"normalize": True}), r"\(settings\)"),
+        (lambda call, folder: call.update(lines=11), r"\(lines\)"),
+        (lambda call, folder: (folder / "a.txt").write_text("other\n"), r"\(inputs\)"),
+        (lambda call, folder: (folder / "model" / "more.txt").write_text("x"), r"\(weights\)"),
+        (lambda call, folder: (folder / "out" / "shards.json").write_text("{"), r"\(shards\.json\)"),
+        (lambda call, folder: (folder / "out" / "shards.json").unlink(), "unknown origin"),
+    ],
+)
+def test_a_folder_of_other_vectors_is_refused(model, files, tmp_path, change, message):
+    call = {"lines": 10, "settings": {}}
+    encode_shards(model, files, tmp_path / "out", **call)
+    change(call, tmp_path)
+    with pytest.raises(EncoderError, match=message):
+        encode_shards(model, files, tmp_path / "out", **call)
+
+
+def test_a_model_that_was_trained_on_is_opened_anew(model, files, tmp_path, toy_static):
+    raw = {"normalize": False}
+    first = encode_shards(model, files[:1], tmp_path / "first", settings=raw).rows(0, 27)
+    with torch.no_grad():
+        toy_static.table.mul_(2)
+    toy_static.save(tmp_path / "model")
+    second = encode_shards(model, files[:1], tmp_path / "second", settings=raw).rows(0, 27)
+    np.testing.assert_allclose(second, 2 * first, rtol=1e-5)
+
+
+def test_settings_reach_the_encoder(model, files, tmp_path):
+    found = encode_shards(
+        model, files[:1], tmp_path / "out", settings={"normalize": True, "truncate_dim": 4, "dtype": "float16"}
+    )
+    assert found.shape == (27, 4)
+    rows = found.rows(0, 25)
+    assert rows.dtype == np.float16
+    np.testing.assert_allclose(np.linalg.norm(rows.astype(float), axis=1), 1, atol=1e-3)
+    assert json.loads((tmp_path / "out" / "shards.json").read_text())["settings"]["dtype"] == "float16"
+
+
+def test_refused(model, files, tmp_path):
+    with pytest.raises(ValueError, match="no setting is called 'promt'; there are pooling, prompt"):
+        encode_shards(model, files, tmp_path / "out", settings={"promt": "x"})
+    with pytest.raises(ValueError, match="lines is 0"):
+        encode_shards(model, files, tmp_path / "out", lines=0)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.txt").write_text("x\n")
+    with pytest.raises(EncoderError, match=r"both be written as a\.txt"):
+        encode_shards(model, [*files, tmp_path / "more" / "a.txt"], tmp_path / "out")
+    with pytest.raises(CorpusError, match="no such file"):
+        encode_shards(model, [tmp_path / "absent.txt"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_shards_that_changed_or_do_not_fit(tmp_path):
+    for name, shape in (("a", (3, 4)), ("b", (2, 4))):
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float32))
+    shards = open_shards(tmp_path)
+    assert shards.rows(2, 4).shape == (2, 4)
+    assert shards.rows(5, 9).shape == (0, 4)
+    np.save(tmp_path / "b.npy", np.ones((5, 4), np.float32))
+    with pytest.raises(EncoderError, match="was replaced"):
+        shards.rows(0, 5)
+    np.save(tmp_path / "b.npy", np.ones((5, 3), np.float32))
+    with pytest.raises(EncoderError, match="is 3 wide"):
+        open_shards(tmp_path)
+    np.save(tmp_path / "b.npy", np.ones(5, int))
+    with pytest.raises(EncoderError, match="not rows of vectors"):
+        open_shards(tmp_path)
+
+
+@pytest.mark.slow
+def test_a_cluster_gives_the_same_bytes(model, files, tmp_path):
+    pytest.importorskip("ray")
+    here = encode_shards(model, files, tmp_path / "here", lines=4)
+    there = encode_shards(model, files, tmp_path / "there", lines=4, cluster=Cluster("local", workers=2))
+    assert [path.name for path in here.files] == [path.name for path in there.files]
+    assert [path.read_bytes() for path in here.files] == [path.read_bytes() for path in there.files]
+    both = [mine_shards(shards, shards, k=2) for shards in (here, there)]
+    np.testing.assert_array_equal(both[0].score, both[1].score)

@@ -1,0 +1,94 @@
+"""Pieces of work: here, on Ray, with errors, with workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from isoglot.errors import CorpusError, IsoglotError
+from isoglot.scale.work import Cluster, run
+
+
+def double(shared, number):
+    return shared + 2 * number
+
+
+def test_in_this_process():
+    assert list(run(double, [(1,), (2,)], Cluster(), shared=(10,))) == [(0, 12), (1, 14)]
+
+
+@pytest.mark.parametrize("options", [{"cpus": 0}, {"workers": 0}, {"gpus": -1}, {"retries": -1}])
+def test_impossible_clusters(options):
+    with pytest.raises(ValueError, match="at least"):
+        Cluster("local", **options)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(IsoglotError, match=r"isoglot\[ray\]"):
+        list(run(double, [(1,)], Cluster("local"), shared=(0,)))
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """One cluster of two workers for the tests of this file."""
+    module = pytest.importorskip("ray")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield module
+    module.shutdown()
+
+
+@pytest.mark.slow
+def test_results_are_those_of_this_process(ray):
+    pieces = [(number,) for number in range(40)]
+    here = dict(run(double, pieces, Cluster(), shared=(7,)))
+
+    def nested(shared, number):
+        return shared + 2 * number
+
+    assert dict(run(nested, pieces, Cluster("local"), shared=(7,))) == here
+
+
+@pytest.mark.slow
+def test_an_error_of_a_piece_is_raised_as_it_was(ray):
+    def fail(number):
+        if number == 3:
+            raise CorpusError("is bad", file="a.txt", line=3)
+        return number
+
+    with pytest.raises(CorpusError, match=r"^a\.txt:3: is bad$"):
+        list(run(fail, [(number,) for number in range(10)], Cluster("local")))
+
+
+@pytest.mark.slow
+def test_a_piece_whose_worker_dies_is_run_again(ray, tmp_path):
+    def die_once(number):
+        flag = tmp_path / str(number)
+        if number % 3 == 0 and not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number * number
+
+    found = dict(run(die_once, [(number,) for number in range(7)], Cluster("local")))
+    assert found == {number: number * number for number in range(7)}
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.slow
+def test_a_piece_that_kills_every_worker_is_an_error(ray):
+    def die(number):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(IsoglotError, match="lost 2 times"):
+        list(run(die, [(1,)], Cluster("local", retries=1)))
+
+
+@pytest.mark.slow
+def test_no_cluster_at_an_address():
+    pytest.importorskip("ray").shutdown()
+    with pytest.raises(IsoglotError, match="no Ray cluster at 'auto'"):
+        list(run(double, [(1,)], Cluster("auto"), shared=(0,)))

@@ -1,0 +1,117 @@
+"""A search that was killed goes on to the same result; a damaged or foreign checkpoint counts as absent."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoglot.search import Checkpoint, neighbours
+from isoglot.search.checkpoint import fingerprint
+
+SMALL = 450_000
+SOURCE = Path(__file__).parents[2] / "src"
+KILLED = """
+import os, signal, sys
+import numpy as np
+from pathlib import Path
+from isoglot.search import Checkpoint, checkpoint, neighbours
+
+checkpoint.SHARE = 0  # saves after every tile
+
+def progress(done, total):
+    if done == {at}:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+x, y = np.load("x.npy", mmap_mode="r"), np.load("y.npy", mmap_mode="r")
+neighbours(x, y, 3, metric="cosine", budget={budget}, checkpoint=Checkpoint(Path("work/state"), 0.0), progress=progress)
+"""
+
+
+@pytest.fixture
+def tables(tmp_path):
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((700, 8), np.float32), rng.standard_normal((900, 8), np.float32)
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", y)
+    return x, y
+
+
+def search(tables, path, **more):
+    said, turns = [], []
+    kept = Checkpoint(path, 0.0, said.append)
+    found = neighbours(
+        *tables, 3, metric="cosine", budget=SMALL, checkpoint=kept, progress=lambda done, _: turns.append(done), **more
+    )
+    return found, turns, said
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_killed_in_the_middle_and_run_again(tables, tmp_path):
+    whole, every, _ = search(tables, tmp_path / "other")
+    assert len(every) > 20
+    for at in (7, len(every) // 2):  # twice: what is resumed may be killed again
+        code = KILLED.format(at=at, budget=SMALL)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"},
+            check=False,
+        )
+        assert done.returncode == -signal.SIGKILL
+    found, turns, said = search(tables, tmp_path / "work" / "state")
+    # Killed while the last tile was told; what was saved before it is used.
+    assert turns == every[len(every) // 2 :]
+    assert said == []
+    assert same(found, whole)
+    again, turns, _ = search(tables, tmp_path / "work" / "state")
+    assert turns == []
+    assert same(again, whole)
+
+
+@pytest.mark.parametrize("at", [0, 20, 100, -1])
+def test_a_flipped_bit_starts_anew(tables, tmp_path, at):
+    whole, every, _ = search(tables, tmp_path / "state")
+    content = bytearray((tmp_path / "state").read_bytes())
+    content[at] ^= 1
+    (tmp_path / "state").write_bytes(content)
+    found, turns, said = search(tables, tmp_path / "state")
+    assert turns == every
+    assert len(said) == 1
+    assert "starting anew" in said[0]
+    assert same(found, whole)
+
+
+@pytest.mark.parametrize("kept", [0, 10, 40, 500, -1])
+def test_a_file_cut_short_or_too_long_starts_anew(tables, tmp_path, kept):
+    whole, every, _ = search(tables, tmp_path / "state")
+    content = (tmp_path / "state").read_bytes()
+    (tmp_path / "state").write_bytes(content + b"x" if kept == -1 else content[:kept])
+    found, turns, said = search(tables, tmp_path / "state")
+    assert turns == every
+    assert len(said) == 1
+    assert same(found, whole)
+
+
+def test_other_vectors_do_not_go_on(tables, tmp_path):
+    search(tables, tmp_path / "state")
+    other = tables[0].copy()
+    other[-1, -1] += 1
+    found, turns, said = search((other, tables[1]), tmp_path / "state")
+    assert turns
+    assert "another search" in said[0]
+    assert same(found, neighbours(other, tables[1], 3, metric="cosine", budget=SMALL))
+
+
+def test_the_fingerprint_tells_content_type_and_shape():
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    prints = {fingerprint(x), fingerprint(x.reshape(3, 2)), fingerprint(x.astype(np.float64)), fingerprint(x + 1)}
+    assert len(prints) == 4
+    assert fingerprint(x.astype(np.float16)[:, :]) == fingerprint(np.asfortranarray(x.astype(np.float16)))

@@ -111,7 +111,9 @@ assert "torch" not in sys.modules and "numpy" not in sys.modules
 
 
 @pytest.mark.parametrize(
-    "command", [["ruff", "check"], ["ruff", "format", "--check"], ["mypy"]], ids=lambda c: " ".join(c)
+    "command",
+    [["ruff", "check"], ["ruff", "format", "--check"], pytest.param(["mypy"], marks=pytest.mark.slow)],
+    ids=lambda c: " ".join(c),
 )
 def test_linters_are_content(command):
     tool = shutil.which(command[0], path=str(Path(sys.executable).parent)) or shutil.which(command[0])

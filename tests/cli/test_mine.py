@@ -318,6 +318,7 @@ def test_killed_while_encoding_and_while_comparing(project, toy_static):
     assert Path("p.tsv").read_bytes() == Path("whole.tsv").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not (DATA / "xtreme-bucc2018").is_dir(), reason="the set xtreme-bucc2018 is not here")
 def test_f1_on_real_files_is_that_of_the_task(tmp_path, monkeypatch):

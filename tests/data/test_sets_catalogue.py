@@ -110,6 +110,7 @@ def test_measures(tmp_path, text):
     assert measure(tmp_path / "plain") == measure(tmp_path / "packed") == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in catalogue() if catalogue()[name].files])
 def test_a_copy_at_hand_is_what_the_catalogue_says(name):
     if not (SHARED / name).is_dir():

@@ -19,6 +19,7 @@ onnx = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @onnx
 @pytest.mark.parametrize("family", ["bert", "xlm-roberta", "distilbert"])
 @pytest.mark.parametrize("pooling", ["mean", "cls", "first-last"])

@@ -29,6 +29,7 @@ def test_every_set_is_in_the_catalogue_and_the_first_has_checksums_if_any_has(ta
     assert bool(sets[0].files) == any(one.files for one in sets)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.parametrize(("task", "name"), [(task, name) for task, names in sorted(SETS.items()) for name in names])
 def test_a_task_finds_its_subsets_in_a_folder_that_holds_the_set_alone(task, name, tmp_path):

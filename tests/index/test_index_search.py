@@ -89,6 +89,7 @@ def test_a_query_of_zeros_and_an_empty_index(tmp_path):
         assert index.search(unit(2)) == [[], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ivf", "ivf-pq", "hnsw", "IVF4,SQ8"])
 def test_approximate_kinds_find_most_and_score_exactly(tmp_path, kind):
     vectors = unit(1500)

@@ -136,7 +136,7 @@ def log_of(folder: Path):
 @pytest.mark.parametrize("kind", ["static", "transformer"])
 @pytest.mark.parametrize("stop", [2, 6, 13])
 def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, request):
-    """StoppedError before the first checkpoint, between two, and just before the end; bit for bit, the log included."""
+    """Stopped before the first checkpoint, between two, and just before the end; bit for bit, the log included."""
     project = request.getfixturevalue("project" if kind == "static" else "transformer_recipe")
     recipe = load_recipe(project / "tiny.toml")
     straight = train(recipe, project / "straight")

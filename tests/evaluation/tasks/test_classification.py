@@ -120,6 +120,7 @@ def test_mistakes_are_the_most_confident_first_and_ten_at_most():
     assert mistakes(examples, right) == ()
 
 
+@pytest.mark.slow
 def test_mtop_and_sib_equal_the_evaluator_of_mteb(tmp_path):
     pytest.importorskip("mteb")
     mtop_data(tmp_path, sizes={"train": 30, "test": 20})

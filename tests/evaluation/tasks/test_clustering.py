@@ -151,6 +151,7 @@ def test_the_table_of_classes_begins_with_the_majority():
     assert detail.rows == (("a", 6, 0.6, 1.0), ("b", 2, 0.2, 1.0), ("c", 2, 0.2, 1.0))
 
 
+@pytest.mark.slow
 def test_runs_are_the_same_to_the_byte_with_any_number_of_threads():
     """Vectors without clusters, where the last bit of a centre decides where a text goes."""
     code = """

@@ -60,7 +60,7 @@ def test_english_need_not_be_asked_for(tmp_path):
     [
         ("retrieval.tsv", "eng\tdeu\ngood day\tguten Tag\nthanks\tdanke\n"),
         ("retrieval.jsonl", '{"translation": {"en": "good day", "de": "guten Tag"}}\n' * 2),
-        ("retrieval.tsv.gz", gzip.compress(b"eng\tdeu\ngood day\tguten Tag\nthanks\tdanke\n")),
+        ("retrieval.tsv.gz", gzip.compress(b"eng\tdeu\ngood day\tguten Tag\nthanks\tdanke\n", mtime=0)),
     ],
 )
 def test_groups_from_a_file_or_from_the_folder_that_holds_it(tmp_path, name, content):

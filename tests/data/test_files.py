@@ -105,7 +105,9 @@ def test_utf16_is_recognised(tmp_path):
         texts(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0), lzma.compress(b""), bz2.compress(b"")])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0), lzma.compress(b""), bz2.compress(b"")]
+)
 def test_an_empty_file_is_an_error(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(CorpusError, match="holds no text"):

@@ -40,7 +40,9 @@ def test_an_archive_may_not_unpack_without_end(tmp_path, pack):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"no archive", tar({"a": bytes(range(256)) * 99})[:-40], zipped({"a": b"x"})[:-9]]
+    "data",
+    [b"", b"no archive", tar({"a": bytes(range(256)) * 99})[:-40], zipped({"a": b"x"})[:-9]],
+    ids=["empty", "none", "cut tar", "cut zip"],
 )
 def test_damaged_archives(tmp_path, data):
     (tmp_path / "a").write_bytes(data)

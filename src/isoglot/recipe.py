@@ -27,6 +27,7 @@ else:
     import tomli as tomllib
 
 PACKAGED = Path(__file__).parent / "recipes"
+KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic names them in the place of an error
 
 
 def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -100,9 +101,10 @@ def _override(data: dict[str, Any], assignment: str) -> None:
 
 def _explain(error: Any) -> str:
     """One error of pydantic as key, value and what to do."""
-    place = [part for part in error["loc"] if part not in ("static", "transformer")]
+    place = [part for part in error["loc"] if part not in KINDS]
     if "stages" in place[:1] and "stages" not in _text(error):  # written at the top, as the only stage
         place = place[2:] if place[1:2] == [0] else place
+    place = [place[0], *place[2:]] if place[:2] == ["evaluation", 0] else place  # written as a table, as the only one
     key = ".".join(map(str, place)) or "recipe"
     if error["type"] == "extra_forbidden":
         known = _fields(error["loc"][:-1])

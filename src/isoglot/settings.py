@@ -6,10 +6,12 @@ that are not here are errors, but for the options of readers and objectives, whi
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 BUNDLED = Path(__file__).parent / "bundled"
@@ -42,10 +44,9 @@ class StaticSettings(_Settings):
         return self
 
 
-class TransformerSettings(_Settings):
-    """A Hugging Face encoder, from a folder, a packaged name or, where there is a network, a hub id."""
+class BackboneSettings(_Settings):
+    """What a Hugging Face encoder is opened with."""
 
-    kind: Literal["transformer"]
     model: str = Field(description="folder, packaged name (`isoglot models list`) or hub id")
     pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
         None, description="None: what the model was saved with, else mean"
@@ -55,6 +56,46 @@ class TransformerSettings(_Settings):
     prompt: str | None = Field(None, description="put before every text; None: the model's own")
     layers: int | None = Field(None, gt=0, description="keep only the first layers")
     freeze_embeddings: bool = Field(False, description="leave the word embeddings as they are")
+
+
+class TransformerSettings(BackboneSettings):
+    """A Hugging Face encoder, from a folder, a packaged name or, where there is a network, a hub id."""
+
+    kind: Literal["transformer"]
+
+
+class TwinsSettings(BackboneSettings):
+    """Two copies of one Hugging Face encoder, which training drives apart (Contrastive Tension); one is kept."""
+
+    kind: Literal["twins"]
+
+
+class TowerSettings(BackboneSettings):
+    """One tower: an encoder, and which texts are its own."""
+
+    name: str = Field(description="what the tower's folder is called")
+    scripts: tuple[str, ...] = Field(
+        (),
+        description="first words of Unicode's names of the letters it reads, such as LATIN or CJK; none: all the rest",
+    )
+
+
+class TowersSettings(_Settings):
+    """Several encoders, each with its own tokenizer and weights; a text goes to the tower that reads its script."""
+
+    kind: Literal["towers"]
+    towers: tuple[TowerSettings, ...] = Field(min_length=2)
+
+
+class TeacherSettings(_Settings):
+    """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""
+
+    model: str = Field(description="folder, packaged name (`isoglot models list`) or hub id")
+    pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
+        None, description="None: what the model was saved with, else mean"
+    )
+    prompt: str | None = Field(None, description="put before every text; None: the model's own")
+    max_length: int | None = Field(None, gt=0, description="most tokens of a sentence; None: the model's own")
 
 
 class SourceSettings(BaseModel):
@@ -123,21 +164,35 @@ class StreamSettings(_Settings):
     largest: int = Field(16, gt=1, description="most sentences of a joined group")
     deduplicate: bool = Field(True, description="drop exact repetitions of a group")
     leakage: tuple[str, ...] = Field((), description="test files or folders none of whose sentences may be trained on")
+    teacher: TeacherSettings | None = Field(None, description="whose vectors the objectives read beside the batch")
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
 
 
 class OptimizerSettings(_Settings):
-    """AdamW on dense parameters, its row-sparse counterpart on embedding tables with sparse gradients."""
+    """AdamW on dense parameters, its row-sparse counterpart on embedding tables with sparse gradients; or RMSprop."""
 
+    kind: Literal["adamw", "rmsprop"] = "adamw"
     lr: float = Field(gt=0, description="peak learning rate")
     betas: tuple[Share, Share] = (0.9, 0.999)
     eps: float = Field(1e-8, gt=0)
     weight_decay: float = Field(0.0, ge=0, description="decoupled; never on biases, norms and row-sparse tables")
     warmup: int = Field(0, ge=0, description="steps of linear warm-up")
-    schedule: Literal["linear", "cosine", "constant"] = Field("linear", description="what follows the warm-up, to zero")
+    schedule: Literal["linear", "cosine", "constant", "stairs"] = Field(
+        "linear", description="what follows the warm-up: to zero along a line or a cosine, or down `stairs`"
+    )
+    stairs: tuple[Annotated[float, Field(gt=0)], ...] = Field(
+        (), description="with schedule = stairs: the learning rates, `stair` steps each, the last one to the end"
+    )
+    stair: int = Field(0, ge=0, description="steps on a stair")
     clip: float = Field(1.0, ge=0, description="most gradient norm; 0: no clipping")
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 autocast where it pays")
+
+    @model_validator(mode="after")
+    def _stairs(self) -> OptimizerSettings:
+        if (self.schedule == "stairs") != bool(self.stairs and self.stair):
+            raise ValueError('schedule = "stairs" goes with stairs (learning rates) and stair (steps on each)')
+        return self
 
 
 class StageSettings(_Settings):
@@ -157,8 +212,9 @@ class StageSettings(_Settings):
 
 
 class EvaluationSettings(_Settings):
-    """The dev task that chooses the best checkpoint. Choose on dev data, report on test data."""
+    """A dev task that chooses the best checkpoint. Choose on dev data, report on test data."""
 
+    name: str = Field("", description="several with one name choose together, by the mean of their scores")
     task: str = Field("tatoeba", description="name of a task")
     data: str = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: tuple[str, ...] = ()
@@ -183,12 +239,20 @@ class Recipe(_Settings):
     name: str
     description: str = ""
     seed: int = Field(42, ge=0)
-    encoder: Annotated[StaticSettings | TransformerSettings, Field(discriminator="kind")]
+    encoder: Annotated[
+        StaticSettings | TransformerSettings | TwinsSettings | TowersSettings, Field(discriminator="kind")
+    ]
     stages: tuple[StageSettings, ...] = Field(min_length=1)
-    evaluation: EvaluationSettings | None = None
+    evaluation: tuple[EvaluationSettings, ...] = Field(
+        (), description="dev tasks; the first name's best encoder is kept in model/, that of another in best/NAME/"
+    )
     memory: MemorySettings = MemorySettings()
     checkpoint_every: int = Field(0, ge=0, description="steps between checkpoints; 0: at evaluations and at the end")
     folder: Path = Field(Path(), description="what relative paths are relative to; set by `load`")
+    data: Path = Field(
+        default_factory=lambda: Path(os.environ.get("ISOGLOT_DATA", "data")),
+        description="what paths that begin with `data:` are relative to; the variable ISOGLOT_DATA, or data/",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -203,8 +267,24 @@ class Recipe(_Settings):
             return data
         return {k: v for k, v in data.items() if k not in own} | {"stages": [{key: data[key] for key in own}]}
 
+    @field_validator("evaluation", mode="before")
+    @classmethod
+    def _one_evaluation(cls, given: Any) -> Any:
+        """`[evaluation]` is a list of one."""
+        return (given,) if isinstance(given, Mapping) else given
+
+    @model_validator(mode="after")
+    def _together(self) -> Recipe:
+        """Dev tasks that choose together are looked at together."""
+        for name in {evaluation.name for evaluation in self.evaluation}:
+            if len({(e.every, e.patience) for e in self.evaluation if e.name == name}) > 1:
+                raise ValueError(f"evaluations of the same name ({name!r}) need the same every and patience")
+        return self
+
     def resolve(self, path: str) -> Path:
-        """A path of the recipe: absolute, relative to the recipe's folder, or `bundled:` for the packaged text."""
+        """A path of the recipe: absolute, relative to its folder, or to what `bundled:` and `data:` stand for."""
         if path.startswith("bundled:"):
             return BUNDLED / path.removeprefix("bundled:")
+        if path.startswith("data:"):
+            return self.data.expanduser() / path.removeprefix("data:")
         return self.folder / Path(path).expanduser()

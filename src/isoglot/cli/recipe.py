@@ -40,5 +40,6 @@ def inspect(recipe: Recipe) -> None:
                 where = f"streams.{stream.name}.objectives.{number}"
                 objectives.check(objective.name, objective.options, where=where)
             sources.digest()  # opens every file
-    if recipe.evaluation and recipe.evaluation.task not in TASKS:
-        raise RecipeError(f"evaluation.task: no task is called {recipe.evaluation.task!r}; known: {', '.join(TASKS)}")
+    for evaluation in recipe.evaluation:
+        if evaluation.task not in TASKS:
+            raise RecipeError(f"evaluation.task: no task is called {evaluation.task!r}; known: {', '.join(TASKS)}")

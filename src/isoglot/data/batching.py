@@ -11,7 +11,7 @@ little is padded; the batches of a pool are then shuffled. Held in memory: 16 by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +46,7 @@ class Batches:
         seed: int,
         weights: Mapping[str, float] | None = None,
         position: Position | None = None,
+        columns: Mapping[str, Callable[[Array], Array]] | None = None,
         rank: int = 0,
         world: int = 1,
     ) -> None:
@@ -53,6 +54,7 @@ class Batches:
             raise ValueError("the corpus holds no groups; check the sources and the filters of the stream")
         self.table, self.settings, self.seed = table, settings, seed
         self.weights = weights
+        self.columns = dict(columns or {})  # from row numbers of the table to a value each, such as a teacher's vector
         self.position = position or Position()
         self.rank, self.world = rank, world
         self._epoch: tuple[int, Items] | None = None
@@ -136,7 +138,8 @@ class Batches:
             key=spread(self.table.key[groups]),
             slot=torch.from_numpy(chosen.slots),
             lang=torch.from_numpy(self.table.lang[chosen.rows].astype(np.int64)),
-            extras={name: spread(column[groups]) for name, column in self.table.extras.items()},
+            extras={name: spread(column[groups]) for name, column in self.table.extras.items()}
+            | {name: torch.from_numpy(column(chosen.rows)) for name, column in self.columns.items()},
         )
 
 

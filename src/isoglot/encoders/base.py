@@ -20,6 +20,7 @@ class Encoder(nn.Module):
     forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
     fingerprint  changes when the ids of any text would change: the key of token caches
     save         writes a folder that `isoglot.load` and sentence-transformers open
+    exports      what training may leave behind: itself, or the parts among which the dev score chooses
     """
 
     dim: int
@@ -42,3 +43,7 @@ class Encoder(nn.Module):
     def save(self, folder: Path) -> None:
         """Write the encoder to `folder` in the sentence-transformers layout, atomically."""
         raise NotImplementedError
+
+    def exports(self) -> Sequence[Encoder]:
+        """The encoders that training may leave behind; the first one where there is no dev score."""
+        return (self,)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from isoglot.encoders.base import Encoder
@@ -17,6 +18,7 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "info_nce": InfoNCE,
     "multi_positive": MultiPositive,
 }
+HANDED = ("encoder", "languages", "sizes")  # what an objective may ask for beside its options
 
 __all__ = ["OBJECTIVES", "InfoNCE", "Losses", "MultiPositive", "Objective", "Sum", "build", "check"]
 
@@ -26,7 +28,7 @@ def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -
     if name not in OBJECTIVES:
         raise RecipeError(f"{where}.name: no objective is called {name!r}; {_nearest(name, list(OBJECTIVES))}")
     hints = get_type_hints(OBJECTIVES[name].__init__)
-    known = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key != "encoder"]
+    known = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
     for key, value in options.items():
         if key not in known:
             raise RecipeError(f"{where}.{key}: {name} has no such setting (value {value!r}); {_nearest(key, known)}")
@@ -39,15 +41,40 @@ def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -
             raise RecipeError(f"{where}.{key}: {value!r} is not a number; write for example {key} = 0.05")
 
 
-def build(name: str, options: Mapping[str, Any], encoder: Encoder, *, where: str = "objectives") -> Objective:
-    """The objective `name` with its options. One that asks for `encoder` (to copy it) is handed the trained one."""
+def build(
+    name: str,
+    options: Mapping[str, Any],
+    encoder: Encoder,
+    *,
+    languages: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    resolve: Callable[[str], Path] = Path,
+    where: str = "objectives",
+) -> Objective:
+    """The objective `name` with its options and with what it asks for by the name of a keyword argument.
+
+    encoder    the trained one, to copy it
+    languages  the codes that `batch.lang` numbers
+    sizes      one more than the greatest value of each integer column in `batch.extras`
+
+    Options that are paths are found by `resolve`.
+    """
     check(name, options, where=where)
     kind = OBJECTIVES[name]
-    given = {"encoder": encoder} if "encoder" in inspect.signature(kind).parameters else {}
+    hints, asked = get_type_hints(kind.__init__), inspect.signature(kind).parameters
+    handed = {"encoder": encoder, "languages": tuple(languages), "sizes": dict(sizes or {})}
+    given = {key: value for key, value in handed.items() if key in asked}
     try:
-        return kind(**options, **given)
+        return kind(**{key: _typed(value, hints[key], resolve) for key, value in options.items()}, **given)
     except ValueError as error:
         raise RecipeError(f"{where}: {error}") from error
+
+
+def _typed(value: Any, hint: Any, resolve: Callable[[str], Path]) -> Any:
+    """An option as TOML gives it, made what the objective takes: lists to tuples, strings to paths."""
+    if isinstance(value, list):
+        return tuple(value)
+    return resolve(value) if isinstance(value, str) and Path in (hint, *get_args(hint)) else value
 
 
 def _nearest(word: str, known: list[str]) -> str:

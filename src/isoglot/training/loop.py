@@ -1,7 +1,7 @@
 """The training loop: stages, steps, evaluations and checkpoints, in the order in which they happen.
 
 A run lives in one folder: `run.json` (what was run), `log.jsonl`, `checkpoints/` and `model/`, which holds the best
-encoder of the named dev score, or the last one where none is named. A run that is killed and resumed gives the same
+encoder by the dev score, or the last one where there is none. A run that is killed and resumed gives the same
 model, bit for bit on one device, as one that is not: whatever changes from step to step is in the checkpoint.
 """
 
@@ -22,9 +22,10 @@ from isoglot.errors import CheckpointError
 from isoglot.settings import Recipe
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Selector
+from isoglot.training.encoder import make_encoder
 from isoglot.training.log import RunLog
 from isoglot.training.progress import Watch, silent
-from isoglot.training.setup import Stream, begun, make_encoder, make_streams, write_run
+from isoglot.training.setup import Stream, begun, make_streams, write_run
 from isoglot.training.stage import Stage
 
 
@@ -95,7 +96,7 @@ class Run:
         torch.manual_seed(seed)
         with ranks.first_alone():
             self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
-        self.selector = Selector(recipe, output / "model")
+        self.selector = Selector(recipe, output)
 
     def open(self, *, resume: bool) -> None:
         """Begin the folder, or take up what its newest checkpoint holds."""
@@ -165,8 +166,8 @@ class Run:
 
     def finish(self) -> None:
         """Leave the encoder in `model/` unless a better one of an earlier step is there."""
-        if ranks.rank() == 0 and self.recipe.evaluation is None:
-            self.encoder.save(self.output / "model")
+        if ranks.rank() == 0 and not self.recipe.evaluation:
+            self.encoder.exports()[0].save(self.output / "model")
         ranks.wait()
 
 

@@ -57,13 +57,16 @@ class AdamW(torch.optim.AdamW):
         parameter.index_add_(0, rows, mean.div_(root), alpha=-float(group["lr"]) / (1 - beta1**step))
 
 
-def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> AdamW:
+def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> torch.optim.Optimizer:
     """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed."""
     trained = [p for module in modules for p in module.parameters() if p.requires_grad]
     decayed = [p for p in trained if p.ndim > 1]
     plain = [p for p in trained if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return AdamW([g for g in groups if g["params"]], lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
+    groups = [group for group in groups if group["params"]]
+    if settings.kind == "rmsprop":
+        return torch.optim.RMSprop(groups, lr=settings.lr, eps=settings.eps)
+    return AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
 
 
 def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
@@ -82,7 +85,9 @@ def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
 
 
 def rate(step: int, *, total: int, settings: OptimizerSettings) -> float:
-    """Learning rate of a step counted from 0: linear warm-up, then linear or cosine decay to zero at `total`."""
+    """Learning rate of a step counted from 0: linear warm-up, then decay to zero at `total`, or the stair it is on."""
+    if settings.schedule == "stairs":
+        return settings.stairs[min(step // settings.stair, len(settings.stairs) - 1)]
     if step < settings.warmup:
         return settings.lr * (step + 1) / settings.warmup
     progress = (step - settings.warmup) / max(1, total - settings.warmup)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,6 +12,7 @@ from isoglot.encoders.device import bf16_pays
 from isoglot.errors import CheckpointError
 from isoglot.settings import StageSettings
 from isoglot.training import optimizer, ranks
+from isoglot.training.best import Choice
 from isoglot.training.progress import Meter
 from isoglot.training.setup import Stream
 from isoglot.training.step import StepLimits, StepReport, backward
@@ -23,7 +25,7 @@ class Stage:
     """The steps of one stage."""
 
     def __init__(
-        self, run: Run, settings: StageSettings, streams: list[Stream], adam: optimizer.AdamW, total: int
+        self, run: Run, settings: StageSettings, streams: list[Stream], adam: torch.optim.Optimizer, total: int
     ) -> None:
         self.run_, self.settings, self.streams, self.adam, self.total = run, settings, streams, adam, total
         precision = settings.optimizer.precision
@@ -35,23 +37,21 @@ class Stage:
         """Step to the end, or to an early stop."""
         run = self.run_
         run.encoder.train()
-        evaluation = run.recipe.evaluation
         for step in range(run.state.step, self.total):
             lr = optimizer.rate(step, total=self.total, settings=self.settings.optimizer)
             reports, norm = self.step(lr)
             run.state.step = step + 1
             self.tell(reports, lr, norm)
             last = step + 1 == self.total
-            judge = evaluation is not None and (last or (evaluation.every and (step + 1) % evaluation.every == 0))
-            if judge:
-                self.evaluate()
+            due = run.selector.due(step + 1, last=last)
+            if due:
+                self.evaluate(due)
             every = run.recipe.checkpoint_every
-            if last or (every and (step + 1) % every == 0) or (judge and not every):
+            if last or (every and (step + 1) % every == 0) or (due and not every):
                 run.save(self.streams, self.adam)
             if run.selector.exhausted:
-                run.watch(
-                    f"stopped at step {run.state.overall}: no better dev score for {run.selector.since} evaluations"
-                )
+                since = min(choice.since for choice in run.selector.choices)
+                run.watch(f"stopped at step {run.state.overall}: no better dev score for {since} evaluations")
                 return
 
     def step(self, lr: float) -> tuple[dict[str, StepReport], float]:
@@ -87,13 +87,17 @@ class Stage:
             )  # fmt: skip
         self.run_.watch(progress)
 
-    def evaluate(self) -> None:
-        """Score the encoder on the dev task; keep it if it is the best so far."""
+    def evaluate(self, choices: Sequence[Choice]) -> None:
+        """Score the encoder on the dev tasks that are due; keep it where it is the best so far."""
         run = self.run_
-        scores = run.selector.judge(run.encoder)
+        run.selector.judge(choices, run.encoder)
         run.encoder.train()
-        if ranks.rank() == 0:
-            run.log.write(
-                "evaluation", run.state.overall, score=run.selector.latest, best=run.selector.best, scores=scores
-            )
-        run.watch(f"step {run.state.overall}: dev {run.selector.latest:.4f} (best {run.selector.best:.4f})")
+        for choice in choices:
+            named = {"name": choice.name} if choice.name else {}
+            if ranks.rank() == 0:
+                run.log.write(
+                    "evaluation", run.state.overall, **named,
+                    score=choice.latest, best=choice.best, scores=choice.records,
+                )  # fmt: skip
+            told = f"dev {choice.name}".rstrip()
+            run.watch(f"step {run.state.overall}: {told} {choice.latest:.4f} (best {choice.best:.4f})")

@@ -13,8 +13,11 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch, Tokens
 from isoglot.data.records import Group
 from isoglot.encoders.base import Encoder
+from isoglot.objectives import Objective, build
 
 DIM = 12
+TOY_LANGUAGES = ("aaa", "aab", "aac")
+TOY_SIZES = {"label": 3, "entity": 6, "hard_entities": 6}
 
 
 class ToyEncoder(Encoder):
@@ -65,7 +68,26 @@ def toy_batch(
     lengths = rng.integers(1, 9, len(group))
     tokens = Tokens(torch.from_numpy(rng.integers(1, 127, int(lengths.sum()))), torch.from_numpy(lengths))
     lang = torch.from_numpy(rng.integers(0, 3, len(group)))
-    return Batch(tokens, torch.tensor(group), torch.tensor(key), torch.tensor(slot), lang)
+    return Batch(tokens, torch.tensor(group), torch.tensor(key), torch.tensor(slot), lang, toy_extras(group, rng))
+
+
+def toy_extras(group: Sequence[int], rng: np.random.Generator) -> dict[str, Tensor]:
+    """What objectives may read beside the columns: a teacher's vectors by row; label and entities by group."""
+    groups = max(group, default=-1) + 1
+    of_group = {
+        "label": rng.integers(0, TOY_SIZES["label"], groups),
+        "entity": rng.integers(0, TOY_SIZES["entity"], groups),
+        "hard_entities": rng.integers(-1, TOY_SIZES["hard_entities"], (groups, 2)),  # -1: none
+    }
+    return {
+        "teacher": torch.from_numpy(rng.standard_normal((len(group), DIM))),
+        **{name: torch.from_numpy(values[list(group)]) for name, values in of_group.items()},
+    }
+
+
+def toy_objective(name: str, encoder: Encoder, **options: object) -> Objective:
+    """A registered objective as a run builds it, for toy batches."""
+    return build(name, options, encoder, languages=TOY_LANGUAGES, sizes=TOY_SIZES)
 
 
 def toy_groups(sizes: Sequence[int], *, hard: int = 0, seed: int = 0, key: str = "") -> list[Group]:

@@ -12,9 +12,9 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from isoglot.data.batch import Batch
-from isoglot.objectives import OBJECTIVES, build
+from isoglot.objectives import OBJECTIVES
 from isoglot.training.step import StepLimits, backward
-from toys import ToyEncoder, toy_batch
+from toys import ToyEncoder, toy_batch, toy_objective
 
 SIZES, HARD, KEYS = [2, 2, 3, 1, 2, 2, 4], [1, 0, 1, 1, 0, 2, 0], [1, 2, 3, 4, 2, 6, 7]
 WHOLE = StepLimits(chunk_tokens=10**9, graph_tokens=10**9)
@@ -42,7 +42,7 @@ def assert_equal(left, right, **tolerance) -> None:
 def test_chunked_gradient_is_the_direct_one(name, chunk, graph):
     """Gradient caching, and chunks that keep their graph, against plain autograd over the whole batch."""
     encoder, batch = ToyEncoder(), example()
-    objective = build(name, {}, encoder)
+    objective = toy_objective(name, encoder)
     results = []
     direct, direct_objective = copy.deepcopy(encoder), copy.deepcopy(objective)
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_dropout_is_replayed_exactly(name):
     results = []
     for graph in (0, 10**9):
         encoder = ToyEncoder(dropout=0.3)
-        objective = build(name, {}, encoder)
+        objective = toy_objective(name, encoder)
         torch.manual_seed(5)
         backward(encoder, objective, example(), StepLimits(9, graph))
         results.append((gradients(encoder, objective), torch.rand(1)))
@@ -78,7 +78,7 @@ def test_row_order_means_nothing(name):
     results = []
     for case in (batch, mixed):
         encoder = ToyEncoder()
-        objective = build(name, {}, encoder)
+        objective = toy_objective(name, encoder)
         backward(encoder, objective, case, WHOLE)
         results.append(gradients(encoder, objective))
     assert_equal(*results, rtol=1e-9, atol=1e-12)
@@ -87,7 +87,7 @@ def test_row_order_means_nothing(name):
 @every_objective
 def test_no_positives_no_loss(name):
     encoder = ToyEncoder()
-    objective = build(name, {}, encoder)
+    objective = toy_objective(name, encoder)
     report = backward(encoder, objective, toy_batch([1, 1, 1], hard=[0, 1, 0]), WHOLE)
     assert sum(float(loss) for loss in report.losses.values()) == 0
     assert all(bool(torch.isfinite(grad).all()) for grad in gradients(encoder, objective))
@@ -96,7 +96,7 @@ def test_no_positives_no_loss(name):
 @every_objective
 def test_bfloat16_stays_finite(name):
     encoder = ToyEncoder().float()
-    objective = build(name, {}, encoder).float()
+    objective = toy_objective(name, encoder).float()
     report = backward(encoder, objective, example(), StepLimits(30, 0, bf16=True))
     assert all(bool(torch.isfinite(loss)) for loss in report.losses.values())
     assert all(bool(torch.isfinite(grad).all()) for grad in gradients(encoder, objective))
@@ -108,10 +108,10 @@ def test_state_survives_a_round_trip(name):
     batch, results = example(), []
     for interrupted in (False, True):
         encoder = ToyEncoder()
-        objective = build(name, {}, encoder)
+        objective = toy_objective(name, encoder)
         for turn in range(2):
             if interrupted and turn:
-                state, objective = objective.state_dict(), build(name, {}, ToyEncoder(seed=9))
+                state, objective = objective.state_dict(), toy_objective(name, ToyEncoder(seed=9))
                 objective.load_state_dict(state)
             encoder.zero_grad()
             backward(encoder, objective, batch, WHOLE)
@@ -128,7 +128,7 @@ def test_two_ranks_give_the_gradient_of_one(sparse):
         mp.spawn(_rank, args=(folder, sparse), nprocs=2)
         for name in OBJECTIVES:
             encoder = ToyEncoder(sparse=sparse)
-            objective = build(name, {}, encoder)
+            objective = toy_objective(name, encoder)
             report = backward(encoder, objective, example(), WHOLE)
             expected = gradients(encoder, objective)
             for rank in range(2):
@@ -147,7 +147,7 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
     mine = Batch(batch.tokens.select(rows), batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
     for name in OBJECTIVES:
         encoder = ToyEncoder(sparse=sparse)
-        objective = build(name, {}, encoder)
+        objective = toy_objective(name, encoder)
         report = backward(encoder, objective, mine, StepLimits(10, 0))
         losses = {key: float(value) for key, value in report.losses.items()}
         torch.save(

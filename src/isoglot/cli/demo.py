@@ -29,7 +29,7 @@ from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
 from isoglot.training.loop import train
-from isoglot.training.setup import make_encoder
+from isoglot.training.encoder import make_encoder
 
 RECIPES = ("demo/pairs", "demo/groups")
 MINED = "tur"  # the language whose sentences are looked for among English ones

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from isoglot.encoders import layout
 from isoglot.errors import EncoderError
 
+TYPE = "sentence_transformers.models.Dense"
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Identity": nn.Identity,
     "Tanh": nn.Tanh,
@@ -28,6 +29,7 @@ class Dense(nn.Module):
 
     def __init__(self, dim: int, out: int, *, bias: bool = True, activation: str = "Tanh") -> None:
         super().__init__()
+        self.dim, self.out = dim, out
         self.linear = nn.Linear(dim, out, bias=bias)
         self.activation = ACTIVATIONS[activation]()
 
@@ -58,7 +60,7 @@ def write(folder: Path, layer: Dense) -> None:
         "activation_function": f"{type(layer.activation).__module__}.{type(layer.activation).__name__}",
     }
     layout.write_json(folder / "config.json", config)
-    _save(folder, layer.state_dict())
+    write_weights(folder, layer.state_dict())
 
 
 def read_layer_mean(module: layout.Module) -> str:
@@ -79,7 +81,7 @@ def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
     weights[[first, depth]] = 1
     config = {"word_embedding_dimension": dim, "layer_start": 0, "num_hidden_layers": depth}
     layout.write_json(folder / "config.json", config)
-    _save(folder, {"layer_weights": weights})
+    write_weights(folder, {"layer_weights": weights})
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
@@ -97,7 +99,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         ) from error
 
 
-def _save(folder: Path, weights: dict[str, Tensor]) -> None:
+def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """The tensors of a module folder, as safetensors."""
     from safetensors.torch import save_file
 
     save_file(

@@ -12,6 +12,7 @@ from typing import Any
 
 from isoglot.encoders import dense, layout
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.behind import put
 from isoglot.encoders.pooling import POOLINGS
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
@@ -24,8 +25,24 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
         if not (folder / "config.json").is_file():
             raise EncoderError(f"{folder}: holds no model: neither modules.json nor config.json is there")
         return _transformer(folder, [], pooling, given)
-    modules = layout.read_modules(folder)
+    modules, behind = _parted(layout.read_modules(folder))
     given = {"prompt": layout.read_prompt(folder), **given}
+    return put(_first(folder, modules, pooling, given), behind)
+
+
+def _parted(modules: list[layout.Module]) -> tuple[list[layout.Module], list[layout.Module]]:
+    """The modules an encoder runs itself, Normalize among them, and the layers that are put behind it.
+
+    A transformer runs dense layers itself, up to the first flow; no other encoder runs any.
+    """
+    own = bool(modules) and modules[0].kind == "Transformer"
+    behind = ("Flow",) if own else ("Dense", "Flow")
+    start = next((place for place, module in enumerate(modules) if module.kind in behind), len(modules))
+    layers = [module for module in modules[start:] if module.kind in ("Dense", "Flow")]
+    return [module for module in modules if module not in layers], layers
+
+
+def _first(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> Encoder:
     first = modules[0].kind if modules else "nothing"
     if first == "Transformer":
         return _transformer(modules[0].folder, modules[1:], pooling, given)
@@ -57,7 +74,7 @@ def _transformer(
         else:
             raise EncoderError(
                 f"{module.folder}: {module.kind} modules are not run here; only Transformer, WeightedLayerPooling "
-                "(first and last layer), Pooling, Dense and Normalize are"
+                "(first and last layer), Pooling, Dense, Flow and Normalize are"
             )
     settings["pooling"] = pooling or layers or settings["pooling"]
     backbone, tokenizer, saved = _backbone(folder)

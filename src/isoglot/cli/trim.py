@@ -1,0 +1,58 @@
+"""`isoglot trim`: a model with only those pieces of its vocabulary that a corpus uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoglot.cli.options import Model, Output, Prompt
+
+
+def trim(
+    model: Model,
+    corpus: Annotated[list[Path], typer.Argument(help="Text, TSV, JSON lines, TMX, or a folder of aligned files.")],
+    output: Output,
+    minimum_count: Annotated[int, typer.Option(min=1, help="Keep pieces met at least so often.")] = 1,
+    keep_characters: Annotated[bool, typer.Option(help="Keep all single characters, to spell unseen words.")] = True,
+    prompt: Prompt = None,
+) -> None:
+    """Cut a vocabulary to what a corpus uses; the vectors of its sentences stay the same."""
+    run(model, corpus, output, minimum_count=minimum_count, keep_characters=keep_characters, prompt=prompt)
+
+
+def run(
+    model: str,
+    corpus: Sequence[Path],
+    output: Path,
+    *,
+    minimum_count: int = 1,
+    keep_characters: bool = True,
+    prompt: str | None = None,
+) -> None:
+    """Write the smaller model, after the corpus has been read again to check that its sentences are cut as before.
+
+    Raises EncoderError for a model without a vocabulary of pieces, CorpusError for a corpus without sentences.
+    """
+    from isoglot.cli.plot import read_groups
+    from isoglot.encoders import load
+    from isoglot.encoders import trim as trimming
+    from isoglot.errors import EncoderError
+
+    def texts() -> Iterator[str]:
+        return (text for group in read_groups(corpus) for text in (*group.texts, *group.hard_negatives))
+
+    encoder = load(model, prompt=prompt)
+    try:
+        trimmed = trimming.trim(encoder, texts(), minimum_count=minimum_count, keep_characters=keep_characters)
+        if minimum_count == 1:
+            trimming.check(encoder, trimmed, texts())
+    except EncoderError as error:
+        raise EncoderError(f"{model}: {error}") from error
+    trimmed.encoder.save(output)
+    before, after = (sum(part.numel() for part in one.parameters()) for one in (encoder, trimmed.encoder))
+    same = "vectors of the corpus unchanged" if minimum_count == 1 else "sentences with rarer pieces have other vectors"
+    typer.echo(f"{trimmed.texts:,} sentences use {len(trimmed.rows):,} pieces of {trimmed.pieces:,}", err=True)
+    typer.echo(f"{before / 1e6:,.2f} to {after / 1e6:,.2f} million weights, {same}: {output}", err=True)

@@ -1,0 +1,137 @@
+"""Entities from a Wikidata JSON dump or from tables: which titles they have in the Wikipedias that are read.
+
+What is special here: titles are sitelinks, never labels, which are ambiguous; and a line of Wikidata that names none of
+the Wikipedias is passed over before it is parsed, which is most of the work on a whole dump.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from isoglot.data.files import read_lines
+from isoglot.data.wikipedia.tables import Entity
+from isoglot.data.wikipedia.titles import Names, key_of, normal
+from isoglot.errors import CorpusError
+
+INSTANCE_OF = "P31"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the dump; the last one may be cut."""
+
+    file: Path
+    number: int
+    text: str
+    last: bool
+
+
+def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
+    """The lines that hold entities. `remark` is told when the dump ends too early.
+
+    Raises `CorpusError` if the first of them is no JSON object.
+    """
+    held: Line | None = None
+    for number, text in _lines(path, remark):
+        text = text.strip().rstrip(",")
+        if text in ("", "[", "]"):
+            continue
+        if held is None and not text.startswith("{"):
+            problem = f"is no Wikidata JSON dump, it holds {text[:40]!r}; give a file such as latest-all.json.bz2"
+            raise CorpusError(problem, file=path, line=number)
+        if held:
+            yield held
+        held = Line(path, number, text, last=False)
+    if held is None:
+        raise CorpusError("holds no entity; give a file such as latest-all.json.bz2", file=path)
+    if _parsed(held.text) is None and held.number > 2:
+        remark(f"{path}:{held.number}: ends inside an entity; what is whole was read")
+    yield Line(held.file, held.number, held.text, last=True)
+
+
+def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
+    """Lines of `Entity` for those that have a title in one of the Wikipedias, and whose dump is whole.
+
+    Raises `CorpusError` for a line, other than the last, that is not JSON of an entity.
+    """
+    sites = {f"{wiki.replace('-', '_')}wiki": names for wiki, names in wikis.items()}
+    marks = [f'"{site}"' for site in sites]
+    found = []
+    for line in lines:
+        if not any(mark in line.text for mark in marks):
+            continue
+        parsed = _parsed(line.text)
+        if parsed is not None and isinstance(parsed.get("id"), str):
+            if entity := _entity(parsed, sites):
+                found.append(entity.line())
+        elif not line.last:
+            raise CorpusError("is not JSON of an entity; copy the file again", file=line.file, line=line.number)
+    return found
+
+
+def title_rows(path: Path, wikis: Mapping[str, Names]) -> Iterator[Entity]:
+    """Rows of `language TAB title TAB id`. Those of Wikipedias that are not read only give English labels.
+
+    Raises `CorpusError` for another number of cells, an empty cell, or an unknown language.
+    """
+    keys = {key_of(wiki): wiki for wiki in wikis}
+    for number, text in read_lines(path):
+        if not text.strip():
+            continue
+        cells = [cell.strip() for cell in text.split("\t")]
+        if len(cells) != 3 or not all(cells):
+            raise CorpusError("a line must be: language, tab, title, tab, id", file=path, line=number)
+        code, title, name = cells
+        key = key_of(code, file=path, line=number)
+        wiki, english = keys.get(key), key == "eng"
+        if wiki or english:
+            titles = {wiki: normal(title, wikis[wiki])} if wiki else {}
+            yield Entity(name, titles, label=title, english=english)
+
+
+def type_rows(path: Path) -> Iterator[Entity]:
+    """Rows of `id TAB type ids`, the types separated by spaces, commas or tabs. Raises `CorpusError`."""
+    for number, text in read_lines(path):
+        if not text.strip():
+            continue
+        name, _, rest = text.partition("\t")
+        types = tuple(rest.replace(",", " ").split())
+        if not name.strip() or not types:
+            raise CorpusError("a line must be: id, tab, ids of its types", file=path, line=number)
+        yield Entity(name.strip(), {}, types)
+
+
+def _lines(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[int, str]]:
+    begun = False
+    try:
+        for number, text in read_lines(path):
+            begun = True
+            yield number, text
+    except CorpusError as error:
+        if not begun or "is not UTF-8" in str(error):
+            raise
+        remark(str(error).partition(";")[0] + "; what is whole was read")
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        parsed = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _entity(parsed: dict[str, Any], sites: Mapping[str, Names]) -> Entity | None:
+    links = parsed.get("sitelinks") or {}
+    titles = {names.wiki: normal(links[site]["title"], names) for site, names in sites.items() if site in links}
+    if not titles:
+        return None
+    claims = (parsed.get("claims") or {}).get(INSTANCE_OF, [])
+    values = [claim.get("mainsnak", {}).get("datavalue", {}).get("value", {}).get("id") for claim in claims]
+    types = tuple(dict.fromkeys(value for value in values if value))
+    english = links.get("enwiki", {}).get("title")
+    return Entity(parsed["id"], titles, types, english or next(iter(titles.values())), english is not None)

@@ -1,0 +1,90 @@
+"""Paragraphs with links to sentences with links.
+
+What is special here: the splitter's pieces are laid end to end, so every piece has its true place in the paragraph and
+a link belongs to the piece that contains it; and no sentence ends inside a link ("Yahoo! Inc.") or inside quotation
+marks that close later, as splitters that look at the mark alone would have it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from isoglot.data.wikipedia.wikitext import Link, Paragraph
+from isoglot.errors import IsoglotError
+
+TOO_SHORT, TOO_LONG, MARKUP, ONLY_LINKS = "too short", "too long", "with leftover markup", "of links only"
+
+_MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|''|</?[a-zA-Z]+[^<]*>|\|")
+_PAIRS = {"«": "»", "「": "」", "『": "』", "“": "”", "(": ")", "（": "）", "《": "》"}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Least and greatest width of a sentence in columns: wide characters (Chinese, Japanese, Korean) take two."""
+
+    least: int = 20
+    most: int = 500
+
+
+def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:
+    """Each sentence without outer spaces, with the links that lie in it, their offsets counted from its beginning."""
+    text = paragraph.text
+    edges = [0, *_edges(paragraph, wiki), len(text)]
+    inside: list[list[Link]] = [[] for _ in edges]
+    for link in paragraph.links:
+        inside[bisect_right(edges, link.start) - 1].append(link)
+    for first, last, links in zip(edges, edges[1:], inside, strict=False):
+        sentence = text[first:last]
+        start = first + len(sentence) - len(sentence.lstrip())
+        yield sentence.strip(), [Link(link.start - start, link.end - start, link.title) for link in links]
+
+
+def fault(sentence: str, links: list[Link], limits: Limits) -> str | None:
+    """Why a sentence is left out, if it is: its width, leftover markup, or no letter outside its links."""
+    width = len(sentence) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in sentence)
+    if width < limits.least:
+        return TOO_SHORT
+    if width > limits.most:
+        return TOO_LONG
+    if _MARKUP.search(sentence):
+        return MARKUP
+    ends = [0, *(link.end for link in links)]
+    starts = [*(link.start for link in links), len(sentence)]
+    outside = (sentence[end:start] for end, start in zip(ends, starts, strict=True))
+    return None if any(letter.isalpha() for piece in outside for letter in piece) else ONLY_LINKS
+
+
+def _edges(paragraph: Paragraph, wiki: str) -> list[int]:
+    """Where sentences end inside the paragraph, ascending, none within a link or within quotation marks."""
+    text, edges, place = paragraph.text, [], 0
+    pieces = _segment()(wiki, text)
+    if "".join(pieces) != text:
+        return []
+    for piece in pieces[:-1]:
+        place += len(piece)
+        edges.append(place)
+    barred = [(link.start, link.end) for link in paragraph.links] + _quotations(text)
+    return [edge for edge in edges if not any(start < edge < end for start, end in barred)]
+
+
+def _quotations(text: str) -> list[tuple[int, int]]:
+    """Spans of outermost brackets and quotation marks that are opened and closed in order."""
+    spans, opened = [], []
+    for place, letter in enumerate(text):
+        if letter in _PAIRS:
+            opened.append((place, _PAIRS[letter]))
+        elif opened and letter == opened[-1][1]:
+            spans.append((opened.pop()[0], place + 1))
+    return spans
+
+
+def _segment() -> Callable[[str, str], list[str]]:
+    try:
+        from sentencex import segment
+    except ImportError as error:
+        raise IsoglotError('sentences are split with sentencex: pip install "isoglot[wikipedia]"') from error
+    return segment  # type: ignore[no-any-return]

@@ -1,0 +1,132 @@
+"""Titles as MediaWiki understands them: namespaces, prefixes of other wikis, sections, the case of the first letter.
+
+What is special here: a dump names its namespaces in its own language only, while links may also use the English names
+and aliases that no dump lists. An unlisted alias of "File" is told by the ending of a file name; other unlisted aliases
+pass for article titles, which then have no identifier. Which prefixes are Wikipedias is a list, because three-letter
+codes of languages without a Wikipedia are ordinary beginnings of titles.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from isoglot.data.languages import canonical
+
+# Codes of Wikipedias, open and closed, as they stand before a colon in links between languages.
+WIKIS = frozenset(
+    """ab ace ady af ak als alt am ami an ang ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bcl be
+    be-tarask be-x-old bg bh bi bjn blk bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch chr chy ckb co cr crh cs csb
+    cu cv cy da dag de din diq dsb dty dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga
+    gag gan gcr gd gl glk gn gom gor got gu guw gv ha hak haw he hi hif hr hsb ht hu hy hyw ia id ie ig ik ilo inh io is
+    it iu ja jam jbo jv ka kaa kab kbd kbp kg ki kk kl km kn ko koi krc ks ksh ku kv kw ky la lad lb lbe lez lfn lg li
+    lij lld lmo ln lo lrc lt ltg lv mad mai map-bms mdf mg mhr mi min mk ml mn mni mnw mo mr mrj ms mt mwl my myv mzn na
+    nah nap nds nds-nl ne new nia nl nn no nov nqo nrm nso nv ny oc olo om or os pa pag pam pap pcd pdc pfl pi pih pl
+    pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rw sa sah sat sc scn sco sd se sg sh shi shn si simple sk
+    skr sl sm smn sn so sq sr srn ss st stq su sv sw szl szy ta tay tcy te tet tg th ti tk tl tn to tpi tr trv ts tt tum
+    tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea zgh zh zh-classical zh-min-nan
+    zh-yue zu""".split()
+)
+# Codes of Wikipedias that are not, or not in the sense of ISO 639, codes of their language.
+_HOUSE = {
+    **{"als": "gsw", "bat-smg": "sgs", "be-tarask": "bel", "be-x-old": "bel", "cbk-zam": "cbk", "eml": "egl"},
+    **{"fiu-vro": "vro", "map-bms": "jav", "nrm": "nrf", "roa-rup": "rup", "roa-tara": "nap", "simple": "eng"},
+    **{"zh-classical": "lzh", "zh-min-nan": "nan", "zh-yue": "yue"},
+}
+_PROJECTS = frozenset(
+    """b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
+    species toollabs v voy w wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource wikispecies
+    wikiversity wikivoyage wikt wiktionary wmf""".split()
+)
+_ENGLISH = {"media": -2, "special": -1, "file": 6, "image": 6, "category": 14}
+_OTHERS = """talk user user_talk project project_talk file_talk image_talk mediawiki mediawiki_talk template
+    template_talk help help_talk category_talk portal portal_talk module module_talk draft timedtext"""
+_MEDIA = re.compile(
+    r"\.(jpe?g|png|svg|gif|tiff?|webp|xcf|bmp|og[gva]|opus|web[mp]|mp[34]|mpe?g|wav|flac|mid|pdf|djvu|stl)\s*$", re.I
+)
+_MARKS = re.compile("[\u200e\u200f\u202a-\u202e\u00ad]")
+_SPACES = re.compile(r"[\s_]+")
+_DOTTED = frozenset({"az", "kaa", "tr"})
+
+ARTICLE, OTHER, HIDDEN = "article", "other", "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What one Wikipedia calls things: its code, lower-case names of namespaces with their numbers, its letter case."""
+
+    wiki: str
+    namespaces: Mapping[str, int]
+    first_letter: bool = True
+
+
+def language_of(wiki: str, *, file: str | Path | None = None) -> str:
+    """House code of a Wikipedia's language: `als` is Alemannic, `simple` English. Raises `CorpusError`."""
+    return _HOUSE.get(wiki) or canonical(wiki, file=file)
+
+
+def key_of(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
+    """What two names of one Wikipedia have in common: `deu`, `de` and `DE` are one; `simple` is not `en`.
+
+    Raises `CorpusError` for an unknown language.
+    """
+    wiki = code.strip().lower().replace("_", "-")
+    return wiki if wiki in _HOUSE else canonical(code, file=file, line=line)
+
+
+def resolve(link: str, names: Names) -> tuple[str, str]:
+    """What the target of a link is, and its title in normal form.
+
+    `ARTICLE` with the title; `OTHER`: shown, but not an article of this Wikipedia (its title is empty); `HIDDEN`:
+    files, categories and links to the same page in other languages, which are not part of the text.
+    """
+    shown = link.lstrip().startswith(":")
+    prefix, colon, _ = link.strip().lstrip(":").partition(":")
+    name = _SPACES.sub("_", prefix.strip().lower())
+    if colon and name:
+        space = names.namespaces.get(name, _spaces().get(name))
+        if space in (6, 14) or (_MEDIA.search(link) and not shown):
+            return (OTHER if shown else HIDDEN), ""
+        if name.replace("_", "-") in WIKIS and space is None:
+            return (OTHER if shown else HIDDEN), ""
+        if space is not None or name in _PROJECTS:
+            return OTHER, ""
+    title = normal(link, names)
+    return (ARTICLE, title) if title else (OTHER, "")
+
+
+def normal(title: str, names: Names) -> str:
+    """The title of the page that a link's target names: without section, underscores and marks of direction."""
+    text = html.unescape(title) if "&" in title else title
+    text = text.partition("#")[0]
+    if "%" in text:
+        text = unquote(text, errors="strict") if _decodable(text) else text
+    text = _SPACES.sub(" ", _MARKS.sub("", text)).strip().lstrip(":").strip()
+    return _capital(text[:1], names.wiki) + text[1:] if names.first_letter else text
+
+
+def _capital(letter: str, wiki: str) -> str:
+    if letter == "i" and wiki in _DOTTED:
+        return "İ"
+    if "\u10d0" <= letter <= "\u10ff":  # Georgian has capitals in Unicode, but not in its Wikipedia
+        return letter
+    upper = letter.upper()
+    return upper if len(upper) == 1 else letter
+
+
+def _decodable(text: str) -> bool:
+    try:
+        unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def _spaces() -> dict[str, int]:
+    return _ENGLISH | dict.fromkeys(_OTHERS.split(), 1)

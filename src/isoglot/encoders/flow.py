@@ -1,0 +1,206 @@
+"""A normalizing flow for sentence vectors: Glow over a vector, as BERT-flow has it (Li et al. 2020, EMNLP).
+
+An invertible network z = f(x) under which the vectors are as likely as can be if z is normal: its density is
+p(x) = N(f(x); 0, I) |det df/dx| (their eq. 2), and cosines are then taken between the z. Glow is made for images; a
+vector of D dimensions is read as D channels of one pixel, so Glow's squeezing, which trades pixels for channels, has
+nothing to do. A level is `depth` steps of actnorm, permutation and additive coupling; after each level but the last the
+second half of the channels is done and the first half goes on. Odd widths: the first half is the larger by one.
+
+Deviation: none in the network from the published code but the permutation, where the paper has a random one and the
+code reverses the channels; both are here. How it is fitted, and what differs there, is in flow_fitting.py.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from isoglot.encoders import dense, layout
+from isoglot.errors import EncoderError
+
+TYPE = "isoglot.encoders.flow.Flow"
+PERMUTATIONS = ("random", "reversed")
+_FASTER = 3.0  # log-scales are stored divided by this, so that they learn so many times as fast (published code)
+
+
+class ActNorm(nn.Module):
+    """y = (x + b) e^s per channel, set by the first batch in training mode so that y has mean zero and variance one."""
+
+    ready: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.shift, self.log_scale = nn.Parameter(torch.zeros(dim)), nn.Parameter(torch.zeros(dim))
+        self.register_buffer("ready", torch.tensor(False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) to (N, D)."""
+        if self.training and not self.ready:
+            self._set(x.detach())
+        return (x + self.shift) * (_FASTER * self.log_scale).exp()
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """The x of y."""
+        return y * (-_FASTER * self.log_scale).exp() - self.shift
+
+    @property
+    def log_det(self) -> Tensor:
+        """The log of |det dy/dx|, the same for every x: the sum of s."""
+        return _FASTER * self.log_scale.sum()
+
+    @torch.no_grad()
+    def _set(self, x: Tensor) -> None:
+        self.shift.copy_(-x.mean(0))
+        self.log_scale.copy_(-(x.std(0, unbiased=False) + 1e-6).log() / _FASTER)
+        self.ready.fill_(True)
+
+
+class Step(nn.Module):
+    """Actnorm, a fixed permutation P of the channels, and the additive coupling (a, b) -> (a, b + m(a)).
+
+    m has two hidden layers of `width`, each with actnorm and ReLU, and begins as zero; its shape is that of Glow, with
+    1 x 1 convolutions, which over one pixel are linear layers.
+    """
+
+    order: Tensor
+
+    def __init__(self, dim: int, width: int, order: Tensor, draw: torch.Generator) -> None:
+        super().__init__()
+        half = (dim + 1) // 2
+        self.norm = ActNorm(dim)
+        self.register_buffer("order", order)
+        hidden = [nn.Linear(half, width, bias=False), nn.Linear(width, width, bias=False)]
+        for layer in hidden:
+            nn.init.normal_(layer.weight, std=0.05, generator=draw)
+        last = nn.Linear(width, dim - half)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.net = nn.Sequential(hidden[0], ActNorm(width), nn.ReLU(), hidden[1], ActNorm(width), nn.ReLU(), last)
+        self.log_scale = nn.Parameter(torch.zeros(dim - half))
+
+    def _shift(self, a: Tensor) -> Tensor:
+        shift: Tensor = self.net(a) * (_FASTER * self.log_scale).exp()
+        return shift
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) to (N, D); only the actnorm changes volume."""
+        a, b = self.norm(x)[:, self.order].chunk(2, dim=1)
+        return torch.cat([a, b + self._shift(a)], dim=1)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """The x of y."""
+        a, b = y.chunk(2, dim=1)
+        return self.norm.inverse(torch.cat([a, b - self._shift(a)], dim=1)[:, self.order.argsort()])
+
+
+class Flow(nn.Module):
+    """(N, D) to (N, D), invertible: `levels` of `depth` steps, couplings of `width`.
+
+    permutation  random: of each step, drawn with `seed` and saved (the paper); reversed: the channels (its code)
+    seed         draws permutations and weights
+
+    Raises ValueError for another permutation, sizes below one, or fewer than two channels left for the last level.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        levels: int = 3,
+        depth: int = 3,
+        width: int = 32,
+        permutation: str = "random",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if permutation not in PERMUTATIONS:
+            raise ValueError(f"permutation must be one of {', '.join(PERMUTATIONS)}, got {permutation!r}")
+        if min(levels, depth, width) < 1:
+            raise ValueError(f"levels, depth and width must be at least 1, got {levels}, {depth}, {width}")
+        self.config = {"dim": dim, "levels": levels, "depth": depth, "width": width, "permutation": permutation}
+        self.dim = self.out = dim
+        self.levels = nn.ModuleList()
+        draw = torch.Generator().manual_seed(seed)
+        for _ in range(levels):
+            if dim < 2:
+                raise ValueError(f"vectors of {self.dim} dimensions cannot be halved for {levels} levels; take fewer")
+            orders = [_order(dim, permutation, draw) for _ in range(depth)]
+            self.levels.append(nn.Sequential(*(Step(dim, width, order, draw) for order in orders)))
+            dim = (dim + 1) // 2
+
+    def forward(self, vectors: Tensor | dict[str, Any]) -> Tensor | dict[str, Any]:
+        """The z of vectors (N, D): what each level gave off, then the rest.
+
+        Handed the features of sentence-transformers, a dict, it takes and puts back their `sentence_embedding`.
+        """
+        if isinstance(vectors, dict):
+            return {**vectors, "sentence_embedding": self(vectors["sentence_embedding"])}
+        *halving, last = self.levels
+        done = []
+        for level in halving:
+            vectors, off = level(vectors).chunk(2, dim=1)
+            done.append(off)
+        return torch.cat([*done, last(vectors)], dim=1)
+
+    def inverse(self, z: Tensor) -> Tensor:
+        """The vectors (N, D) of z, up to rounding."""
+        *parts, vectors = torch.split_with_sizes(z, self._widths(), dim=1)
+        for level in reversed(self.levels):
+            for step in reversed(_steps(level)):
+                vectors = step.inverse(vectors)
+            if parts:
+                vectors = torch.cat([vectors, parts.pop()], dim=1)
+        return vectors
+
+    def log_likelihood(self, vectors: Tensor) -> Tensor:
+        """(N,) log p(x) in nats: -(|z|^2 + D log 2 pi) / 2 + log |det dz/dx|."""
+        z: Tensor = self(vectors)
+        log_det = torch.stack([step.norm.log_det for level in self.levels for step in _steps(level)]).sum()
+        return log_det - (z.square().sum(1) + self.dim * math.log(2 * math.pi)) / 2
+
+    @property
+    def device(self) -> torch.device:
+        """Where the flow is."""
+        return next(self.parameters()).device
+
+    def _widths(self) -> list[int]:
+        """Channels that each level gives off, and those of the rest."""
+        dim, widths = self.dim, []
+        for _ in range(len(self.levels) - 1):
+            widths.append(dim // 2)
+            dim -= dim // 2
+        return [*widths, dim]
+
+    def save(self, folder: str | Path, *_: Any, **__: Any) -> None:
+        """Write config.json and the weights into a module folder, as sentence-transformers asks its modules to."""
+        layout.write_json(Path(folder) / "config.json", self.config)
+        dense.write_weights(Path(folder), self.state_dict())
+
+    @staticmethod
+    def load(folder: str) -> Flow:
+        """The flow in a module folder, as sentence-transformers asks for it. Raises EncoderError."""
+        return read(layout.Module("Flow", Path(folder), layout.read_json(Path(folder) / "config.json")))
+
+
+def read(module: layout.Module) -> Flow:
+    """The flow saved in a module folder; EncoderError if its settings or weights are not one's."""
+    try:
+        flow = Flow(**module.config)
+        flow.load_state_dict(dense.read_weights(module.folder))
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise EncoderError(f"{module.folder}: holds no flow ({reason}); save or download the model again") from error
+    return flow.eval()
+
+
+def _steps(level: nn.Module) -> list[Step]:
+    return cast("list[Step]", list(level.children()))
+
+
+def _order(dim: int, permutation: str, draw: torch.Generator) -> Tensor:
+    """Which channel comes where."""
+    return torch.randperm(dim, generator=draw) if permutation == "random" else torch.arange(dim).flip(0)

@@ -271,16 +271,17 @@ def test_two_runs_in_one_folder_are_refused(project):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from isoglot.cli import mining, shards, timing
+from isoglot.cli import counting, mining
+from isoglot.encoders import computing
 from isoglot.search import checkpoint
-shards.encode_lines.__kwdefaults__["shard"] = 16
+computing.STATIC_WINDOW = 16
 checkpoint.SHARE = 0
 calls = []
 def call(self, done, total):
     calls.append((done, total))
     if len(calls) == {at}:
         os.kill(os.getpid(), signal.SIGKILL)
-timing.Timing.__call__ = call
+counting.Counting.__call__ = call
 asked = mining.Mining(every=0.0, work=Path("{output}.w"), budget="450KB")
 mining.run(["model", "a.eng", "b.deu"], Path("{output}"), asked)
 print(len(calls))
@@ -301,15 +302,15 @@ def test_killed_while_encoding_and_while_comparing(project, toy_static):
 
     whole = child(-1, "whole.tsv")
     assert whole.returncode == 0, whole.stderr
-    calls, shards = int(whole.stdout), 2 * 27
-    assert calls > shards + 8
-    assert child(10, "p.tsv").returncode == -signal.SIGKILL  # encoding
-    assert len(json.loads(Path("p.tsv.w/source.json").read_text())["sums"]) == 10
-    assert child(shards - 10 + 4, "p.tsv").returncode == -signal.SIGKILL  # comparing
+    calls, windows = int(whole.stdout), 2 * 27
+    assert calls > windows + 8
+    assert child(10, "p.tsv").returncode == -signal.SIGKILL  # encoding, before the tenth window is written
+    assert json.loads(Path("p.tsv.w/source.npy.partial.json").read_text())["lines"] == 9 * 16
+    assert child(windows - 9 + 4, "p.tsv").returncode == -signal.SIGKILL  # comparing
     assert not Path("p.tsv").exists()
     last = child(-1, "p.tsv")
     assert last.returncode == 0, last.stderr
-    assert int(last.stdout) < calls - shards
+    assert int(last.stdout) < calls - windows
     assert Path("p.tsv").read_bytes() == Path("whole.tsv").read_bytes()
     with Path("p.tsv.w/source.npy").open("r+b") as stream:  # damaged vectors are encoded again
         stream.seek(400)

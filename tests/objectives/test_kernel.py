@@ -83,3 +83,43 @@ def test_matches_are_all_equal_pairs(left, right):
     i, j = matches(torch.tensor(left, dtype=torch.long), torch.tensor(right, dtype=torch.long))
     expected = [(a, b) for a in range(len(left)) for b in range(len(right)) if left[a] == right[b]]
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("cells", [1 << 24, 12, 1])
+def test_log_sum_exp_and_its_gradient_are_autograds(cells, monkeypatch):
+    """The gradient that is summed up in the forward pass, with dropped cells in no order, in blocks of any size."""
+    monkeypatch.setattr(kernel, "BLOCK_CELLS", cells)
+    generator = torch.Generator().manual_seed(2)
+    raw, weights = torch.randn(4, 6, generator=generator, dtype=torch.float64), torch.tensor([1.0, -2.0, 0.5, 3.0])
+    table = unit(torch.randn(9, 6, generator=generator, dtype=torch.float64))
+    dropped = (torch.tensor([2, 0, 2, 3]), torch.tensor([8, 4, 0, 4]))
+    results = []
+    for fast in (True, False):
+        anchors = raw.clone().requires_grad_()
+        if fast:
+            total = kernel.log_sum_exp(unit(anchors), table, temperature=0.04, dropped=dropped)
+        else:
+            logits = (unit(anchors) @ table.T / 0.04).index_put(dropped, torch.tensor(-torch.inf, dtype=torch.float64))
+            total = logits.logsumexp(dim=1)
+        (total * weights).sum().backward()
+        results.append((total.detach(), anchors.grad))
+    torch.testing.assert_close(results[0], results[1])
+
+
+@pytest.mark.parametrize("cells", [1 << 24, 2])
+def test_log_sum_exp_without_candidates_adds_nothing(cells, monkeypatch):
+    monkeypatch.setattr(kernel, "BLOCK_CELLS", cells)
+    anchors = unit(torch.randn(3, 4)).requires_grad_()
+    for table, dropped in ((unit(torch.randn(3, 4)), EVERYBODY), (torch.zeros(0, 4), None)):
+        others = kernel.log_sum_exp(anchors, table, temperature=0.01, dropped=dropped)
+        loss = torch.logaddexp(torch.zeros(3), others).sum()
+        assert loss.item() == 0
+        assert torch.autograd.grad(loss, anchors)[0].tolist() == torch.zeros(3, 4).tolist()
+    assert kernel.log_sum_exp(torch.zeros(0, 4), torch.zeros(5, 4), temperature=1.0).shape == (0,)
+
+
+def test_log_sum_exp_is_float32_under_autocast():
+    half, table = unit(torch.randn(3, 4)).bfloat16(), unit(torch.randn(5, 4))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = kernel.log_sum_exp(half, table, temperature=0.01)
+    torch.testing.assert_close(found, (half.float() @ table.T / 0.01).logsumexp(dim=1))

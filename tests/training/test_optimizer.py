@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from isoglot.errors import RecipeError
 from isoglot.settings import OptimizerSettings
 from isoglot.training.optimizer import AdamW, build, clip, rate
 
@@ -104,3 +105,91 @@ def test_rates():
     cosine = OptimizerSettings(lr=2.0, schedule="cosine")
     assert [rate(s, total=4, settings=cosine) for s in (0, 2, 4)] == pytest.approx([2.0, 1.0, 0.0])
     assert rate(99, total=4, settings=OptimizerSettings(lr=2.0, schedule="constant")) == 2.0
+
+
+def test_stairs_give_each_rate_its_steps_and_the_last_one_the_rest():
+    """Contrastive Tension: 1e-5, 8e-6, 6e-6, 4e-6, 2e-6, five hundred steps each."""
+    rates = (1e-5, 8e-6, 6e-6, 4e-6, 2e-6)
+    settings = OptimizerSettings(lr=1e-5, schedule="stairs", stairs=rates, stair=500)
+    steps = (0, 499, 500, 999, 1000, 1500, 1999, 2000, 2499, 2500, 9000)
+    expected = [1e-5, 1e-5, 8e-6, 8e-6, 6e-6, 4e-6, 4e-6, 2e-6, 2e-6, 2e-6, 2e-6]
+    assert [rate(step, total=3000, settings=settings) for step in steps] == expected
+
+
+def test_stairs_follow_the_warm_up():
+    settings = OptimizerSettings(lr=4.0, warmup=2, schedule="stairs", stairs=(4.0, 1.0), stair=3)
+    assert [rate(step, total=9, settings=settings) for step in range(7)] == [2.0, 4.0, 4.0, 4.0, 4.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("given", [{"stairs": (1.0,)}, {"stair": 5}, {}])
+def test_stairs_need_rates_and_a_length(given):
+    with pytest.raises(ValueError, match=r"goes with stairs .* and stair"):
+        OptimizerSettings(lr=1.0, schedule="stairs", **given)
+
+
+def test_stairs_without_their_schedule_are_refused():
+    with pytest.raises(ValueError, match="goes with stairs"):
+        OptimizerSettings(lr=1.0, stairs=(1.0,), stair=5)
+
+
+def test_rmsprop_divides_by_the_root_of_the_mean_square():
+    """Plain loops: v = 0.99 v + 0.01 g^2, then w -= lr g / (sqrt(v) + eps); the factor of a loss hardly matters."""
+    net = nn.Linear(3, 2)
+    with torch.no_grad():
+        net.weight.fill_(1.0)
+    moves = build([net], OptimizerSettings(lr=0.03, kind="rmsprop", eps=1e-6))
+    weight, square = 1.0, 0.0
+    for grad in (2.0, -1.0, 0.5):
+        moves.zero_grad()
+        net.weight.grad = torch.full((2, 3), grad)
+        moves.step()
+        square = 0.99 * square + 0.01 * grad * grad
+        weight -= 0.03 * grad / (math.sqrt(square) + 1e-6)
+        assert net.weight.flatten().tolist() == pytest.approx([weight] * 6, rel=1e-5)
+
+
+def test_rmsprop_continues_from_its_state():
+    def run(net, moves, steps):
+        for i in steps:
+            moves.zero_grad()
+            net(torch.full((1, 3), float(i))).square().sum().backward()
+            moves.step()
+
+    def pair():
+        torch.manual_seed(1)
+        net = nn.Linear(3, 2)
+        return net, build([net], OptimizerSettings(lr=0.1, kind="rmsprop"))
+
+    (straight, whole), (broken, half) = pair(), pair()
+    run(straight, whole, (1, 2, 3, 4))
+    run(broken, half, (1, 2))
+    rest = build([broken], OptimizerSettings(lr=0.1, kind="rmsprop"))
+    rest.load_state_dict(half.state_dict())
+    run(broken, rest, (3, 4))
+    assert torch.equal(straight.weight, broken.weight)
+
+
+def test_rmsprop_refuses_a_row_sparse_table_before_it_moves_anything():
+    table, layer = nn.Embedding(5, 3, sparse=True), nn.Linear(3, 2)
+    before = layer.weight.detach().clone()
+    moves = build([layer, table], OptimizerSettings(lr=0.1, kind="rmsprop"))
+    layer(table(torch.tensor([1, 2]))).sum().backward()
+    with pytest.raises(RecipeError, match=r'optimizer\.kind: "rmsprop" .*; write kind = "adamw"') as caught:
+        moves.step()
+    assert "\n" not in str(caught.value)
+    assert torch.equal(layer.weight, before)
+
+
+def test_rmsprop_takes_a_sparse_table_that_is_frozen():
+    table, layer = nn.Embedding(5, 3, sparse=True), nn.Linear(3, 2)
+    table.weight.requires_grad_(False)
+    moves = build([layer, table], OptimizerSettings(lr=0.1, kind="rmsprop"))
+    layer(table(torch.tensor([1, 2]))).sum().backward()
+    before = layer.weight.detach().clone()
+    moves.step()
+    assert not torch.equal(layer.weight, before)
+
+
+def test_rmsprop_has_no_decay():
+    with pytest.raises(RecipeError, match=r"optimizer\.weight_decay: 0\.1 goes with"):
+        build([nn.Linear(2, 2)], OptimizerSettings(lr=0.1, kind="rmsprop", weight_decay=0.1))

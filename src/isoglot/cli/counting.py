@@ -1,7 +1,9 @@
-"""What a long encoding looks like on stderr: a counter on a terminal, nothing but the lines of words elsewhere."""
+"""How far a long work is, on stderr: a live line on a terminal; elsewhere nothing, or a plain line now and then."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
 
@@ -9,16 +11,22 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from isoglot.cli.display import clock
+from isoglot.cli.display import EVERY, clock
+
+Line = Callable[[int, int], str]
 
 
 class Counting:
-    """A listener for `progress` of `encode`, which may be called many times over: it counts on. Use it with `with`."""
+    """A listener for `progress`, called with (done, in all). Use it with `with`.
 
-    def __init__(self, console: Console | None = None) -> None:
+    line   what is told of these two; None: the number of texts encoded, over as many calls of `encode` as there are
+    every  seconds between plain lines, where there is no terminal; infinite: none
+    """
+
+    def __init__(self, console: Console | None = None, *, line: Line | None = None, every: float = math.inf) -> None:
         self.console = console or Console(stderr=True, highlight=False)
         self._live = Live(console=self.console, refresh_per_second=4, transient=True)
-        self._before, self._last, self._start = 0, 0, monotonic()
+        self._line, self._every, self._told = line or _texts(), every, monotonic()
 
     def __enter__(self) -> Counting:
         if self.console.is_terminal:
@@ -31,15 +39,47 @@ class Counting:
         self._live.stop()
 
     def __call__(self, done: int, total: int) -> None:
-        """So many texts of this call are done."""
-        if done < self._last:  # another call has begun
-            self._before += self._last
-        self._last = done
-        seconds = max(monotonic() - self._start, 1e-9)
-        count = self._before + done
-        left = (total - done) * seconds / count
-        self._live.update(Text(f"{count:,} texts encoded, {count / seconds:,.0f}/s, this part {clock(left)} left"))
+        """So much is done."""
+        line = self._line(done, total)
+        if self.console.is_terminal:
+            self._live.update(Text(line))
+        elif monotonic() - self._told > self._every:
+            self._told = monotonic()
+            self.say(line)
 
     def say(self, words: str) -> None:
         """Print a line of words."""
         self.console.print(Text(words), soft_wrap=True)
+
+
+def timed(what: str, console: Console | None = None) -> Counting:
+    """A listener that tells the share that is done and the time left of the work named `what`, also in plain lines.
+
+    The time left is told from this run's own share: what was done before it began took no time now.
+    """
+    first: tuple[int, float] | None = None
+
+    def line(done: int, total: int) -> str:
+        nonlocal first
+        now = monotonic()
+        before, began = first = first or (done, now)
+        left = f", {clock((total - done) * (now - began) / (done - before))} left" if done > before else ""
+        return f"{what}: {done / total:.0%}{left}"
+
+    return Counting(console, line=line, every=EVERY)
+
+
+def _texts() -> Line:
+    before, last, start = 0, 0, monotonic()
+
+    def line(done: int, total: int) -> str:
+        nonlocal before, last
+        if done < last:  # another call has begun
+            before += last
+        last = done
+        seconds = max(monotonic() - start, 1e-9)
+        count = before + done
+        left = (total - done) * seconds / count
+        return f"{count:,} texts encoded, {count / seconds:,.0f}/s, this part {clock(left)} left"
+
+    return line

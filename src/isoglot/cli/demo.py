@@ -28,8 +28,8 @@ from isoglot.report.tables import side_by_side, to_markdown, to_rich
 from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
-from isoglot.training.loop import train
 from isoglot.training.encoder import make_encoder
+from isoglot.training.loop import train
 
 RECIPES = ("demo/pairs", "demo/groups")
 MINED = "tur"  # the language whose sentences are looked for among English ones

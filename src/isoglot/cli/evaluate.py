@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from rich.text import Text
 
 from isoglot import __version__
 from isoglot.cli.counting import Counting
+from isoglot.cli.imported import imported
 from isoglot.data.files import atomic_write, digest
 from isoglot.encoders import load
 from isoglot.encoders.identity import identity
@@ -81,7 +80,7 @@ def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:
     if sum(entry is not None for entry in given) != 1:
         raise EvaluationError("name one thing to evaluate: a MODEL, --function module:name, or --vectors with --texts")
     if subject.function is not None:
-        return subject.function, _imported(subject.function), {"version": __version__}
+        return subject.function, _function(subject.function), {"version": __version__}
     if subject.vectors is not None:
         if subject.texts is None:
             raise EvaluationError("--vectors needs --texts, the file whose line i is the text of row i")
@@ -139,13 +138,8 @@ def _took(done: Finished) -> str:
     return f"{done.task}: {done.seconds:.1f} s, {share:.0%} of them in the encoder"
 
 
-def _imported(name: str) -> Encode:
-    module, _, attribute = name.partition(":")
-    sys.path.insert(0, "")  # a file in the folder one stands in
+def _function(name: str) -> Encode:
     try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+        return imported(name)
+    except ImportError as error:
         raise EvaluationError(f"--function {name}: {error}; write module:name, a function of texts") from error
-    finally:
-        sys.path.remove("")
-    return found

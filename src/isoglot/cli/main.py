@@ -13,7 +13,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from isoglot.cli import mine, using
+from isoglot.cli import entities, fit, mine, negatives, trim, using, wikipedia
 from isoglot.cli.options import Languages, Output, Pooling, Prompt, split
 from isoglot.errors import IsoglotError
 
@@ -31,8 +31,11 @@ sets = typer.Typer(no_args_is_help=True, help="Test and training sets: list them
 app.add_typer(recipes, name="recipe")
 app.add_typer(sets, name="data")
 app.add_typer(models, name="models")
-app.command("mine")(mine.command)
+for name, command in (("mine", mine.command), ("negatives", negatives.command), ("entities", entities.command)):
+    app.command(name)(command)
 for verb in (using.encode, using.index, using.search, using.export, using.serve, using.plot):
+    app.command()(verb)
+for verb in (fit.fit, trim.trim, wikipedia.wikipedia):
     app.command()(verb)
 
 

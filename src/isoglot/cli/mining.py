@@ -6,21 +6,21 @@ the machine was switched off goes on from there, and the folder goes when the pa
 
 from __future__ import annotations
 
-import importlib
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 from numpy.typing import NDArray
 
+from isoglot.cli.counting import timed
+from isoglot.cli.imported import imported
 from isoglot.cli.product import bfloat16
-from isoglot.cli.shards import encode_lines, open_vectors, select
-from isoglot.cli.timing import Timing
+from isoglot.cli.vectors import encoded, open_vectors, select
 from isoglot.encoders import load
 from isoglot.errors import RecipeError
 from isoglot.search import (
@@ -42,7 +42,8 @@ from isoglot.search.lines import Lines, gather
 from isoglot.search.pair_files import NEED_LANGUAGES, WRITERS, format_of, languages_of, read_gold, rows_of
 
 NAMES = ("source", "target")
-FILES = [f"{name}.{ending}" for name in NAMES for ending in ("txt", "npy", "json")] + ["neighbours.bin", "lock"]
+ENDINGS = ("txt", "npy", "json", "npy.partial", "npy.partial.json", "given.npy")
+FILES = [f"{name}.{ending}" for name in NAMES for ending in ENDINGS] + ["neighbours.bin", "lock"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,24 +132,31 @@ def _gather(path: Path, into: Path, at: int, languages: tuple[str, str] | None, 
     keep = None
     if asked.check_language and languages is not None:
         check, language = asked.check_language, languages[at]
-        keep = written_in(language) if check == "script" else identified_as(language, _imported(check))
+        keep = written_in(language) if check == "script" else identified_as(language, _judge(check))
     lines = gather(path, into, ids=asked.ids, deduplicate=not asked.keep_duplicates, keep=keep)
     out = len(lines.rows) - len(lines)
     say(f"{path}: {len(lines.rows):,} lines, {out:,} of them blank, repeated or refused")
     return lines
 
 
+def _judge(check: str) -> Callable[[str], str]:
+    try:
+        return imported(check)
+    except ImportError as error:
+        raise RecipeError(f"--check-language {check}: {error}; write script, or module:name of a function") from error
+
+
 def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Mining) -> list[NDArray[Any]]:
-    paths = [work / f"{name}.npy" for name in NAMES]
     if model is None:
-        given = [open_vectors(path) for path in asked.vectors]
-        return [select(*four) for four in zip(given, sides, asked.vectors, paths, strict=False)]
+        given, into = map(open_vectors, asked.vectors), [work / f"{name}.given.npy" for name in NAMES]
+        return [select(*four) for four in zip(given, sides, asked.vectors, into, strict=False)]
     encoder = load(model, prompt=asked.prompt, pooling=asked.pooling)
     tables = []
-    for side, path in zip(sides, paths, strict=False):
-        with Timing(f"encoding {side.path.name}") as timing:
-            text = path.with_suffix(".txt")
-            tables.append(encode_lines(encoder, side, text, path, dtype=asked.dtype, progress=timing))
+    for side, name in zip(sides, NAMES, strict=False):
+        with timed(f"encoding {side.path.name}") as timing:
+            tick = partial(timing, total=len(side))
+            text = work / f"{name}.txt"
+            tables.append(encoded(encoder, text, text.with_suffix(".npy"), dtype=asked.dtype, progress=tick))
     return tables
 
 
@@ -172,7 +180,7 @@ def _exact(x: NDArray[Any], y: NDArray[Any], k: int, work: Path, asked: Mining) 
         raise ValueError(f"the precision is {asked.precision!r}; use float32 or bfloat16")
     product = bfloat16 if asked.precision == "bfloat16" else None
     kept = Checkpoint(work / "neighbours.bin", asked.every, say)
-    with Timing(f"comparing {len(x):,} with {len(y):,}") as timing:
+    with timed(f"comparing {len(x):,} with {len(y):,}") as timing:
         return neighbours(
             x, y, k, metric="cosine", budget=size_of(asked.budget), product=product, checkpoint=kept, progress=timing
         )
@@ -219,18 +227,6 @@ def size_of(text: str) -> int:
         return int(float(number) * factor)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is no size; write, for instance, 512MB or 2GB") from None
-
-
-def _imported(name: str) -> Callable[[str], str]:
-    module, _, attribute = name.partition(":")
-    sys.path.insert(0, "")  # a file in the folder one stands in
-    try:
-        found: Callable[[str], str] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise RecipeError(f"--check-language {name}: {error}; write script, or module:name of a function") from error
-    finally:
-        sys.path.remove("")
-    return found
 
 
 @contextmanager

@@ -49,7 +49,8 @@ class Behind(Encoder):
     @property
     def prompt(self) -> str:
         """Put before every text."""
-        return str(getattr(self.own, "prompt", ""))
+        own: str = getattr(self.own, "prompt", "")
+        return own
 
     @prompt.setter
     def prompt(self, value: str) -> None:

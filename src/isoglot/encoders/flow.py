@@ -1,4 +1,4 @@
-"""A normalizing flow for sentence vectors: Glow over a vector, as BERT-flow has it (Li et al. 2020, EMNLP).
+"""A normalizing flow for sentence vectors: Glow over a vector, as BERT-flow has it (Li et al. 2020).
 
 An invertible network z = f(x) under which the vectors are as likely as can be if z is normal: its density is
 p(x) = N(f(x); 0, I) |det df/dx| (their eq. 2), and cosines are then taken between the z. Glow is made for images; a
@@ -6,13 +6,13 @@ vector of D dimensions is read as D channels of one pixel, so Glow's squeezing, 
 nothing to do. A level is `depth` steps of actnorm, permutation and additive coupling; after each level but the last the
 second half of the channels is done and the first half goes on. Odd widths: the first half is the larger by one.
 
-Deviation: none in the network from the published code but the permutation, where the paper has a random one and the
-code reverses the channels; both are here. How it is fitted, and what differs there, is in flow_fitting.py.
+The permutation is random in the paper and reverses the channels in its code; the rest is as in the code.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -107,14 +107,7 @@ class Flow(nn.Module):
     """
 
     def __init__(
-        self,
-        dim: int,
-        *,
-        levels: int = 3,
-        depth: int = 3,
-        width: int = 32,
-        permutation: str = "random",
-        seed: int = 0,
+        self, dim: int, *, levels: int = 3, depth: int = 3, width: int = 32, permutation: str = "random", seed: int = 0
     ) -> None:
         super().__init__()
         if permutation not in PERMUTATIONS:
@@ -132,13 +125,14 @@ class Flow(nn.Module):
             self.levels.append(nn.Sequential(*(Step(dim, width, order, draw) for order in orders)))
             dim = (dim + 1) // 2
 
-    def forward(self, vectors: Tensor | dict[str, Any]) -> Tensor | dict[str, Any]:
+    def forward(self, vectors: Tensor | MutableMapping[str, Any]) -> Tensor | MutableMapping[str, Any]:
         """The z of vectors (N, D): what each level gave off, then the rest.
 
-        Handed the features of sentence-transformers, a dict, it takes and puts back their `sentence_embedding`.
+        Handed the features of sentence-transformers, a mapping, it takes and puts back their `sentence_embedding`.
         """
-        if isinstance(vectors, dict):
-            return {**vectors, "sentence_embedding": self(vectors["sentence_embedding"])}
+        if not isinstance(vectors, Tensor):
+            vectors["sentence_embedding"] = self(vectors["sentence_embedding"])
+            return vectors
         *halving, last = self.levels
         done = []
         for level in halving:

@@ -30,7 +30,7 @@ def kind_of(tokenizer: Tokenizer) -> str:
 
 
 def used(tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1) -> tuple[set[int], int]:
-    """The ids that the texts need, each met at least `minimum` times, and the number of texts.
+    """The ids that the texts need, each met at least `minimum` times, and the number of texts that have any.
 
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
     did or are gone. See `needed` for the one exception.
@@ -45,13 +45,13 @@ def used(tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1) -> tup
     stream = iter(texts)
     while block := list(islice(stream, _BLOCK)):
         tokens = ragged(tokenizer, block, max_length=_WHOLE)
-        ids, total = tokens.ids.numpy(), total + len(block)
+        ids, lengths = tokens.ids.numpy(), tokens.lengths.numpy()
+        total += int((lengths > 0).sum())
         seen = np.bincount(ids, minlength=len(counts))
         seen[: len(counts)] += counts
         counts = seen
         if unknown is not None:
-            rows = np.repeat(np.arange(len(block)), tokens.lengths.numpy())[ids == unknown]
-            for row in np.unique(rows):
+            for row in np.unique(np.repeat(np.arange(len(block)), lengths)[ids == unknown]):
                 words.update(_unknown_words(tokenizer, block[row], unknown))
     walked = (_walk(word, model) for word, times in words.items() if times >= minimum)
     return set(np.flatnonzero(counts >= minimum).tolist()).union(*walked), total
@@ -84,14 +84,14 @@ def needed(ids: Set[int], state: Mapping[str, Any], *, keep_characters: bool) ->
     """These ids, and those that the tokenizer.json `state` cannot do without.
 
     **Special and added tokens**, all. **Characters**, if they are kept: pieces of one character or byte.
-    **Unigram**: where a character's own piece is gone, an unknown one stands in for the least score of the vocabulary
-    minus 10. With the piece of least score kept, this is below what the character's own gave, so that no rival gains.
+    **Unigram** gives an unknown character the least score of the vocabulary minus 10. The piece of least score is kept,
+    so this stays what it was, and stays below the score of a character's own piece that is gone: no rival gains.
     **BPE** makes, again and again, the merge of least rank that fits. All that it made of a covered word is part of a
     piece in the end, so pieces are kept with everything that merges to them, and merges in their order. At each step
     the merge that was the least of all is there still, and the least of fewer.
     """
     model = state["model"]
-    out = ids | {token["id"] for token in state["added_tokens"]} | set(_around(state["post_processor"]))
+    out: set[int] = {*ids} | {token["id"] for token in state["added_tokens"]} | set(_around(state["post_processor"]))
     if model["type"] == "Unigram":
         vocabulary = {piece: number for number, (piece, _) in enumerate(model["vocab"])}
         out.add(min(range(len(model["vocab"])), key=lambda number: model["vocab"][number][1]))
@@ -141,7 +141,7 @@ def _around(processor: Mapping[str, Any] | None) -> Iterator[int]:
 def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
     """The tokenizer of a tokenizer.json with the pieces of `new`, old ids to new, and no others.
 
-    Padding is left out: it is the encoder's affair here, and no saved model has it.
+    Padding and truncation are left out: they are the encoder's affair, and set when it is saved.
     """
     model = {**state["model"]}
     if model["type"] == "Unigram":
@@ -154,7 +154,14 @@ def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
         model["merges"] = [(a, b) for a, b in model["merges"] if {a, b, _product(a, b, model)} <= there]
     added = [{**token, "id": new[token["id"]]} for token in state["added_tokens"]]
     around = _renumbered(state["post_processor"], new)
-    whole = {**state, "model": model, "added_tokens": added, "post_processor": around, "padding": None}
+    whole = {
+        **state,
+        "padding": None,
+        "truncation": None,
+        "model": model,
+        "added_tokens": added,
+        "post_processor": around,
+    }
     return Tokenizer.from_str(json.dumps(whole))
 
 

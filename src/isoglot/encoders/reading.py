@@ -26,7 +26,8 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
             raise EncoderError(f"{folder}: holds no model: neither modules.json nor config.json is there")
         return _transformer(folder, [], pooling, given)
     modules, behind = _parted(layout.read_modules(folder))
-    given = {"prompt": layout.read_prompt(folder), **given}
+    if not (modules and modules[0].kind == "Towers"):  # whose prompts are those of each tower
+        given = {"prompt": layout.read_prompt(folder), **given}
     return put(_first(folder, modules, pooling, given), behind)
 
 
@@ -53,6 +54,10 @@ def _first(folder: Path, modules: list[layout.Module], pooling: str | None, give
 
         _refuse_unknown(UseEncoder, folder, given)
         return UseEncoder(**given)
+    if first == "Towers":
+        from isoglot.encoders import towers
+
+        return towers.opened(folder, lambda place: read(place, pooling=pooling, given=given))
     raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
 
 

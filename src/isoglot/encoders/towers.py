@@ -1,14 +1,181 @@
-"""Towers."""
+"""Towers: several encoders with their own tokenizers and weights, and one space. A text goes to the one that reads it.
+
+Dual momentum contrast (Wang, Zhao and Liu 2021) trains an English and a Chinese BERT towards each other. A text's tower
+is told by its script, not by its language, so that a text of unknown language can be encoded too; and it is told once,
+by the tokenizer: ids of the second tower begin at STRIDE, so that tokens stay one ragged table and know their tower.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import cast
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from isoglot.data.batch import Tokens
+from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
+from isoglot.errors import EncoderError
+
+STRIDE = 1 << 24  # more than any vocabulary; 255 towers fit into the 32 bits in which tokens are kept
+FILE = "towers.json"
+TYPE = "isoglot.encoders.towers.Towers"
 
 
 class Towers(Encoder):
-    """Several encoders."""
+    """Encoders of equal width by name, and the scripts whose letters each reads; one without scripts takes the rest.
+
+    A script is the first word of Unicode's names of its letters: LATIN, CJK, HANGUL. A text goes to the tower that
+    reads most of its letters, and to the first of several; so does a text without letters. A text of no tokens has the
+    zero vector. `prompt` replaces those of all towers; None: each has its own.
+
+    Raises ValueError for towers that do not fit together: fewer than two, of unequal width, with a name that is no
+    folder's, with a script that is unknown or another tower's, two that take the rest, or towers within towers.
+    """
 
     def __init__(self, towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
+        _check(towers, scripts)
+        self.scripts = {name: tuple(scripts.get(name, ())) for name in towers}
+        self.towers = nn.ModuleDict(towers)
+        members = self.members
+        self.dim, self.max_length = members[0].dim, max(tower.max_length for tower in members)
+        self.pads = any(tower.pads for tower in members)
+        self.normalizes = all(getattr(tower, "normalizes", False) for tower in members)
+        self.pooling = " ".join(getattr(tower, "pooling", "mean") for tower in members)  # for the identity
+        self._prompts = [str(getattr(tower, "prompt", "")) for tower in members]
+        self._prompt: str | None = None
+        self._route = _routes(self.scripts)
+        self.train(members[0].training)
+
+    @property
+    def members(self) -> list[Encoder]:
+        """The towers in their order."""
+        return [cast(Encoder, tower) for tower in self.towers.values()]
+
+    @property
+    def prompt(self) -> str | None:
+        """Put before every text in place of the towers' own prompts; None: they keep theirs."""
+        return self._prompt
+
+    @prompt.setter
+    def prompt(self, value: str | None) -> None:
+        self._prompt = value
+        for tower, own in zip(self.members, self._prompts, strict=True):
+            setattr(tower, "prompt", own if value is None else value)  # noqa: B010 - not every encoder declares one
+
+    def routes(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """(N,) the number of each text's tower."""
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        width = len(self.towers) + 1  # the last column counts what no tower reads
+        cells = np.repeat(np.arange(len(texts)) * width, lengths) + self._route[points]
+        letters = np.bincount(cells, minlength=len(texts) * width).reshape(len(texts), width)
+        numbers: NDArray[np.int64] = letters[:, :-1].argmax(axis=1)
+        return numbers
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Token ids by each text's tower, moved up by the tower's number times STRIDE."""
+        numbers = self.routes(texts)
+        ids, lengths, rows = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, dtype=torch.long)], []
+        for number, tower in enumerate(self.members):
+            rows.append(np.flatnonzero(numbers == number))
+            tokens = tower.tokenize([texts[row] for row in rows[-1].tolist()])
+            ids.append(tokens.ids + number * STRIDE)
+            lengths.append(tokens.lengths)
+        return Tokens(torch.cat(ids), torch.cat(lengths)).select(torch.from_numpy(np.concatenate(rows).argsort()))
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(N, D): each row by its tower; a row without tokens is zero."""
+        filled = tokens.lengths > 0
+        number = torch.full_like(tokens.lengths, len(self.towers))
+        number[filled] = tokens.ids[tokens.starts[filled]] // STRIDE
+        rows, parts = [], []
+        for place, tower in enumerate(self.members):
+            own = (number == place).nonzero()[:, 0]
+            if len(own):
+                piece = tokens.select(own)
+                rows.append(own)
+                parts.append(tower(Tokens(piece.ids % STRIDE, piece.lengths)))
+        rows.append((~filled).nonzero()[:, 0])
+        parts.append(torch.zeros(len(rows[-1]), self.dim, device=number.device))
+        vectors: Tensor = torch.cat(parts)[torch.cat(rows).argsort()]
+        return vectors
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of the towers' names, scripts and fingerprints."""
+        known = [f"{name} {','.join(self.scripts[name])}" for name in self.towers]
+        known += [tower.fingerprint for tower in self.members]
+        return hashlib.sha256("\n".join(known).encode()).hexdigest()
+
+    def save(self, folder: Path) -> None:
+        """Write each tower into a folder of its name, which opens alone too, and what makes them one; atomically."""
+        with layout.replacing(folder) as new:
+            for name, tower in zip(self.towers, self.members, strict=True):
+                tower.save(new / name)
+            layout.write_json(new / FILE, [{"name": name, "scripts": self.scripts[name]} for name in self.towers])
+            layout.write_modules(new, [(TYPE, "")])
+
+
+def opened(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
+    """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
+    try:
+        lines = [(str(line["name"]), tuple(line["scripts"])) for line in layout.read_json(folder / FILE)]
+        return Towers({name: read(folder / name) for name, _ in lines}, dict(lines))
+    except (KeyError, TypeError, ValueError) as error:
+        raise EncoderError(f"{folder / FILE}: does not describe towers: {error}; save the model again") from error
+
+
+def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) -> None:
+    if not 2 <= len(towers) < 256:
+        raise ValueError(f"between 2 and 255 towers of different names are needed, got {', '.join(towers) or 'none'}")
+    for name in (*towers, *scripts):
+        if name not in towers or not name.replace("-", "").replace("_", "").isalnum():
+            raise ValueError(
+                f"a tower's name must be letters, digits, - and _, and scripts those of a tower; got {name!r}"
+            )
+    if any(isinstance(tower, Towers) for tower in towers.values()):
+        raise ValueError("a tower cannot be towers itself; name all of them side by side")
+    if len(widths := {tower.dim for tower in towers.values()}) > 1:
+        raise ValueError(f"towers must have vectors of equal width, got {', '.join(map(str, sorted(widths)))}")
+    taken: dict[str, str] = {}
+    for name in towers:
+        for script in scripts.get(name, ()) or ("",):
+            if script and script not in _letters()[0]:
+                raise ValueError(f"{name}: no letter's name begins with {script!r}; LATIN, CJK or HANGUL would do")
+            if script in taken:
+                what = f"both read {script}" if script else "both take the rest; name the scripts of one"
+                raise ValueError(f"{taken[script]} and {name} {what}")
+            taken[script] = name
+
+
+@cache
+def _letters() -> tuple[dict[str, int], NDArray[np.int16]]:
+    """Each script's number from 1, and (0x110000,) the script of every code point, 0 for what is no letter."""
+    numbers: dict[str, int] = {}
+    script = np.zeros(0x110000, dtype=np.int16)
+    for point in range(len(script)):
+        character = chr(point)
+        if character.isalpha():
+            word = unicodedata.name(character, "").partition(" ")[0]
+            script[point] = numbers.setdefault(word, len(numbers) + 1)
+    return numbers, script
+
+
+def _routes(scripts: Mapping[str, Iterable[str]]) -> NDArray[np.uint8]:
+    """(0x110000,) the number of the tower that reads a code point; one more than the last for what none does."""
+    numbers, script = _letters()
+    rest = next((place for place, own in enumerate(scripts.values()) if not own), len(scripts))
+    tower = np.full(len(numbers) + 1, rest, dtype=np.uint8)
+    tower[0] = len(scripts)
+    for place, own in enumerate(scripts.values()):
+        tower[[numbers[name] for name in own]] = place
+    return tower[script]

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ def _copied(
     for table in tables:
         if table is not None:
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
-    out = cast(Encoder, copy.deepcopy(encoder, memo))
+    out = copy.deepcopy(encoder, memo)
     if isinstance(part := inside(out), TransformerEncoder):
         _renumber(part, new)
     return out

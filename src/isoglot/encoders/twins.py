@@ -1,12 +1,70 @@
-"""Twins."""
+"""Twins: two copies of one encoder, trained against each other (Contrastive Tension, Carlsson et al. 2021).
+
+What is special here is that the mode changes the width. In training a sentence has the vectors of both copies side by
+side, so that one objective over a batch's vectors sees f1 and f2; in evaluation it has that of the first copy alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from isoglot.data.batch import Tokens
 from isoglot.encoders.base import Encoder
 
 
 class Twins(Encoder):
-    """Two copies."""
+    """Two encoders that read alike. Training leaves behind the better one by the dev score, or the first.
+
+    The copies stay in evaluation mode while the twins are trained: CT trains without dropout, of whatever kind.
+
+    Raises ValueError for two encoders of different width or tokens, and for one with a layer that only training knows.
+    """
 
     def __init__(self, first: Encoder, second: Encoder) -> None:
         super().__init__()
+        if first.dim != second.dim or first.fingerprint != second.fingerprint:
+            raise ValueError(f"twins must be alike, got widths {first.dim} and {second.dim}, or other tokenizers")
+        if getattr(first, "head", None) is not None or getattr(second, "head", None) is not None:
+            raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
+        self.first, self.second = first, second
+        self.max_length, self.pads = first.max_length, first.pads
+        self.train(self.training)
+
+    @property
+    def dim(self) -> int:  # type: ignore[override]
+        """Width of what forward gives: 2D in training, D in evaluation."""
+        return 2 * self.first.dim if self.training else self.first.dim
+
+    def train(self, mode: bool = True) -> Twins:
+        """Set the mode of the twins; the copies never draw dropout masks."""
+        super().train(mode)
+        self.first.eval()
+        self.second.eval()
+        return self
+
+    def tokenize(self, texts: Sequence[str]) -> Tokens:
+        """Token ids, which both copies read."""
+        return self.first.tokenize(texts)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(N, 2D) in training: f1, then f2; (N, D) in evaluation: f1."""
+        if not self.training:
+            return self.first(tokens)  # type: ignore[no-any-return]
+        return torch.cat([self.first(tokens), self.second(tokens)], dim=1)
+
+    @property
+    def fingerprint(self) -> str:
+        """That of a copy."""
+        return self.first.fingerprint
+
+    def save(self, folder: Path) -> None:
+        """Write the first copy."""
+        self.first.save(folder)
+
+    def exports(self) -> Sequence[Encoder]:
+        """Both copies, between which the dev score decides."""
+        return (self.first, self.second)

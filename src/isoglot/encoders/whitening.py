@@ -7,7 +7,8 @@ static encoder it is folded into the rows, since the mean of rows e W + b is the
 
 Sigma has N - 1 in its denominator, as numpy.cov, which the published code calls. Eigenvectors have no sign of their
 own: here the entry of greatest size is positive, so that two machines agree.
-Deviation: directions in which the text does not vary are refused, where the published code divides by their rounding.
+Deviation: directions in which the text does not vary are left out, where the published code divides by their rounding.
+Every transformer that ends in a layer norm (g, b) has one, since its states x fulfil sum_i (x_i - b_i) / g_i = 0.
 """
 
 from __future__ import annotations
@@ -52,19 +53,18 @@ def fit_whitening(
 ) -> Whitened:
     """The encoder, whitened by its raw vectors of `texts`; repeated ones count as often.
 
-    dim       dimensions to keep, those of greatest variance first; None: all
+    dim       dimensions to keep, those of greatest variance first; None: all in which the text varies
     progress  as of `encode`: distinct texts done, and in all
 
     A static encoder comes back as one, its text without tokens still the zero vector, which is then the mean sentence;
-    any other gets a dense layer behind it. Raises ValueError for a `dim` that is not 1 to the encoder's, and if the
-    text varies in fewer directions than are to be kept, as N sentences do in N - 1 at most.
+    any other gets a dense layer behind it. Raises ValueError for a `dim` that is not 1 to the encoder's, if the text
+    varies in fewer directions than that, and without a `dim`, if there are no more sentences than dimensions.
     """
-    kept = encoder.dim if dim is None else dim
-    if not 1 <= kept <= encoder.dim:
-        raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {kept}")
+    if dim is not None and not 1 <= dim <= encoder.dim:
+        raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
     with engine(encoder, plan(encoder, normalize=False), progress=progress) as blocks:
         found = moments(rows for _, rows in blocks(texts))
-    layer, share = whitening(found, kept)
+    layer, share = whitening(found, dim)
     return Whitened(_put(encoder, layer), found.count, share)
 
 
@@ -89,19 +89,20 @@ def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
     return Moments(count, mean, scatter / (count - 1))
 
 
-def whitening(found: Moments, dim: int) -> tuple[Dense, float]:
+def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
     """The layer (D to `dim`) that whitens rows of these moments, and the share of their variance that it keeps.
 
-    Raises ValueError if fewer than `dim` eigenvalues are above `FLOOR` times the greatest.
+    A direction counts if its eigenvalue is above `FLOOR` times the greatest. `dim` and ValueError as above.
     """
     values, vectors = np.linalg.eigh(found.covariance)
     values, vectors = values[::-1], vectors[:, ::-1]
     rank = int((values > FLOOR * max(values[0], np.finfo(np.float64).tiny)).sum())
-    if rank < dim:
+    if rank < (dim or 1) or (dim is None and found.count <= len(values)):
         raise ValueError(
-            f"{found.count:,} sentences vary in {rank:,} of {len(values):,} dimensions only, and {dim:,} are to be "
-            "kept; give more varied text" + (f", or keep {rank:,} (dim) at most" if rank else "")
+            f"{found.count:,} sentences vary in {rank:,} of {len(values):,} directions, too few to whiten "
+            f"{dim or 'all'} of them; give more varied text, or fewer dimensions to keep (dim)"
         )
+    dim = rank if dim is None else dim
     vectors, scale = vectors[:, :dim], np.sqrt(values[:dim])
     signs = np.sign(vectors[np.abs(vectors).argmax(0), np.arange(dim)])
     w = vectors * (signs / scale)

@@ -10,17 +10,44 @@ from typing import Any, get_args, get_type_hints
 
 from isoglot.encoders.base import Encoder
 from isoglot.errors import RecipeError
+from isoglot.objectives.additive_margin import AdditiveMargin
 from isoglot.objectives.base import Losses, Objective, Sum
+from isoglot.objectives.contrastive_tension import ContrastiveTension
+from isoglot.objectives.distillation import Distillation
+from isoglot.objectives.dual_momentum import DualMomentum
+from isoglot.objectives.entity import EntityContrast
 from isoglot.objectives.info_nce import InfoNCE
 from isoglot.objectives.multi_positive import MultiPositive
+from isoglot.objectives.pair_softmax import PairSoftmax
+from isoglot.objectives.soft_contrastive import SoftContrastive
 
 OBJECTIVES: dict[str, type[Objective]] = {
+    "additive_margin": AdditiveMargin,
+    "contrastive_tension": ContrastiveTension,
+    "distillation": Distillation,
+    "dual_momentum": DualMomentum,
+    "entity_contrast": EntityContrast,
     "info_nce": InfoNCE,
     "multi_positive": MultiPositive,
+    "pair_softmax": PairSoftmax,
+    "soft_contrastive": SoftContrastive,
 }
 HANDED = ("encoder", "languages", "sizes")  # what an objective may ask for beside its options
 
-__all__ = ["OBJECTIVES", "InfoNCE", "Losses", "MultiPositive", "Objective", "Sum", "build", "check"]
+__all__ = [
+    "OBJECTIVES",
+    "AdditiveMargin",
+    "Distillation",
+    "EntityContrast",
+    "InfoNCE",
+    "Losses",
+    "MultiPositive",
+    "Objective",
+    "SoftContrastive",
+    "Sum",
+    "build",
+    "check",
+]
 
 
 def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-from isoglot.objectives.pairs import Pairs, rows_between
+from isoglot.objectives.pairs import Pairs, rows_between, where
 
 Reading: TypeAlias = Literal["outside", "inside"]
 Rescale: TypeAlias = Literal["off", "row", "matrix"]
@@ -87,6 +87,20 @@ def contrast_both_ways(
         of_rows, of_columns = matrix.totals(columns=True)
         cells = matrix.cells(positives)
         return _read(positives[0], cells, of_rows, reading), _read(positives[1], cells, of_columns, reading)
+
+
+def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, dropped: Pairs | None = None) -> Tensor:
+    """Log-sum-exp (A,) of unit anchors (A, D) over unit candidates (C, D) that carry no gradient, such as a queue.
+
+    Its gradient at an anchor is the candidates' mean, weighted by the softmax, over the temperature. Both are summed up
+    block of candidates by block, in the forward pass, so no block is kept and none is computed twice. An anchor all of
+    whose cells are dropped (pairs of anchor and candidate) has the lowest finite number.
+    """
+    with torch.autocast(anchors.device.type, enabled=False):
+        anchors = _wide(anchors)
+        with torch.no_grad():
+            total, pull = _streamed(anchors, candidates, temperature, dropped)
+        return total + ((anchors - anchors.detach()) * pull).sum(dim=1)  # a zero whose gradient is `pull`
 
 
 def _read(owner: Tensor, cells: Tensor, total: Tensor, reading: Reading) -> Tensor:
@@ -192,6 +206,23 @@ class _Matrix:
                 highs.append(self._without_dropped(cosines, rows, -2.0).amax(dim=1, keepdim=True))
             low, high = torch.cat(lows), torch.cat(highs)
             return (low, high) if self.equation.rescale == "row" else (low.amin().view(1, 1), high.amax().view(1, 1))
+
+
+def _streamed(anchors: Tensor, table: Tensor, temperature: float, dropped: Pairs | None) -> tuple[Tensor, Tensor]:
+    """Log-sum-exps (A,) and their gradients (A, D), from blocks of the table's rows."""
+    total, mean = anchors.new_full((len(anchors),), -torch.inf), torch.zeros_like(anchors)
+    size = max(1, BLOCK_CELLS // max(1, len(anchors)))
+    for start in range(0, len(table), size):
+        block = table[start : start + size].to(anchors.dtype)
+        logits = (anchors @ block.T).div_(temperature)
+        if dropped is not None:
+            i, j = where(dropped, (dropped[1] >= start) & (dropped[1] < start + size))
+            logits[i, j - start] = torch.finfo(logits.dtype).min
+        grown = torch.logaddexp(total, logits.logsumexp(dim=1))
+        share = logits.sub_(grown[:, None]).exp_()
+        mean = torch.addmm(mean.mul_((total - grown).exp_()[:, None]), share, block)
+        total = grown
+    return total, mean.div_(temperature)
 
 
 def _twice(block: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,14 +48,17 @@ class Choice:
 
 
 class Selector:
-    """Scores encoders on the recipe's dev tasks and keeps the best ones: in `model/`, and in `best/NAME/`."""
+    """Scores encoders on the recipe's dev tasks and keeps the best ones: in `model/`, and in `best/NAME/`.
+
+    Raises RecipeError for a choice other than the first whose name cannot be that of a folder.
+    """
 
     def __init__(self, recipe: Recipe, output: Path) -> None:
         self.recipe = recipe
         self.choices: list[Choice] = []
         for name in dict.fromkeys(evaluation.name for evaluation in recipe.evaluation):
             tasks = tuple(evaluation for evaluation in recipe.evaluation if evaluation.name == name)
-            folder = output / "best" / name if self.choices else output / "model"
+            folder = output / "best" / _folder(name) if self.choices else output / "model"
             self.choices.append(Choice(name, tasks, folder))
 
     @property
@@ -110,6 +113,15 @@ class Selector:
             values.append(_deciding(records, settings))
             everything += [{"task": settings.task, **r} for r in records] if len(choice.tasks) > 1 else records
         return sum(values) / len(values), everything
+
+
+def _folder(name: str) -> str:
+    """The name of a choice, if it can be that of a folder."""
+    if name in ("", ".", "..") or any(letter in name for letter in "/\\\0"):
+        raise RecipeError(
+            f"evaluation.name: {name!r} cannot be a folder in best/; name every choice but the first, for example sts22"
+        )
+    return name
 
 
 def _deciding(records: list[dict[str, Any]], settings: EvaluationSettings) -> float:

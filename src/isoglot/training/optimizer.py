@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isoglot.errors import RecipeError
 from isoglot.settings import OptimizerSettings
 
 
@@ -58,15 +59,33 @@ class AdamW(torch.optim.AdamW):
 
 
 def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> torch.optim.Optimizer:
-    """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed."""
+    """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed.
+
+    Raises RecipeError for RMSprop with weight decay; its first step raises one if a table has row-sparse gradients.
+    """
     trained = [p for module in modules for p in module.parameters() if p.requires_grad]
     decayed = [p for p in trained if p.ndim > 1]
     plain = [p for p in trained if p.ndim <= 1]
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     if settings.kind == "rmsprop":
-        return torch.optim.RMSprop(groups, lr=settings.lr, eps=settings.eps)
+        if settings.weight_decay:  # torch's would add it to the gradient, where it is divided with it
+            raise RecipeError(
+                f'optimizer.weight_decay: {settings.weight_decay} goes with kind = "adamw" only; leave out'
+            )
+        rmsprop = torch.optim.RMSprop(groups, lr=settings.lr, eps=settings.eps)
+        rmsprop.register_step_pre_hook(_refuse_sparse)
+        return rmsprop
     return AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=True)
+
+
+def _refuse_sparse(chosen: torch.optim.Optimizer, *_: Any) -> None:
+    """Before a move: RMSprop would have to read and write whole tables, and torch's does not."""
+    if any(p.grad is not None and p.grad.is_sparse for group in chosen.param_groups for p in group["params"]):
+        raise RecipeError(
+            'optimizer.kind: "rmsprop" moves no row-sparse tables, which static encoders and entity tables are; '
+            'write kind = "adamw"'
+        )
 
 
 def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
@@ -86,10 +105,10 @@ def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
 
 def rate(step: int, *, total: int, settings: OptimizerSettings) -> float:
     """Learning rate of a step counted from 0: linear warm-up, then decay to zero at `total`, or the stair it is on."""
-    if settings.schedule == "stairs":
-        return settings.stairs[min(step // settings.stair, len(settings.stairs) - 1)]
     if step < settings.warmup:
         return settings.lr * (step + 1) / settings.warmup
+    if settings.schedule == "stairs":
+        return settings.stairs[min((step - settings.warmup) // settings.stair, len(settings.stairs) - 1)]
     progress = (step - settings.warmup) / max(1, total - settings.warmup)
     if settings.schedule == "linear":
         return settings.lr * max(0.0, 1 - progress)

@@ -39,6 +39,14 @@ def test_tab_separated_lines_with_and_without_contradiction_or_header(tmp_path):
     assert list(read_nli(path, language="en")) == expected
 
 
+def test_without_a_key_rows_of_one_premise_are_negatives(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("A\tB\tC\n")
+    assert list(read_nli(path, language="en", key="none")) == [Group(("A", "B"), ("eng", "eng"), "", ("C",), ("eng",))]
+    with pytest.raises(CorpusError, match="key must be premise or none, not 'no'"):
+        list(read_nli(path, key="no"))
+
+
 @pytest.mark.parametrize(
     "name, content, message",
     [

@@ -271,3 +271,10 @@ def test_unusable_vectors_are_refused_with_task_and_language(tmp_path, task):
     analysis_data(tmp_path)
     with pytest.raises(EvaluationError, match=rf"{task.name} deu, sentence 1: .*NaN"):
         task.run(lambda texts: by_meaning(texts) * np.nan, tmp_path)
+
+
+def test_a_file_that_is_missing_is_told_by_the_task_that_wants_it(tmp_path):
+    sib(tmp_path, ("deu_Latn", "eng_Latn"))
+    (tmp_path / "sib-200" / "annotated" / "deu_Latn" / "dev.tsv.xz").unlink()
+    with pytest.raises(EvaluationError, match=r"^centroids, sib, language deu_Latn: beside .*, its dev is missing"):
+        Centroids(source="sib").run(by_text, tmp_path)

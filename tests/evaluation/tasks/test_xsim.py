@@ -233,6 +233,8 @@ def test_a_part_of_sib_that_is_missing_is_named(tmp_path):
     (tmp_path / "sib-200" / "annotated" / "kor_Hang" / "dev.tsv.xz").unlink()
     with pytest.raises(EvaluationError, match=r"xsim/sib, language kor_Hang: beside .*, its dev is missing"):
         XSIM["xsim/sib"].run(by_text, tmp_path)
+    with pytest.raises(EvaluationError, match=r"^xsim/sib/k5, language kor_Hang: beside"):
+        XSim(XSIM["xsim/sib"].texts, k=5).run(by_text, tmp_path)
 
 
 HEADER = "index_id\tcategory\ttext\n"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.readers.dataset import from_dataset, read_dataset
+from isoglot.data.readers.entities import read_entities
 from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import read_jsonl
 from isoglot.data.readers.moses import read_moses
@@ -23,6 +24,7 @@ from isoglot.data.readers.nli import read_nli
 from isoglot.data.readers.sentences import read_sentences
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import read_tsv
+from isoglot.data.readers.xnli import read_xnli
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError, RecipeError
 
@@ -34,6 +36,7 @@ __all__ = [
     "from_dataset",
     "read",
     "read_dataset",
+    "read_entities",
     "read_folder",
     "read_jsonl",
     "read_moses",
@@ -41,6 +44,7 @@ __all__ = [
     "read_sentences",
     "read_tmx",
     "read_tsv",
+    "read_xnli",
 ]
 
 Reader = Callable[..., Iterator[Group]]
@@ -52,7 +56,9 @@ READERS: dict[str, Reader] = {
     "jsonl": read_jsonl,
     "tmx": read_tmx,
     "nli": read_nli,
+    "xnli": read_xnli,
     "lines": read_sentences,
+    "entities": read_entities,
     "dataset": read_dataset,
 }
 

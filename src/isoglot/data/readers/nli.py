@@ -1,13 +1,16 @@
-"""Triplets from natural language inference: premise, entailment, contradiction, as TSV or as SimCSE's quoted CSV."""
+"""Natural language inference in one language: triplets as TSV or as SimCSE's quoted CSV, or labelled pairs."""
 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from isoglot.data.files import read_lines, without_compression
 from isoglot.data.languages import UNKNOWN, canonical
+from isoglot.data.readers.labelled import read_labelled
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
@@ -18,18 +21,36 @@ _HEADERS = {
 }
 
 
-def read_nli(path: str | Path, *, language: str = UNKNOWN) -> Iterator[Group]:
+def read_nli(
+    path: str | Path,
+    *,
+    language: str = UNKNOWN,
+    labelled: bool = False,
+    split: str = "train",
+    key: Literal["premise", "none"] = "premise",
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
     """A pair (premise, entailment) a row, keyed by the premise, with the contradiction as hard negative.
 
     Quoted CSV when the name ends in `.csv`, before any compression; else unquoted TSV. Columns in that order, under
     one of the usual headers (`sent0,sent1,hard_neg`; `premise,entailment,contradiction`; `anchor,positive,negative`)
-    or none; the contradiction may be blank or missing. Raises `CorpusError` for another number of columns and for a
-    blank premise or entailment.
+    or none; the contradiction may be blank or missing. With `key = "none"`, rows of one premise are each other's
+    negatives, as in SimCSE's code. Raises `CorpusError` for another number of columns, for a blank premise or
+    entailment, and for another `key`.
+
+    With `labelled`: a pair (premise, hypothesis) a row, without a key, with the number `label`, as in `read_labelled`,
+    which says the layouts and what `split` is.
     """
     code = canonical(language, file=path)
-    rows = _csv_rows(path) if without_compression(str(path)).endswith(".csv") else _tsv_rows(path)
+    if key not in ("premise", "none"):
+        raise CorpusError(f"key must be premise or none, not {key!r}", file=path)
+    if labelled:
+        yield from read_labelled(
+            Path(path), code, split=split, rows=_rows, counts=Counter() if counts is None else counts
+        )
+        return
     empty = True
-    for place, (line, cells) in enumerate(rows):
+    for place, (line, cells) in enumerate(_rows(path)):
         if place == 0 and tuple(cell.strip().lower() for cell in cells) in _HEADERS:
             continue
         if not 2 <= len(cells) <= 3:
@@ -37,17 +58,21 @@ def read_nli(path: str | Path, *, language: str = UNKNOWN) -> Iterator[Group]:
                 f"{len(cells)} columns where premise, entailment and contradiction are expected", file=path, line=line
             )
         empty = False
-        yield _group(cells, code, path, line)
+        yield _group(cells, code, cells[0] if key == "premise" else "", path, line)
     if empty:
         raise CorpusError("holds a header and no text below it", file=path)
 
 
-def _group(cells: list[str], code: str, path: str | Path, line: int) -> Group:
+def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    return _csv_rows(path) if without_compression(str(path)).endswith(".csv") else _tsv_rows(path)
+
+
+def _group(cells: list[str], code: str, key: str, path: str | Path, line: int) -> Group:
     for name, cell in zip(("premise", "entailment"), cells, strict=False):
         if not cell.strip():
             raise CorpusError(f"the {name} is empty; remove the row", file=path, line=line)
     contradictions = tuple(cell for cell in cells[2:] if cell.strip())
-    return Group((cells[0], cells[1]), (code, code), cells[0], contradictions, (code,) * len(contradictions))
+    return Group((cells[0], cells[1]), (code, code), key, contradictions, (code,) * len(contradictions))
 
 
 def _tsv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:

@@ -18,6 +18,8 @@ from isoglot.data.wikipedia.titles import WIKIS, Names, language_of
 from isoglot.errors import CorpusError
 
 _KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})
+# The target of a redirect: in a page that is said to be one, and in one that is not.
+_REDIRECT = (re.compile(r"\s*#\w+\s*:?\s*\[\[([^\]|#\n]+)"), re.compile(r"(?i)\s*#redirect\s*:?\s*\[\[([^\]|#\n]+)"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ class _Reader:
         except expat.ExpatError as error:
             if not self._begun:
                 raise self._no_dump(f"line {error.lineno}: {expat.ErrorString(error.code)}") from None
-            problem = f"not well-formed XML ({expat.ErrorString(error.code)}); copy or make the file again"
+            why = expat.ErrorString(error.code)
+            problem = f"not well-formed XML, or not in its encoding ({why}); convert it to UTF-8, or copy it again"
             raise CorpusError(problem, file=self._path, line=error.lineno) from None
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -159,10 +162,16 @@ class _Reader:
                 self._head[name] = value
         elif name == "page":
             self._in_page = False
-            fields = self._fields
-            number = fields.get("ns", "0").strip() or "0"
-            page = Page(fields.get("title", ""), int(number), fields.get("redirect"), fields.get("text", ""))
-            self._ready.append(page)
+            self._ready.append(self._page(self._fields))
+
+    def _page(self, fields: dict[str, str]) -> Page:
+        title, text, target = fields.get("title", ""), fields.get("text", ""), fields.get("redirect")
+        # Dumps before 2012 tell the namespace by the title alone, and the target of a redirect by the text.
+        prefix = title.partition(":")[0].strip().lower().replace(" ", "_")
+        number = fields.get("ns", "").strip() or self.namespaces.get(prefix, 0)
+        if not target and (found := _REDIRECT[target is None].match(text)):
+            target = found[1]
+        return Page(title, int(number), target, text)
 
     def _namespace(self, name: str) -> None:
         number = int(self._attributes.get("key", "0"))
@@ -172,4 +181,6 @@ class _Reader:
             self.first_letter = self._attributes.get("case", "first-letter") == "first-letter"
 
     def _no_dump(self, why: str) -> CorpusError:
-        return CorpusError(f"is no MediaWiki XML dump: {why}; give a file such as pages-articles.xml.bz2", file=self._path)
+        return CorpusError(
+            f"is no MediaWiki XML dump: {why}; give a file such as pages-articles.xml.bz2", file=self._path
+        )

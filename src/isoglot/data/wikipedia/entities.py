@@ -36,6 +36,7 @@ def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
     Raises `CorpusError` if the first of them is no JSON object.
     """
     held: Line | None = None
+    only = True
     for number, text in _lines(path, remark):
         text = text.strip().rstrip(",")
         if text in ("", "[", "]"):
@@ -45,10 +46,11 @@ def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
             raise CorpusError(problem, file=path, line=number)
         if held:
             yield held
+            only = False
         held = Line(path, number, text, last=False)
-    if held is None:
+    if held is None or (only and _parsed(held.text) is None):
         raise CorpusError("holds no entity; give a file such as latest-all.json.bz2", file=path)
-    if _parsed(held.text) is None and held.number > 2:
+    if _parsed(held.text) is None:
         remark(f"{path}:{held.number}: ends inside an entity; what is whole was read")
     yield Line(held.file, held.number, held.text, last=True)
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from isoglot.data.wikipedia.wikitext import Link, Paragraph
 from isoglot.errors import IsoglotError
@@ -19,6 +20,9 @@ from isoglot.errors import IsoglotError
 TOO_SHORT, TOO_LONG, MARKUP, ONLY_LINKS = "too short", "too long", "with leftover markup", "of links only"
 
 _MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|''|</?[a-zA-Z]+[^<]*>|\|")
+_TABLE = re.compile(r"\{\||\|-|\|\}")  # rows of a table that the parser did not see as one
+_LEADING = " ,;:،؛、，；：·"  # what stands first when a template before it was left out
+_LONGEST_QUOTATION = 200  # characters; in longer ones sentences end
 _PAIRS = {"«": "»", "「": "」", "『": "』", "“": "”", "(": ")", "（": "）", "《": "》"}
 
 
@@ -31,7 +35,10 @@ class Limits:
 
 
 def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:
-    """Each sentence without outer spaces, with the links that lie in it, their offsets counted from its beginning."""
+    """Each sentence without outer spaces and leading separators, with the links that lie in it.
+
+    Their offsets are counted from the beginning of the sentence.
+    """
     text = paragraph.text
     edges = [0, *_edges(paragraph, wiki), len(text)]
     inside: list[list[Link]] = [[] for _ in edges]
@@ -39,8 +46,14 @@ def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:
         inside[bisect_right(edges, link.start) - 1].append(link)
     for first, last, links in zip(edges, edges[1:], inside, strict=False):
         sentence = text[first:last]
-        start = first + len(sentence) - len(sentence.lstrip())
-        yield sentence.strip(), [Link(link.start - start, link.end - start, link.title) for link in links]
+        reach = links[0].start - first if links else len(sentence)
+        start = first + reach - len(sentence[:reach].lstrip(_LEADING))
+        yield text[start:last].rstrip(), [Link(link.start - start, link.end - start, link.title) for link in links]
+
+
+def is_table(paragraph: Paragraph) -> bool:
+    """Whether the paragraph holds rows of a table, whose cells are no sentences."""
+    return _TABLE.search(paragraph.text) is not None
 
 
 def fault(sentence: str, links: list[Link], limits: Limits) -> str | None:
@@ -66,25 +79,30 @@ def _edges(paragraph: Paragraph, wiki: str) -> list[int]:
         return []
     for piece in pieces[:-1]:
         place += len(piece)
-        edges.append(place)
-    barred = [(link.start, link.end) for link in paragraph.links] + _quotations(text)
+        if not (text[place - 1] == "." and text[place].isdigit()):  # decimals in digits that the splitter does not know
+            edges.append(place)
+    quotations = _quotations(text)
+    barred = [(link.start, link.end) for link in paragraph.links] + quotations
+    # Japanese goes on in hiragana after a quotation that ends with a full stop: 「…。」と言った。
+    barred += [(start, end + 1) for start, end in quotations if "\u3041" <= text[end : end + 1] <= "\u309f"]
     return [edge for edge in edges if not any(start < edge < end for start, end in barred)]
 
 
 def _quotations(text: str) -> list[tuple[int, int]]:
-    """Spans of outermost brackets and quotation marks that are opened and closed in order."""
-    spans, opened = [], []
+    """Spans of brackets and quotation marks that are opened and closed in order."""
+    spans: list[tuple[int, int]] = []
+    opened: list[tuple[int, str]] = []
     for place, letter in enumerate(text):
         if letter in _PAIRS:
             opened.append((place, _PAIRS[letter]))
         elif opened and letter == opened[-1][1]:
             spans.append((opened.pop()[0], place + 1))
-    return spans
+    return [(start, end) for start, end in spans if end - start <= _LONGEST_QUOTATION]
 
 
-def _segment() -> Callable[[str, str], list[str]]:
+def _segment() -> Any:
     try:
         from sentencex import segment
     except ImportError as error:
         raise IsoglotError('sentences are split with sentencex: pip install "isoglot[wikipedia]"') from error
-    return segment  # type: ignore[no-any-return]
+    return segment

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 HOPS = 8  # of redirects to redirects
@@ -60,15 +59,20 @@ def make_tables(path: Path, entities: Iterable[Entity], redirects: Iterable[tupl
     temporary.replace(path)
 
 
-def find(path: Path, wiki: str, title: str) -> str | None:
+def open_tables(path: Path) -> sqlite3.Connection:
+    """The file, to be read. Close it when done."""
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+
+
+def find(base: sqlite3.Connection, wiki: str, title: str) -> str | None:
     """The entity of a title in normal form, redirects followed, or None."""
-    row = _open(path).execute("SELECT id FROM titles WHERE wiki = ? AND title = ?", (wiki, title)).fetchone()
+    row = base.execute("SELECT id FROM titles WHERE wiki = ? AND title = ?", (wiki, title)).fetchone()
     return row[0] if row else None
 
 
-def types_of(path: Path, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def types_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Types of those entities that have any, in the order in which they were given to the file."""
-    base, found = _open(path), {}
+    found = {}
     for entity in entities:
         row = base.execute("SELECT types FROM entities WHERE id = ?", (entity,)).fetchone()
         if row and row[0]:
@@ -76,16 +80,15 @@ def types_of(path: Path, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def labels_of(path: Path, entities: Iterable[str]) -> dict[str, str]:
+def labels_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, str]:
     """A title for each entity, the English one if it is known."""
-    base = _open(path)
     rows = (base.execute("SELECT id, label FROM entities WHERE id = ?", (one,)).fetchone() for one in entities)
     return {row[0]: row[1] for row in rows if row}
 
 
-def has_types(path: Path) -> bool:
+def has_types(base: sqlite3.Connection) -> bool:
     """Whether any entity has a type."""
-    return _open(path).execute("SELECT 1 FROM entities WHERE types <> '' LIMIT 1").fetchone() is not None
+    return base.execute("SELECT 1 FROM entities WHERE types <> '' LIMIT 1").fetchone() is not None
 
 
 def _insert(base: sqlite3.Connection, entity: Entity) -> None:
@@ -113,8 +116,3 @@ def _resolved(base: sqlite3.Connection) -> Iterator[tuple[str, str, str]]:
         found = base.execute("SELECT id FROM titles WHERE wiki = ? AND title = ?", (wiki, target)).fetchone()
         if found:
             yield wiki, title, found[0]
-
-
-@lru_cache(maxsize=1)
-def _open(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)

@@ -19,8 +19,8 @@ from urllib.parse import unquote
 from isoglot.data.languages import canonical
 
 # Codes of Wikipedias, open and closed, as they stand before a colon in links between languages.
-WIKIS = frozenset(
-    """ab ace ady af ak als alt am ami an ang ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bcl be
+_CODES = """
+    ab ace ady af ak als alt am ami an ang ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bcl be
     be-tarask be-x-old bg bh bi bjn blk bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch chr chy ckb co cr crh cs csb
     cu cv cy da dag de din diq dsb dty dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur fy ga
     gag gan gcr gd gl glk gn gom gor got gu guw gv ha hak haw he hi hif hr hsb ht hu hy hyw ia id ie ig ik ilo inh io is
@@ -30,19 +30,18 @@ WIKIS = frozenset(
     pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rw sa sah sat sc scn sco sd se sg sh shi shn si simple sk
     skr sl sm smn sn so sq sr srn ss st stq su sv sw szl szy ta tay tcy te tet tg th ti tk tl tn to tpi tr trv ts tt tum
     tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea zgh zh zh-classical zh-min-nan
-    zh-yue zu""".split()
-)
+    zh-yue zu"""
+WIKIS = frozenset(_CODES.split())
 # Codes of Wikipedias that are not, or not in the sense of ISO 639, codes of their language.
 _HOUSE = {
     **{"als": "gsw", "bat-smg": "sgs", "be-tarask": "bel", "be-x-old": "bel", "cbk-zam": "cbk", "eml": "egl"},
     **{"fiu-vro": "vro", "map-bms": "jav", "nrm": "nrf", "roa-rup": "rup", "roa-tara": "nap", "simple": "eng"},
     **{"zh-classical": "lzh", "zh-min-nan": "nan", "zh-yue": "yue"},
 }
-_PROJECTS = frozenset(
-    """b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
+_PROJECTS = """
+    b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
     species toollabs v voy w wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource wikispecies
-    wikiversity wikivoyage wikt wiktionary wmf""".split()
-)
+    wikiversity wikivoyage wikt wiktionary wmf"""
 _ENGLISH = {"media": -2, "special": -1, "file": 6, "image": 6, "category": 14}
 _OTHERS = """talk user user_talk project project_talk file_talk image_talk mediawiki mediawiki_talk template
     template_talk help help_talk category_talk portal portal_talk module module_talk draft timedtext"""
@@ -94,7 +93,7 @@ def resolve(link: str, names: Names) -> tuple[str, str]:
             return (OTHER if shown else HIDDEN), ""
         if name.replace("_", "-") in WIKIS and space is None:
             return (OTHER if shown else HIDDEN), ""
-        if space is not None or name in _PROJECTS:
+        if space is not None or name in _PROJECTS.split():
             return OTHER, ""
     title = normal(link, names)
     return (ARTICLE, title) if title else (OTHER, "")

@@ -16,16 +16,18 @@ from typing import Any
 from isoglot.data.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 from isoglot.errors import IsoglotError
 
-_LEFT_OUT = frozenset(
-    """caption categorytree ce chem gallery graph hiero imagemap includeonly indicator inputbox mapframe maplink math
+_UNREAD = """
+    caption categorytree ce chem gallery graph hiero imagemap includeonly indicator inputbox mapframe maplink math
     pre ref references rp rt score script section source style syntaxhighlight table td templatedata templatestyles th
-    timeline tr video""".split()
-)
-_BLOCKS = frozenset("blockquote br center dd div dl dt hr li ol p poem ul".split())
+    timeline tr video"""
+_LEFT_OUT = frozenset(_UNREAD.split())
+_BLOCKS = {"blockquote", "br", "center", "dd", "div", "dl", "dt", "hr", "li", "ol", "p", "poem", "ul"}
 _WORDS = re.compile(r"\s+|\S+")
 _SWITCH = re.compile(r"__\w+?__")
 # An empty pair of brackets with the space before it, or a separator that follows an opening bracket.
-_EMPTY = re.compile(r"\s?[(（\[][\s,;:،؛，；、/–—-]*[)）\]]|(?<=[(（])[\s,;:،؛，；、]+")
+_EMPTY = re.compile(
+    r"(?:\s|^)[(\[][\s,;:،؛–—-]*[)\]]|[（［「『][\s,;:，；、/–—-]*[）］」』]|(?<=[(（])[\s,;:،؛，；、]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +47,14 @@ class Paragraph:
     links: tuple[Link, ...]
 
 
-class Unreadable(IsoglotError):
+class UnreadableError(IsoglotError):
     """The parser gave up on a page."""
 
 
 def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
     """Paragraphs and list items of an article, and the titles of all links in its markup, tables and templates too.
 
-    Raises `Unreadable` where the parser does, `IsoglotError` when the parser is not installed.
+    Raises `UnreadableError` where the parser does, `IsoglotError` when the parser is not installed.
     """
     parse = _parser()
     try:
@@ -62,7 +64,7 @@ def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
         builder.end()
         titles = [resolve(str(link.title), names) for link in code.filter_wikilinks()]
     except (RecursionError, ValueError, RuntimeError) as error:
-        raise Unreadable(f"the page cannot be parsed: {type(error).__name__}") from error
+        raise UnreadableError(f"the page cannot be parsed: {type(error).__name__}") from error
     return builder.paragraphs, [title for kind, title in titles if kind == ARTICLE]
 
 

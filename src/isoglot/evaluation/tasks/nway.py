@@ -127,9 +127,9 @@ def _narrow(groups: Iterator[Group], languages: Sequence[str]) -> Iterator[Group
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Group]:
     texts, where = _BY_NAME[source], f"{task}, {source}"
-    found = texts.find(data, languages=languages)
+    found = texts.find(data, where=where, languages=languages)
     # TICO-19 has an English for each partner, a few words apart: the first of them stands for all.
-    files = {code: texts.files(found, code, partner=min(found[code])) for code in found}
+    files = {code: texts.files(found, code, partner=min(found[code]), where=where) for code in found}
     tables = {code: texts.read(files[code], where=f"{where}, language {code}") for code in found}
     for code in list(tables)[1:]:
         first = next(iter(tables))

@@ -65,12 +65,12 @@ class XSim:
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """Both directions of each pair of the wanted languages and English, `deu-eng` being from German to English."""
-        codes = list(self.texts.find(data, languages=languages))
+        codes = list(self.texts.find(data, where=self.name, languages=languages))
         return tuple(f"{source}-{target}" for source in codes for target in codes if source != target)
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Errors of each direction, then of each target language over all sources (`xx-eng`), then their `mean`."""
-        found = self.texts.find(data, languages=languages)
+        found = self.texts.find(data, where=self.name, languages=languages)
         scores: dict[tuple[str, str], list[Score]] = {}
         for (a, b), (x, y) in self._pairs(encode, found):
             near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
@@ -89,7 +89,7 @@ class XSim:
         sides: dict[tuple[Path, ...], _Side] = {}
         for pair in combinations(found, 2):
             x, y = (
-                self._side(encode, self.texts.files(found, code, partner=partner), code, sides)
+                self._side(encode, self.texts.files(found, code, partner=partner, where=self.name), code, sides)
                 for code, partner in (pair, pair[::-1])
             )
             where, unit = f"{self.name} {'-'.join(pair)}", "index_id" if self.texts.numbered else "line"

@@ -45,11 +45,11 @@ class Texts:
     numbered: bool = False
     carriage_returns: bool = False
 
-    def find(self, data: Path, *, languages: Sequence[str] = ()) -> Found:
+    def find(self, data: Path, *, where: str, languages: Sequence[str] = ()) -> Found:
         """The files of the wanted languages and of English, in the order of their codes; none of a missing set.
 
-        A code is the file's, with `_` for `-` (`zho_CN`). Raises `EvaluationError` for two names of files in a folder
-        of one's own, `CorpusError` for a language that does not exist.
+        A code is the file's, with `_` for `-` (`zho_CN`). Raises `EvaluationError`, opened by `where`, for two names of
+        files in a folder of one's own, `CorpusError` for a language that does not exist.
         """
         for place in self.places:
             found: Found = {}
@@ -61,19 +61,22 @@ class Texts:
                     found.setdefault(code, {}).setdefault(partner, {})[groups.get("part", "")] = path
                     names[groups.get("name", "")] = path
             if found:
-                self._one_name(list(names.values()))
+                _one_name(list(names.values()), where)
                 return {code: found[code] for code in sorted(found) if code in _ENGLISH or among(code, languages)}
         return {}
 
-    def files(self, found: Found, code: str, *, partner: str) -> tuple[Path, ...]:
-        """The files of a language's text, for pairs with `partner`. Raises `EvaluationError` when one is not there."""
+    def files(self, found: Found, code: str, *, partner: str, where: str) -> tuple[Path, ...]:
+        """The files of a language's text, for pairs with `partner`.
+
+        Raises `EvaluationError`, opened by `where`, when one is not there.
+        """
         versions = found[code]
         parts = versions.get(partner, versions.get("", {}))
         missing = [part for part in self.parts if part not in parts]
         if missing:
             there = next(iter(parts.values()), next(iter(next(iter(versions.values())).values())))
             lacks = f"its {missing[0]}" if missing[0] else f"its text for {partner}"
-            raise EvaluationError(f"xsim/{self.name}, language {code}: beside {there}, {lacks} is missing; add it")
+            raise EvaluationError(f"{where}, language {code}: beside {there}, {lacks} is missing; add it")
         return tuple(parts[part] for part in self.parts)
 
     def read(self, files: Sequence[Path], *, where: str) -> dict[int, str]:
@@ -100,13 +103,14 @@ class Texts:
         match = next(filter(None, (re.fullmatch(pattern, name) for pattern in self.patterns)), None)
         return match.groupdict() if match else {}
 
-    def _one_name(self, files: Sequence[Path]) -> None:
-        """Files that differ in more than their language are no one set; `files` has one of each name."""
-        if len(files) > 1:
-            raise EvaluationError(
-                f"xsim/{self.name}: {files[0].parent} holds more than one set, such as {files[0].name} and "
-                f"{files[1].name}; keep the files of one set there"
-            )
+
+def _one_name(files: Sequence[Path], where: str) -> None:
+    """Files that differ in more than their language are no one set; `files` has one of each name."""
+    if len(files) > 1:
+        raise EvaluationError(
+            f"{where}: {files[0].parent} holds more than one set, such as {files[0].name} and {files[1].name}; keep "
+            "the files of one set there"
+        )
 
 
 def aligned(a: Mapping[int, str], b: Mapping[int, str], *, where: str, files: tuple[Path, Path], unit: str) -> None:

@@ -16,14 +16,11 @@ from isoglot.data.languages import canonical_list
 from isoglot.errors import EvaluationError
 from isoglot.report.page import bars, plots, tables
 from isoglot.report.page.facts import clean, labels, plain
-from isoglot.report.page.markup import Html, element, join, text
+from isoglot.report.page.markup import Html, document, element, join, text
 from isoglot.report.page.sentences import sentences
 from isoglot.report.scores import Results
 
 __all__ = ["page", "write_page"]
-
-# The browser itself refuses to fetch anything, whatever the page might hold.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 
 _KINDS = ("mistakes", "similarity", "map", "hits")  # of details, that have sections of their own
 
@@ -56,15 +53,7 @@ def page(
         element("main", join(bodies)),
         element("script", _packaged("script.js")),
     ]
-    head = [
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", text(title)),
-        element("style", _packaged("style.css")),
-    ]
-    document = element("html", element("head", join(head)), element("body", join(parts)), lang="en")
-    return f"<!DOCTYPE html>\n{document}\n"
+    return document(title, parts, style=_packaged("style.css"), images=True)
 
 
 def write_page(

@@ -33,6 +33,23 @@ def join(parts: Iterable[Html]) -> Html:
     return Html("\n".join(parts))
 
 
+def document(title: str, body: Iterable[Html], *, style: Html, images: bool = False) -> str:
+    """A whole HTML document. The browser itself refuses to fetch anything, whatever the document might hold.
+
+    `images`: pictures may be in it, as data.
+    """
+    policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    head = [
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy + "; img-src data:" * images),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("title", text(title)),
+        element("style", style),
+    ]
+    whole = element("html", element("head", join(head)), element("body", join(body)), lang="en")
+    return f"<!DOCTYPE html>\n{whole}\n"
+
+
 def sentence(value: str, *, language: str | None = None) -> Html:
     """A cell of text whose direction the browser finds in the text itself."""
     return element("td", text(value), dir="auto", lang=tag(language))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+from isoglot.report.page import markup
 from isoglot.report.page.facts import plain
 from isoglot.report.page.markup import Html, element, join, tag, text
 from isoglot.report.plot.layouts import Plane
@@ -16,8 +17,6 @@ from isoglot.report.plot.marks import SHAPES, Mark, marks
 from isoglot.report.plot.picture import joined
 from isoglot.report.plot.sentences import Sentence
 
-# The browser itself refuses to fetch anything, whatever the file might hold.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _SIDE, _EDGE = 1000, 40  # units of the picture, and the empty edge around the points
 _HELP = "Hover or tap a point for its sentence; drag to move, turn the wheel to zoom, double-click to start over."
 
@@ -29,13 +28,6 @@ def document(sentences: Sequence[Sentence], places: Plane, *, title: str, note: 
     script and in the reader's fonts.
     """
     kinds = marks(sentence.kind for sentence in sentences)
-    head = [
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=_POLICY),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", text(plain(title))),
-        element("style", _packaged("map.css")),
-    ]
     body = [
         element("h1", text(plain(title))),
         element("p", text(plain(note))),
@@ -45,8 +37,7 @@ def document(sentences: Sequence[Sentence], places: Plane, *, title: str, note: 
         element("p", text(_HELP), id="help", hidden=""),
         element("script", _packaged("map.js")),
     ]
-    whole = element("html", element("head", join(head)), element("body", join(body)), lang="en")
-    return f"<!DOCTYPE html>\n{whole}\n"
+    return markup.document(plain(title), body, style=_packaged("map.css"))
 
 
 def _legend(kinds: dict[str, Mark]) -> Html:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
+from isoglot.report.page.figures import COLOURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ def marks(kinds: Iterable[str]) -> dict[str, Mark]:
         counts[kind] = counts.get(kind, 0) + 1
     names = list(SHAPES)
     return {
-        kind: Mark(_COLOURS[place % len(_COLOURS)], names[place % len(names)], count)
+        kind: Mark(COLOURS[place % len(COLOURS)], names[place % len(names)], count)
         for place, (kind, count) in enumerate(counts.items())
     }
 

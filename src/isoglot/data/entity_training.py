@@ -1,0 +1,147 @@
+"""Training vectors of entities from a Wikipedia dump, by the library of Wikipedia2Vec (Yamada et al. 2020).
+
+What is special here: the library reads only complete bz2 dumps, so it is handed the pages of our reader instead, which
+takes any packing and dumps that were cut. Its settings are its own defaults, those of EASE (section 3.3), except where
+an argument says otherwise. It trains in several processes without locks and without a seed: two runs differ.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isoglot.data.entity_vectors import wikipedia2vec
+from isoglot.data.wikipedia.dump import Dump, open_dump, pages
+from isoglot.errors import CorpusError, EncoderError
+
+MODEL = "wikipedia2vec.pkl"
+_PAGES_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Settings of the library; where they are not named here they are its defaults.
+
+    dim         width of the vectors (EASE: 768, that of its encoders)
+    iterations  times each page is read
+    min_count   least occurrences of a word, and of an entity as a link
+    power       of the frequencies in the sampling of negative words; other than 0, its table alone takes half a
+                minute and 400 MB
+    links       whether the link graph is trained on, and names that are not linked are taken for links
+    workers     processes
+    """
+
+    dim: int = 768
+    iterations: int = 5
+    min_count: int = 5
+    power: float = 0.75
+    links: bool = True
+    workers: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.dim, self.iterations, self.min_count, self.workers) < 1:
+            raise ValueError(f"dim, iterations, min_count and workers must be at least 1, got {self}")
+
+
+def train(
+    dumps: Sequence[str],
+    output: Path,
+    settings: Training,
+    *,
+    tell: Callable[[str], None] = lambda _words: None,
+    progress: bool = False,
+) -> str:
+    """Train on dumps of one Wikipedia (`FILE` or `CODE=FILE`) and save the model, for the library to load.
+
+    Returns the code of that Wikipedia, whose titles the entities have. Needs room beside `output` for the text of the
+    dump. Raises `CorpusError` for what is no dump, dumps of several Wikipedias, and too little text; `EncoderError`
+    where the library or its tokenizer for the language is not installed.
+    """
+    opened = [open_dump(name) for name in dumps]
+    codes = sorted({dump.names.wiki for dump in opened})
+    if len(codes) != 1:
+        raise CorpusError(f"the dumps are of {' and '.join(codes) or 'no Wikipedia'}; train on those of one")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".wikipedia2vec-", dir=output.parent) as folder:
+        tell(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
+        model = _train(_Pages(opened, codes[0], tell), Path(folder), settings, tell, progress)
+        unfinished = Path(folder) / output.name
+        model.save(str(unfinished))
+        unfinished.replace(output)
+    return codes[0]
+
+
+class _Pages:
+    """Articles as the library's own reader gives them."""
+
+    def __init__(self, dumps: Sequence[Dump], language: str, tell: Callable[[str], None]) -> None:
+        self.dumps, self.language, self.tell = dumps, language, tell
+        self.dump_file = " ".join(str(dump.path) for dump in dumps)
+
+    def __iter__(self) -> Iterator[Any]:
+        make, normal = wikipedia2vec("utils.wiki_page").WikiPage, wikipedia2vec("utils.utils").normalize_title
+        for dump in self.dumps:
+            for page in pages(dump, self.tell):
+                if page.namespace == 0 and page.title:
+                    yield make(page.title, self.language, page.text, normal(page.redirect) if page.redirect else None)
+
+
+def _train(source: _Pages, folder: Path, settings: Training, tell: Callable[[str], None], progress: bool) -> Any:
+    """The library's four steps: pages, dictionary, links, vectors."""
+    work = {"pool_size": settings.workers, "chunk_size": _PAGES_AT_ONCE}
+    tokenizer = _tokenizer(source.language)
+    base = wikipedia2vec("dump_db").DumpDB
+    base.build(source, str(folder / "pages.db"), **work)
+    pages_of = base(str(folder / "pages.db"))
+    try:
+        tell(f"{pages_of.page_size():,} pages; counting words and entities")
+        shown = {**work, "progressbar": progress}
+        dictionary = wikipedia2vec("dictionary").Dictionary.build(
+            pages_of, tokenizer, lowercase=True, min_word_count=settings.min_count, min_entity_count=settings.min_count,
+            min_paragraph_len=5, category=False, disambi=False, **shown,
+        )  # fmt: skip
+        if not dictionary.entity_size or not dictionary.word_size:
+            problem = f"no entity or no word occurs {settings.min_count} times; lower min-count, or give more text"
+            raise CorpusError(problem, file=source.dump_file)
+        tell(f"{dictionary.word_size:,} words and {dictionary.entity_size:,} entities; training")
+        graph, mentions = _links(pages_of, dictionary, tokenizer, shown) if settings.links else (None, None)
+        model = wikipedia2vec().Wikipedia2Vec(dictionary)
+        model.train(
+            pages_of, graph, mentions, tokenizer, None, dim_size=settings.dim, iteration=settings.iterations,
+            init_alpha=0.025, min_alpha=0.0001, window=5, negative=5, sample=1e-4, word_neg_power=settings.power,
+            entity_neg_power=0.0, entities_per_page=10, **shown,
+        )  # fmt: skip
+    finally:
+        pages_of.close()
+    return model
+
+
+def _links(pages_of: Any, dictionary: Any, tokenizer: Any, shown: dict[str, Any]) -> tuple[Any, Any]:
+    """Which entities link to each other (None if none do), and under which names entities are linked."""
+    mentions = wikipedia2vec("mention_db").MentionDB.build(
+        pages_of, dictionary, tokenizer, min_link_prob=0.2, min_prior_prob=0.01, max_mention_len=20,
+        case_sensitive=False, **shown,
+    )  # fmt: skip
+    graphs = wikipedia2vec("link_graph").LinkGraph
+    try:
+        state = graphs.build(pages_of, dictionary, **shown).serialize()
+    except ValueError:  # SciPy makes no matrix of no links
+        return None, mentions
+    # The library (2.0) forgets the entities behind the last one that has links, and then reads beyond the array's end.
+    ends = state["indptr"]
+    state["indptr"] = np.pad(ends, (0, dictionary.entity_size + 1 - len(ends)), mode="edge")
+    return graphs.load(state, dictionary), mentions
+
+
+def _tokenizer(language: str) -> Any:
+    """The library's tokenizer of a language; Japanese needs MeCab."""
+    try:
+        return wikipedia2vec("utils.tokenizer").get_default_tokenizer(language)
+    except ImportError as error:
+        needed = f"Wikipedia2Vec has no tokenizer for {language!r} here ({error})"
+        raise EncoderError(f'{needed}: pip install "wikipedia2vec[mecab]"') from error

@@ -1,0 +1,190 @@
+"""Vectors of entities by Wikipedia2Vec (Yamada et al. 2020), brought into the order of a table of entities.
+
+Two kinds of file are read: its text formats, where entities are the lines that begin with `ENTITY/`, and the models
+that the library saves. What is special here: an entity is found by a title, so the titles must be those of the
+Wikipedia that the vectors were trained on. A table of titles says them exactly; without it the labels of the entities
+are taken, which are English titles where an entity has one.
+
+    entity_vectors.npy   (E, D) float32, row i for line i of entities.tsv, NaN where an entity has no vector
+    entity_vectors.json  the table they belong to (SHA-256), their file, how many there are, and the ids without one
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write, digest, read_blocks, read_lines
+from isoglot.data.readers.entities import TABLE, read_table
+from isoglot.data.wikipedia.entities import title_rows
+from isoglot.data.wikipedia.titles import Names
+from isoglot.errors import CorpusError, EncoderError
+
+VECTORS = "entity_vectors.npy"
+Table: TypeAlias = NDArray[np.float32]
+
+_PREFIX = "ENTITY/"
+_PICKLE = b"\x80"
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Vectors (E, D), NaN where an entity has none, and the ids (E,) of their rows."""
+
+    vectors: Table
+    ids: tuple[str, ...]
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The ids without a vector."""
+        without: NDArray[np.bool_] = np.isnan(self.vectors).any(axis=1)
+        return tuple(name for name, none in zip(self.ids, without, strict=True) if none)
+
+
+def align(vectors: Path, folder: Path, *, titles: Path | None = None, language: str = "en") -> Aligned:
+    """The vectors of the entities of a folder that `isoglot wikipedia` wrote.
+
+    `titles` holds `language TAB title TAB id` lines, of which those of `language` count; without it labels are titles.
+    Held in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
+    """
+    entities = list(read_table(folder / TABLE))
+    ids = tuple(name for name, _, _ in entities)
+    if titles is None:
+        wanted = _rows((label, row) for row, (_, _, label) in enumerate(entities))
+    else:
+        place = {name: row for row, name in enumerate(ids)}
+        found = title_rows(titles, {language: Names(language, {})})
+        named = ((title, one.id) for one in found for title in one.titles.values())
+        wanted = _rows((title, place[name]) for title, name in named if name in place)
+    table: Table | None = None
+    for row, vector in _read(vectors, wanted):
+        if table is None:
+            table = np.full((len(ids), len(vector)), np.nan, np.float32)
+        if np.isnan(table[row, 0]):
+            table[row] = vector
+    if table is None:
+        asked = f"the {language} titles of {titles}" if titles else f"the labels of {folder / TABLE}"
+        raise CorpusError(f"no entity is called by one of {asked}; give titles in its language", file=vectors)
+    return Aligned(table, ids)
+
+
+def write_vectors(aligned: Aligned, folder: Path, *, source: Path) -> Path:
+    """Write the table into the folder beside its entities, and the note; returns the table's path."""
+    path = folder / VECTORS
+    note = {
+        "entities": digest(folder / TABLE),
+        "source": source.name,
+        "rows": len(aligned.ids),
+        "dim": aligned.vectors.shape[1],
+        "missing": aligned.missing,
+    }
+    path.with_suffix(".json").unlink(missing_ok=True)  # so that an old note never stands beside new vectors
+    with atomic_write(path, binary=True) as stream:
+        np.save(stream, aligned.vectors)
+    with atomic_write(path.with_suffix(".json")) as stream:
+        json.dump(note, stream, indent=1, ensure_ascii=False)
+    return path
+
+
+def read_vectors(path: Path, *, entities: Path | None = None) -> Table:
+    """A table (E, D) that `write_vectors` wrote or, with the folder of `entities`, any file that `align` reads.
+
+    Raises `CorpusError` for a file that is neither, and for a table that belongs to other entities.
+    """
+    if path.suffix != ".npy":
+        if entities is None:
+            problem = (
+                "is not aligned with a table of entities; name their folder in `entities`, or run isoglot entities"
+            )
+            raise CorpusError(problem, file=path)
+        return align(path, entities).vectors
+    try:
+        table: NDArray[Any] = np.load(path)
+    except (OSError, ValueError, EOFError) as error:
+        raise CorpusError(f"not a NumPy table ({error}); write it with isoglot entities", file=path) from None
+    if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
+        raise CorpusError(f"holds {table.dtype} of shape {table.shape}, not one vector a row", file=path)
+    _require_same(path, len(table))
+    return table.astype(np.float32)
+
+
+def _require_same(path: Path, rows: int) -> None:
+    """Refuse a table whose entities were written anew since."""
+    note, beside = path.with_suffix(".json"), path.with_name(TABLE)
+    if not note.exists() or not beside.exists():
+        return
+    try:
+        told = json.loads(note.read_text(encoding="utf-8"))
+        same = told["entities"] == digest(beside) and told["rows"] == rows
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorpusError(f"damaged ({error}); run isoglot entities again", file=note) from None
+    if not same:
+        raise CorpusError(f"belongs to another {TABLE} than the one beside it; run isoglot entities again", file=path)
+
+
+def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """From a title to its row; a title of several entities says nothing and is left out."""
+    rows: dict[str, int] = {}
+    for title, row in named:
+        rows[title] = row if rows.get(title, row) == row else -1
+    return {title: row for title, row in rows.items() if row >= 0 and title}
+
+
+def _read(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+    """Rows and their vectors, in the order of the file."""
+    if next(read_blocks(path))[:1] == _PICKLE:
+        yield from _from_model(path, wanted)
+    else:
+        yield from _from_text(path, wanted)
+
+
+def _from_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+    """`ENTITY/A title TAB 0.1 0.2 ...`, or `ENTITY/A_title 0.1 0.2 ...` where words are separated by spaces, too."""
+    width, entities = 0, 0
+    for number, line in read_lines(path):
+        if not line.startswith(_PREFIX):
+            continue
+        entities += 1
+        name, _, values = line.partition("\t" if "\t" in line else " ")
+        row = wanted.get(name.removeprefix(_PREFIX).replace("_", " "))
+        if row is None:
+            continue
+        try:
+            vector = np.array(values.split(), dtype=np.float32)
+        except ValueError as error:
+            raise CorpusError(f"not a vector ({error}); copy the file again", file=path, line=number) from None
+        width = width or len(vector)
+        if len(vector) != width or not width or not np.isfinite(vector).all():
+            problem = f"{len(vector)} numbers where {width or 'some'} finite ones are expected; copy the file again"
+            raise CorpusError(problem, file=path, line=number)
+        yield row, vector
+    if not entities:
+        raise CorpusError(f"holds no line that begins with {_PREFIX}; give vectors of Wikipedia2Vec", file=path)
+
+
+def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+    """By the library, which follows redirects that it knows."""
+    library = wikipedia2vec()
+    compressed = path.open("rb").read(1) != _PICKLE  # then it cannot be mapped
+    try:
+        model = library.Wikipedia2Vec.load(str(path), None if compressed else "c")
+        entities = [(row, model.get_entity(title)) for title, row in wanted.items()]
+        found = [(row, np.asarray(model.get_vector(entity), np.float32)) for row, entity in entities if entity]
+    except Exception as error:  # a pickle can fail in any way
+        raise CorpusError(f"not a model of Wikipedia2Vec ({error!r}); copy or train it again", file=path) from error
+    yield from found
+
+
+def wikipedia2vec(part: str = "") -> Any:
+    """The library, or a module of it. Raises `EncoderError` where it is not installed."""
+    try:
+        return import_module(f"wikipedia2vec{part and '.'}{part}")
+    except ImportError as error:
+        raise EncoderError(f'Wikipedia2Vec is needed ({error}): pip install "isoglot[wikipedia]"') from error

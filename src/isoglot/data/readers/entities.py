@@ -1,0 +1,90 @@
+"""Sentences and the entities they link to, the folder that `isoglot wikipedia` writes.
+
+    sentences.jsonl  {"text": "...", "lang": "deu", "entity": "Q64", "hard": ["Q90", ...], "page": ..., ...} a line
+    entities.tsv     id TAB number of links TAB label; an entity's row is its line, counted from 0
+
+What is special here: an instance's hard entities are candidates, of which a few are drawn by a hash of seed and line,
+once and for all, as EASE does (Nishikawa et al. 2022, section 3.2). Entities leave as rows of the table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from isoglot.data.files import read_lines
+from isoglot.data.languages import canonical
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+SENTENCES, TABLE = "sentences.jsonl", "entities.tsv"
+NONE = -1  # in place of a hard entity that an instance does not have
+
+
+def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator[Group]:
+    """One group of one sentence a line, with the extras `entity` and `hard_entities` (a tuple of `hard` rows or -1).
+
+    `path` is the folder, or the file of sentences beside the table of entities. With `hard = 0` there is no column of
+    hard entities. Held in memory: the ids of the table. Raises `CorpusError` for a missing table, a line that is not
+    such an object, and an id that the table has not.
+    """
+    if hard < 0:
+        raise CorpusError(f"hard must be 0 or more hard entities of an instance, not {hard}", file=path)
+    file = Path(path) / SENTENCES if Path(path).is_dir() else Path(path)
+    rows: dict[str, int] = {}
+    for number, text in read_lines(file):
+        rows = rows or {name: row for row, (name, _, _) in enumerate(read_table(file.parent / TABLE))}
+        item = _parse(text, file, number)
+        extras: dict[str, float | tuple[float, ...]] = {"entity": _row(item["entity"], rows, file, number)}
+        if hard:
+            chance = Random(f"{seed} {number}")  # a text, so that it is hashed and the same everywhere
+            drawn = chance.sample(item["hard"], min(hard, len(item["hard"])))
+            found = [_row(name, rows, file, number) for name in drawn]
+            extras["hard_entities"] = (*found, *[NONE] * (hard - len(found)))
+        yield Group((item["text"],), (canonical(item["lang"], file=file, line=number),), extras=extras)
+
+
+def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
+    """Id, number of links and label of each entity, in the order of their rows.
+
+    Raises `CorpusError` for a file that is missing, a line of other cells, or an id that comes twice.
+    """
+    seen: set[str] = set()
+    for number, text in read_lines(path):
+        cells = text.split("\t")
+        if len(cells) != 3 or not cells[0] or not cells[1].isascii() or not cells[1].isdigit():
+            raise CorpusError("a line must be: id, tab, number of links, tab, label", file=path, line=number)
+        if cells[0] in seen:
+            raise CorpusError(
+                f"the entity {cells[0]!r} was there before; a row is one entity's", file=path, line=number
+            )
+        seen.add(cells[0])
+        yield cells[0], int(cells[1]), cells[2]
+
+
+def _parse(text: str, file: Path, number: int) -> dict[str, Any]:
+    """The object of a line, its four names checked."""
+    try:
+        item = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"not JSON ({error}); each line must hold one object", file=file, line=number) from None
+    if not isinstance(item, dict):
+        raise CorpusError("each line must hold one JSON object", file=file, line=number)
+    item.setdefault("hard", [])
+    for name in ("text", "lang", "entity"):
+        if not isinstance(item.get(name), str) or not item[name].strip():
+            problem = f"{name!r} must be a text that is not blank, not {item.get(name)!r}"
+            raise CorpusError(f"{problem}; is this a file of `isoglot wikipedia`?", file=file, line=number)
+    if not isinstance(item["hard"], list) or not all(isinstance(name, str) for name in item["hard"]):
+        raise CorpusError(f"'hard' must be a list of ids, not {item['hard']!r}", file=file, line=number)
+    return item
+
+
+def _row(name: str, rows: dict[str, int], file: Path, number: int) -> int:
+    if name not in rows:
+        problem = f"the entity {name!r} is not in {TABLE}; write both files anew with `isoglot wikipedia`"
+        raise CorpusError(problem, file=file, line=number)
+    return rows[name]

@@ -1,0 +1,118 @@
+"""A long pass in shards on disk, computed by several processes, which goes on where it was killed.
+
+What is special here: items are cut into shards by their number alone, each shard is a file that takes its name when
+it is complete, and results are written in the order of the items. So the files are the same bytes whatever the number
+of processes and however often the pass was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from itertools import islice
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, TypeVar
+
+from isoglot.data.files import atomic_write
+from isoglot.errors import IsoglotError
+
+T = TypeVar("T")
+SHARD, JOB = 2048, 16  # items of a shard on disk and of one call of a process
+_AHEAD = 4  # calls handed out for each process, so that none waits
+
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+
+
+@contextmanager
+def mapping(workers: int) -> Iterator[Map]:
+    """A `map` that keeps the order and computes in so many processes; one: in this one.
+
+    Raises ValueError for less than one, `IsoglotError` when a process dies.
+    """
+    if workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    if workers == 1:
+        yield map
+        return
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start)
+
+    def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
+        waiting: deque[Future[Any]] = deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) >= _AHEAD * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+    try:
+        yield spread
+    except BrokenProcessPool as error:
+        raise IsoglotError(
+            "a worker process ended before its work was done, perhaps for want of memory, or the script lacks "
+            '`if __name__ == "__main__":`; take fewer workers'
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def write_shards(
+    folder: Path,
+    items: Callable[[], Iterable[T]],
+    work: Callable[[Sequence[T]], Sequence[str]],
+    spread: Map,
+    *,
+    size: int = SHARD,
+    progress: Callable[[int], None] = lambda _done: None,
+) -> None:
+    """Write `folder/000000.jsonl`, ... with the lines that `work` makes of the items, `size` items a file.
+
+    Files that are there are kept; `folder/complete` is written last, and with it there is nothing to do. `progress` is
+    told how many items are done.
+    """
+    if (folder / "complete").exists():
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    stream, done = iter(items()), 0
+    for number, block in enumerate(iter(lambda: list(islice(stream, size)), [])):
+        path = folder / f"{number:06d}.jsonl"
+        if not path.exists():
+            with atomic_write(path) as file:
+                for jobs, lines in enumerate(spread(work, _cut(block, JOB)), 1):
+                    file.writelines(lines)
+                    progress(done + min(jobs * JOB, len(block)))
+        done += len(block)
+        progress(done)  # also for a shard that was there
+    with atomic_write(folder / "complete") as file:
+        file.write(f"{done}\n")
+
+
+def read_shards(folder: Path) -> Iterator[str]:
+    """The lines of all files of a complete pass, in order."""
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open(encoding="utf-8", newline="\n") as file:
+            yield from file
+
+
+def _cut(block: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (block[start : start + size] for start in range(0, len(block), size))
+
+
+def _start() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot tell its workers, and their queue stays open."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

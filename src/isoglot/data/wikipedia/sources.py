@@ -1,0 +1,61 @@
+"""The files that everything begins with, and what tells one set of them from another."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from isoglot.data.wikipedia.sentences import Limits
+from isoglot.errors import IsoglotError, RecipeError
+
+_FORMAT = 1  # of the files in the work folder
+_PARSERS = ("mwparserfromhell", "sentencex")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The files: dumps as `FILE` or `CODE=FILE`, and either a Wikidata dump or a table of titles; types as a table."""
+
+    dumps: tuple[str, ...]
+    wikidata: Path | None = None
+    titles: Path | None = None
+    types: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def check(sources: Sources, output: Path) -> None:
+    """Raises `IsoglotError` if `output` exists or a library is missing, `RecipeError` for files that are not named."""
+    if output.exists():
+        raise IsoglotError(f"{output}: exists already; remove it or name another folder")
+    if not sources.dumps:
+        raise RecipeError("no dump is named; give at least one")
+    if (sources.wikidata is None) == (sources.titles is None):
+        raise RecipeError("name either a Wikidata dump or a table of titles (language, title, id), and not both")
+    missing = [name for name, found in versions().items() if not found]
+    if missing:
+        raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')
+
+
+def versions() -> dict[str, str]:
+    """Versions of the libraries that read wikitext and split sentences; empty: not installed."""
+    found = {}
+    for name in _PARSERS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = ""
+    return found
+
+
+def digest(sources: Sources) -> str:
+    """Of the names, sizes and times of the files and of all else that the passes before the choice depend on."""
+    facts: list[Any] = [_FORMAT, asdict(sources.limits), versions(), sources.dumps]
+    dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
+    for name in [*dumps, sources.wikidata, sources.titles, sources.types]:
+        path = Path(name).resolve() if name else None
+        facts.append([str(path), path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None)
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -1,0 +1,52 @@
+"""Additive margin softmax, both ways: LaBSE (Feng et al. 2020, eq. 1 and 2; Yang et al. 2019).
+
+    loss_i = -log  exp((cos(s_i, t_i) - m)/T) / [ exp((cos(s_i, t_i) - m)/T) + sum_{j != i} exp(cos(s_i, t_j)/T) ]
+
+and the same with s and t exchanged. The margin is taken off the positive alone, so a translation must be nearer than
+anything else by m before the loss is content.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from isoglot.data.batch import Batch
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import Equation, contrast_both_ways, unit
+from isoglot.objectives.pairs import matches, same_meaning, where
+
+
+class AdditiveMargin(Objective):
+    """Slot 0 of each group against all other slots, and back, with `margin` taken off the cosines of the positives.
+
+    Hard negatives are candidates of the first direction; rows of equal key and other group are left out. With margin
+    0 it is `info_nce` in two directions.
+
+    Raises ValueError unless temperature > 0 and margin >= 0.
+    """
+
+    def __init__(self, *, margin: float = 0.3, temperature: float = 0.1) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        if margin < 0:
+            raise ValueError(f"margin must be at least 0, got {margin}")
+        self.margin, self.temperature = margin, temperature
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The loss, under `additive_margin`, and that of the other direction, under `additive_margin/back`."""
+        z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
+        group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
+        own = matches(batch.group[anchors], group)
+        positives = where(own, slot[own[1]] > 0)
+        margin = self.margin / self.temperature
+        equation = Equation(
+            temperature=self.temperature,
+            dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
+            favoured=positives,
+            favour=-margin,
+        )
+        forth, back = contrast_both_ways(z[anchors], z[candidates], positives, equation)
+        # `favour` is in the denominators only; in the numerators the margin is the same for every anchor.
+        rest = margin if len(positives[0]) else 0.0
+        return {"additive_margin": forth + rest, "additive_margin/back": back + rest}

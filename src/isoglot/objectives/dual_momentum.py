@@ -1,0 +1,161 @@
+"""Dual momentum contrast: negatives from queues of a slow copy's vectors (Wang, Zhao and Liu 2021, eq. 1 to 3).
+
+    L(x, y) = -log  exp(h_x . k_y / T)  /  [ exp(h_x . k_y / T) + sum_{q in Q_y} exp(h_x . q / T) ]
+    loss    = L(x, y) + L(y, x)          theta_key <- m theta_key + (1 - m) theta_base
+
+k_y is the vector of the translation by the key encoder, the moving average of the trained one; Q_y holds the keys of
+the latest batches. No gradient reaches either, which makes hundreds of thousands of negatives affordable.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from isoglot.data.batch import Batch
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import log_sum_exp, unit
+from isoglot.objectives.pairs import Pairs, matches, same_meaning
+from isoglot.objectives.queues import random_queues
+
+KEY = "momentum_key"  # the column of the batch that holds the keys
+NOTHING = torch.iinfo(torch.int64).min  # the meaning of a vector that stands for no sentence
+CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # padded tokens that the key encoder embeds at once
+
+
+class DualMomentum(Objective):
+    """Slots 0 and 1 of each group are each other's translation; each is a query against the other's key and queue.
+
+    queue          how many keys of each slot are kept; two times 409,600 keys of 384 dimensions are 1.3 GB
+    momentum       m of the moving average; 0: the key encoder has the weights of the trained one
+    in_batch_keys  `on`: the keys of the batch's other pairs are candidates too; `off` as in MoCo's code
+    key_dropout    `on`: the key encoder drops out as the trained one does, as in MoCo's code; the paper does not say
+    seed           draws the unit vectors that fill the queues at first
+
+    The two queues share their places: a pair's keys enter and leave together. Rows of other slots and hard negatives
+    play no part, and groups of one give nothing. With towers, let slots be languages (`anchor = "first"`).
+
+    Deviation: a key in the queue, or in the batch, that means the same as the query's pair is left out, where the paper
+    counts it as a negative. It happens when the queue is longer than an epoch.
+
+    Raises ValueError for a number out of its range, an unknown switch, or queues that do not fit into memory.
+    """
+
+    queues: Tensor  # (2, queue, D) unit keys of slots 0 and 1
+    meanings: Tensor  # (queue,) `key` of the pairs in them, NOTHING for the random vectors of the beginning
+    pointer: Tensor  # () the next place
+
+    def __init__(
+        self,
+        *,
+        encoder: nn.Module,
+        temperature: float = 0.04,
+        momentum: float = 0.999,
+        queue: int = 4096,
+        in_batch_keys: Literal["off", "on"] = "off",
+        key_dropout: Literal["off", "on"] = "on",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        if not 0 <= momentum <= 1:
+            raise ValueError(f"momentum must lie between 0 and 1, got {momentum}")
+        if queue != int(queue) or queue < 1:
+            raise ValueError(f"queue must be a whole number of at least 1 key, got {queue}")
+        for name, value in (("in_batch_keys", in_batch_keys), ("key_dropout", key_dropout)):
+            if value not in ("off", "on"):
+                raise ValueError(f"{name} must be one of off, on, got {value!r}")
+        self.temperature, self.momentum = temperature, momentum
+        self.in_batch_keys, self.key_dropout = in_batch_keys == "on", key_dropout == "on"
+        self.register_buffer("queues", random_queues(encoder, int(queue), seed))
+        self.register_buffer("meanings", torch.full((int(queue),), NOTHING))
+        self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
+        self.key_encoder = _copied(encoder)
+
+    def annotate(self, batch: Batch) -> None:
+        """Add the unit keys (N, D) of the rows of slots 0 and 1; other rows are zero."""
+        for module in self.key_encoder.modules():
+            # Without dropout, an encoder's own flag stays: it switches the head that exists in training only.
+            module.training = self.key_dropout or hasattr(module, "tokenize")
+        keys = self.queues.new_zeros(len(batch), self.queues.shape[2])
+        for rows in self._chunks(batch):
+            keys[rows] = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
+        batch.extras[KEY] = keys
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The losses of both directions, `dual_momentum` with slot 0 as the query and `dual_momentum/back`."""
+        first, second = _pairs(batch)
+        z, keys = unit(vectors), batch.extras[KEY]
+        stored, met = matches(self.meanings, batch.key[first])
+        group, key = batch.group[first], batch.key[first]
+        alike = same_meaning(group, key, group, key, batch.slot[first])
+        return {
+            "dual_momentum": self._loss(z[first], keys[second], self.queues[1], (met, stored), alike),
+            "dual_momentum/back": self._loss(z[second], keys[first], self.queues[0], (met, stored), alike),
+        }
+
+    def after_step(self, encoder: nn.Module, batch: Batch) -> None:
+        """Move the key encoder (equation 1), then put the batch's keys in place of the oldest.
+
+        MoCo's code moves it between a step's queries and keys. The queries leave the weights as they are, so that is
+        the same moment as here, right after the step before, whose keys are computed already.
+        """
+        for own, new in zip(self.key_encoder.parameters(), encoder.parameters(), strict=True):
+            if own is not new:  # frozen weights are shared; trained ones are float32, also under autocast
+                own.lerp_(new, 1 - self.momentum)
+        for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
+            kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
+        first, second = _pairs(batch)
+        length = len(self.meanings)
+        last = slice(max(0, len(first) - length), len(first))  # of a batch longer than the queue, the last keys
+        places = (self.pointer + torch.arange(len(first), device=first.device)[last]) % length
+        for queue, rows in zip(self.queues, (first, second), strict=True):
+            queue[places] = batch.extras[KEY][rows[last]]
+        self.meanings[places] = batch.key[first[last]]
+        self.pointer.add_(len(first)).remainder_(length)
+
+    def _loss(self, queries: Tensor, keys: Tensor, queue: Tensor, stored: Pairs, alike: Pairs) -> Tensor:
+        """Mean over the pairs (P, D) of equation 2, with the queue as it was before this batch."""
+        positive = (queries * keys).sum(dim=1) / self.temperature
+        own = positive
+        if self.in_batch_keys:
+            own = log_sum_exp(queries, keys, temperature=self.temperature, dropped=alike)
+        others = log_sum_exp(queries, queue, temperature=self.temperature, dropped=stored)
+        return (torch.logaddexp(own, others) - positive).sum() / max(1, len(positive))
+
+    def _chunks(self, batch: Batch) -> Iterator[Tensor]:
+        """Rows of slots 0 and 1, those of like length together, within a budget of tokens, padding included."""
+        rows = ((batch.slot == 0) | (batch.slot == 1)).nonzero()[:, 0]
+        if not getattr(self.key_encoder, "pads", True):
+            yield rows
+            return
+        rows = rows[batch.tokens.lengths[rows].argsort(descending=True, stable=True)]
+        lengths = batch.tokens.lengths[rows].tolist()
+        budget, start = CPU_TOKENS if rows.device.type == "cpu" else DEVICE_TOKENS, 0
+        while start < len(rows):
+            stop = start + max(1, budget // max(1, lengths[start]))
+            yield rows[start:stop]
+            start = stop
+
+
+def _pairs(batch: Batch) -> Pairs:
+    """Rows of slot 0 and of slot 1 of the groups that have both, in the order of the groups' numbers.
+
+    So the queue's order, and what a full one forgets, does not depend on the number of processes.
+    """
+    zeros, ones = ((batch.slot == slot).nonzero()[:, 0] for slot in (0, 1))
+    i, j = matches(batch.group[zeros], batch.group[ones])
+    order = batch.group[zeros[i]].argsort()
+    return zeros[i[order]], ones[j[order]]
+
+
+def _copied(encoder: nn.Module) -> nn.Module:
+    """A copy that is not trained. What never differs, frozen weights and the tokenizer, is shared and not copied."""
+    shared: list[object] = [weight for weight in encoder.parameters() if not weight.requires_grad]
+    shared += [vars(module)["tokenizer"] for module in encoder.modules() if "tokenizer" in vars(module)]
+    return copy.deepcopy(encoder, {id(part): part for part in shared}).requires_grad_(False)

@@ -1,0 +1,135 @@
+"""Entity contrast, a sentence against what it links to: EASE (Nishikawa et al. 2022, eq. 2).
+
+    loss_i = -log  exp(cos(z_i, φ(e_i))/T) / sum_j [exp(cos(z_i, φ(e_j))/T) + exp(cos(z_i, φ(e_j-))/T)]
+
+What is special here: T divides, and is large. Logits lie within ±1/T, the softmax is all but uniform and the loss
+stands near the logarithm of the number of columns whatever is learnt; its gradient is a steady pull of strength 1/T to
+the own entity and away from the mean of the others. What is learnt shows in how often the own entity is the nearest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from isoglot.data.batch import Batch
+from isoglot.data.entity_vectors import read_vectors
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import Equation, contrast, unit
+from isoglot.objectives.pairs import matches, where
+
+BOUND = 0.05  # entities without a vector are drawn uniformly between minus this and this
+
+
+class EntityContrast(Objective):
+    """Pull slot 0 of each group to its entity, away from the entities of other groups and from all hard entities.
+
+    Read from `batch.extras`: `entity` (N,), a row of the table, and, if there is one, `hard_entities` (N, H), rows or
+    -1. A group whose entity is -1 is left out. Entities have no language, and that is what aligns the languages.
+
+    temperature      divides the cosines: 10 for several languages, 100 for one; never a sharp 0.05
+    own_hard_weight  added to the logits of the group's own hard entities after the division (code: 1, paper: 0)
+    projection       φ(e) is tanh(W e + b) (code) or, `linear`, W e (paper)
+    duplicates       the same entity elsewhere in the batch is `kept`, a negative, or `dropped`, neither
+    vectors          Wikipedia2Vec vectors to begin with: the table that `isoglot entities` writes or, together with
+                     `entities`, the folder of the entities, a file of that library; none: all are drawn
+    missing          entities without a vector are drawn at `random`, or are an `error`
+    dim              width of the entities' vectors where there is no file; 0: that of the encoder
+    seed             of all that is drawn, so that it is alike on all ranks
+
+    Raises ValueError for a temperature not above 0, an unknown choice, a stream without entities, or missing vectors
+    where they are an error; `CorpusError` for vectors that cannot be read or are those of other entities.
+    """
+
+    def __init__(
+        self,
+        *,
+        encoder: nn.Module,
+        sizes: Mapping[str, int],
+        temperature: float = 10.0,
+        own_hard_weight: float = 1.0,
+        projection: Literal["tanh", "linear"] = "tanh",
+        duplicates: Literal["kept", "dropped"] = "kept",
+        vectors: Path | None = None,
+        entities: Path | None = None,
+        missing: Literal["random", "error"] = "random",
+        dim: int = 0,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        if temperature <= 0:
+            raise ValueError(f"temperature must be above 0, got {temperature}")
+        for name, value, known in (
+            ("projection", projection, ("tanh", "linear")),
+            ("duplicates", duplicates, ("kept", "dropped")),
+            ("missing", missing, ("random", "error")),
+        ):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        if "entity" not in sizes:
+            raise ValueError('the groups of the stream have no entities; read them with reader = "entities"')
+        self.temperature, self.own_hard_weight = temperature, own_hard_weight
+        self.projection, self.duplicates = projection, duplicates
+        width, draw = cast("int", encoder.dim), torch.Generator().manual_seed(seed)
+        rows = max(sizes["entity"], sizes.get("hard_entities", 0), 1)
+        table = _drawn(rows, dim or width, draw) if vectors is None else _read(vectors, entities, rows, missing, draw)
+        if vectors is None and missing == "error":
+            raise ValueError('missing = "error" asks for a vector of every entity; name their file in vectors')
+        self.table = nn.Parameter(table)  # (E, dim), its gradient row-sparse
+        bound = table.shape[1] ** -0.5
+        self.weight = nn.Parameter(torch.empty(width, table.shape[1]).uniform_(-bound, bound, generator=draw))
+        bias = torch.empty(width).uniform_(-bound, bound, generator=draw)
+        self.bias = nn.Parameter(bias) if projection == "tanh" else None
+
+    def project(self, rows: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """φ(e) (n, D) of the entities in the given rows (n,) of the table."""
+        bias = None if self.bias is None else self.bias.to(dtype)
+        projected = F.linear(F.embedding(rows, self.table, sparse=True).to(dtype), self.weight.to(dtype), bias)
+        return projected if self.projection == "linear" else projected.tanh()
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The loss, under `entity_contrast`."""
+        entity = batch.extras["entity"]
+        hard = batch.extras.get("hard_entities", entity.new_empty((len(batch), 0)))
+        query = ((batch.slot == 0) & (entity >= 0)).nonzero()[:, 0]
+        z, entity, hard = unit(vectors[query]), entity[query], hard[query]  # (A, D), (A,), (A, H)
+        own = torch.arange(len(query), device=z.device)
+        owner, place = (hard >= 0).nonzero(as_tuple=True)
+        columns = torch.cat([entity, hard[owner, place]])  # the positives, then the hard entities of all groups
+        rows, column = torch.unique(columns, return_inverse=True)
+        candidates = unit(self.project(rows, z.dtype))[column]
+        same = matches(entity, columns)
+        equation = Equation(
+            temperature=self.temperature,
+            dropped=where(same, same[0] != same[1]) if self.duplicates == "dropped" else None,
+            favoured=(owner, len(own) + torch.arange(len(owner), device=z.device)),
+            favour=self.own_hard_weight,
+        )
+        return {"entity_contrast": contrast(z, candidates, (own, own), equation)}
+
+
+def _drawn(rows: int, dim: int, draw: torch.Generator) -> Tensor:
+    return torch.empty(rows, dim).uniform_(-BOUND, BOUND, generator=draw)
+
+
+def _read(vectors: Path, entities: Path | None, rows: int, missing: str, draw: torch.Generator) -> Tensor:
+    """The table (E, dim) of a file, the rows without a vector drawn."""
+    table = torch.from_numpy(read_vectors(vectors, entities=entities))
+    if len(table) < rows:
+        raise ValueError(
+            f"{vectors}: has {len(table)} rows, but the data name row {rows - 1}; make it for these entities"
+        )
+    without = table.isnan().any(dim=1)
+    if count := int(without.sum()):
+        told = f"{vectors}: {count:,} of {len(table):,} entities have no vector"
+        if missing == "error":
+            raise ValueError(f'{told}; write missing = "random", or train vectors in which they occur')
+        logging.getLogger(__name__).warning("%s and begin at random", told)
+        table[without] = _drawn(count, table.shape[1], draw)
+    return table

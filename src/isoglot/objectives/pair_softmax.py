@@ -1,0 +1,122 @@
+"""Pairs by their relation: softmax over (u, v, |u - v|). SBERT (Reimers and Gurevych 2019, section 3), MoCo-BERT's NLI.
+
+    loss = -log softmax(head(u, v, |u - v|))_label
+
+Two switches tell the papers apart. SBERT has one layer over the pooled vectors: `layers = 0, vectors = "raw"`.
+MoCo-BERT (Wang et al. 2021, appendix B) has an MLP over representations "computed as stated in the paper", which are
+of length one: `layers = 2, vectors = "unit"`, and weight 0.1 beside its contrastive loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from isoglot.data.batch import Batch
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import unit
+from isoglot.objectives.pairs import matches, where
+
+
+class Trained(Protocol):
+    """What is asked of the trained encoder: the width of its vectors and the precision of its weights."""
+
+    dim: int
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Its weights."""
+
+
+class PairSoftmax(Objective):
+    """Classify each group's slots 0 and 1, premise and hypothesis, by the group's `label`; the batch needs both.
+
+    layers   hidden layers, of width `hidden`, with ReLU and `dropout`; behind them one layer gives the `classes`. The
+             paper's "two-layer MLP with 256 hidden units and a 3-way classification head" is read as 2; 1 is the other
+             reading
+    vectors  `unit`: u and v are scaled to length one first; `raw`: they are as they are pooled
+    seed     draws the weights, and with the number of steps the dropout masks: alike on all ranks
+
+    Labels are 0 to classes - 1; a group without a slot 1 or with a label below 0 counts for nothing. Which sentence is
+    the premise must not be drawn: write `anchor = "first"` in the stream's batching.
+
+    Raises ValueError for a switch or number out of range, and for data without labels or with too many of them.
+    """
+
+    steps: Tensor
+
+    def __init__(
+        self,
+        *,
+        encoder: Trained,
+        sizes: Mapping[str, int],
+        layers: int = 2,
+        hidden: int = 256,
+        dropout: float = 0.1,
+        classes: int = 3,
+        vectors: Literal["unit", "raw"] = "unit",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        _check(layers=layers, hidden=hidden, dropout=dropout, classes=classes, vectors=vectors, sizes=sizes)
+        widths = [3 * encoder.dim, *[hidden] * layers, classes]
+        dtype = torch.promote_types(next(iter(encoder.parameters())).dtype, torch.float32)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.layers = nn.ModuleList(nn.Linear(*sides, dtype=dtype) for sides in pairwise(widths))
+        self.dropout, self.vectors, self.seed = dropout, vectors, seed
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The loss, under `pair_softmax`."""
+        premise, hypothesis = _pairs(batch)
+        if not len(premise):
+            return {"pair_softmax": vectors.sum() * 0}
+        states = unit(vectors) if self.vectors == "unit" else vectors
+        scores = self.scores(states[premise], states[hypothesis])
+        return {"pair_softmax": F.cross_entropy(scores, batch.extras["label"][premise].long())}
+
+    def scores(self, u: Tensor, v: Tensor) -> Tensor:
+        """Logits (P, classes) of P pairs, u and v (P, D)."""
+        state = torch.cat([u, v, (u - v).abs()], dim=1).to(next(self.parameters()).dtype)
+        draw = torch.Generator().manual_seed(1_000_003 * self.seed + int(self.steps))
+        for layer in self.layers[:-1]:
+            state = layer(state).relu()
+            if self.training and self.dropout:
+                # Drawn on the CPU from the step alone: ranks have generators of their own, and must meet one mask.
+                kept = torch.rand(state.shape, generator=draw) >= self.dropout
+                state = state * kept.to(state.device) / (1 - self.dropout)
+        scores: Tensor = self.layers[-1](state)
+        return scores
+
+    def after_step(self, encoder: nn.Module, batch: Batch) -> None:  # noqa: ARG002
+        """Count the step."""
+        self.steps += 1
+
+
+def _pairs(batch: Batch) -> tuple[Tensor, Tensor]:
+    """Rows (P,) of the labelled groups' slots 0 and 1, by group: the same whatever the order of rows."""
+    first, second = ((batch.slot == slot).nonzero()[:, 0] for slot in (0, 1))
+    first = first[torch.argsort(batch.group[first])]
+    i, j = matches(batch.group[first], batch.group[second])
+    return where((first[i], second[j]), batch.extras["label"][first[i]] >= 0)
+
+
+def _check(*, layers: int, hidden: int, dropout: float, classes: int, vectors: str, sizes: Mapping[str, int]) -> None:
+    for name, value, fits, wanted in (
+        ("layers", layers, layers >= 0, "at least 0"),
+        ("hidden", hidden, hidden >= 1, "at least 1"),
+        ("dropout", dropout, 0 <= dropout < 1, "at least 0 and below 1"),
+        ("classes", classes, classes >= 2, "at least 2"),
+        ("vectors", repr(vectors), vectors in ("unit", "raw"), "'unit' or 'raw'"),
+    ):
+        if not fits:
+            raise ValueError(f"{name} must be {wanted}, got {value}")
+    if "label" not in sizes:
+        raise ValueError('its groups need a whole number called "label"; read data that have one, such as labelled NLI')
+    if sizes["label"] > classes:
+        raise ValueError(f"classes is {classes}, but the data have the label {sizes['label'] - 1}; raise classes")

@@ -1,0 +1,127 @@
+"""Soft contrastive alignment, IMASCL (Park et al. 2024, eq. 2 to 7): the label is a teacher's similarity.
+
+    L_cross = - 1/N  sum_i sum_j w(i, j) [ log softmax_j cos(s_i, t_j)/T  +  log softmax_j cos(t_i, s_j)/T ]
+    L_mono  = - 1/N  sum_i sum_j w(i, j) [ log softmax_j cos(s_i, s_j)/T  +  log softmax_j cos(t_i, t_j)/T ]
+    w(i, j) = softmax_j a_i . a_j / T_g
+
+where row a_i of the labels is what the teacher says of pair i. Each form of the label is a table of unit rows, so the
+teacher's similarities are symmetric, and one function gives the targets of rows and of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from isoglot.data.batch import Batch
+from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import Equation, Target, contrast, unit
+from isoglot.objectives.pairs import Pairs, matches, same_meaning
+from isoglot.objectives.teaching import average, places, teacher_vectors
+
+WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of L_cross and L_mono; `paper` has its lambda, and 1
+
+
+class SoftContrastive(Objective):
+    """The pairs of a batch (slots 0 and 1 of each group) as alike, across languages, as a teacher finds them.
+
+    labels       `priority`: a_i is the teacher's vector of the sentence whose language stands first in `priority`
+                 (eq. 4; of two equal ones, slot 0), chosen for each pair by itself; `average`: similarities are the
+                 mean of both sides' (eq. 5); `hard`: w is the identity (eq. 3), which needs no teacher
+    priority     languages, the most trusted first; empty: in the order in which the stream's sources first name them
+    tcm          `paper`: tcm_lambda L_cross + L_mono (eq. 7); `code`: L_cross + 2 L_mono, as the released code adds
+                 rows and columns of both matrices; `off`: L_cross
+    value        `kl`: the target's entropy, a constant, is taken off, so that the least loss is 0; gradients are equal
+
+    Other slots, hard negatives and groups of one are left alone. Rows of equal key stay in: the label says that they
+    are alike. Only hard labels leave them out, as `info_nce` does.
+
+    Deviation: the paper reuses the row-normalised w for the columns, which then do not sum to one; here every column
+    has its own softmax, as in the released code.
+
+    Raises ValueError for a temperature or lambda that is not above 0, an unknown switch, and a language of the stream
+    that a given `priority` has no place for.
+    """
+
+    def __init__(
+        self,
+        *,
+        labels: Literal["priority", "average", "hard"] = "priority",
+        priority: tuple[str, ...] = (),
+        temperature: float = 0.1,
+        teacher_temperature: float = 0.1,
+        tcm: Literal["off", "paper", "code"] = "off",
+        tcm_lambda: float = 0.1,
+        value: Literal["cross-entropy", "kl"] = "cross-entropy",
+        languages: Sequence[str] = (),
+    ) -> None:
+        super().__init__()
+        positive = {"temperature": temperature, "teacher_temperature": teacher_temperature, "tcm_lambda": tcm_lambda}
+        for name, number in positive.items():
+            if number <= 0:
+                raise ValueError(f"{name} must be above 0, got {number}")
+        for name, word, known in (
+            ("labels", labels, ("priority", "average", "hard")),
+            ("tcm", tcm, ("off", "paper", "code")),
+            ("value", value, ("cross-entropy", "kl")),
+        ):
+            if word not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {word!r}")
+        self.labels, self.value = labels, value
+        self.temperature, self.teacher_temperature = temperature, teacher_temperature
+        self.weights = WEIGHTS.get(tcm, (tcm_lambda, 1.0))
+        self.places = places(priority, languages) if labels == "priority" and priority else []
+
+    def forward(self, vectors: Tensor, batch: Batch) -> Losses:
+        """The loss across languages, under `soft_contrastive`, and within them, under `soft_contrastive/mono`."""
+        z = unit(vectors)
+        first, second = pair_rows(batch)
+        s, t, floor = z[first], z[second], z.new_zeros(())
+        target: Pairs | Target = _identity(first)
+        dropped: Pairs | None = _alike(batch, first)
+        if self.labels != "hard":
+            labels = self._teacher(batch, first, second)
+            target, dropped = self._softmax(labels), None
+            if self.value == "kl":  # the cross-entropy of the teacher with itself is the entropy of the target
+                floor = contrast(labels, labels, target, Equation(temperature=self.teacher_temperature))
+        equation = Equation(temperature=self.temperature, dropped=dropped)
+
+        def both(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Tensor:
+            return contrast(a, b, target, equation) + contrast(c, d, target, equation) - 2 * floor
+
+        cross, mono = self.weights
+        losses = {"soft_contrastive": cross * both(s, t, t, s)}
+        return losses | ({"soft_contrastive/mono": mono * both(s, s, t, t)} if mono else {})
+
+    def _teacher(self, batch: Batch, first: Tensor, second: Tensor) -> Tensor:
+        """Unit rows a_i of the n pairs."""
+        g = teacher_vectors(batch, reader="soft_contrastive")
+        if self.labels == "average":
+            return average(g[first], g[second])
+        rank = torch.tensor(self.places, device=batch.lang.device)[batch.lang] if self.places else batch.lang
+        return torch.where((rank[first] <= rank[second])[:, None], g[first], g[second])
+
+    def _softmax(self, labels: Tensor) -> Target:
+        """w, whose rows are also its columns."""
+        return lambda rows: (labels[rows] @ labels.T / self.teacher_temperature).softmax(dim=1)
+
+
+def pair_rows(batch: Batch) -> Pairs:
+    """Rows (n,) of slot 0 and of slot 1 of the groups that have both."""
+    first, second = ((batch.slot == slot).nonzero()[:, 0] for slot in (0, 1))
+    i, j = matches(batch.group[first], batch.group[second])
+    return first[i], second[j]
+
+
+def _identity(rows: Tensor) -> Pairs:
+    own = torch.arange(len(rows), device=rows.device)
+    return own, own
+
+
+def _alike(batch: Batch, rows: Tensor) -> Pairs:
+    """Pairs of pairs that mean the same."""
+    group, key = batch.group[rows], batch.key[rows]
+    return same_meaning(group, key, group, key, batch.slot[rows])

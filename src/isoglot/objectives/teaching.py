@@ -1,0 +1,47 @@
+"""What a teacher gives, and in which language it is trusted most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from isoglot.data.batch import Batch
+from isoglot.data.languages import canonical
+from isoglot.errors import CorpusError, RecipeError
+from isoglot.objectives.kernel import unit
+
+
+def teacher_vectors(batch: Batch, *, reader: str) -> Tensor:
+    """The teacher's vectors (N, D'), of length one and without gradient.
+
+    Raises RecipeError, in the name of the objective that reads them, for a stream that has no teacher.
+    """
+    if "teacher" not in batch.extras:
+        raise RecipeError(f'{reader} reads a teacher\'s vectors; write teacher = {{ model = "..." }} into the stream')
+    return unit(batch.extras["teacher"].detach())
+
+
+def average(left: Tensor, right: Tensor) -> Tensor:
+    """Rows (n, 2 D') whose inner products are the means of those of `left` and those of `right`, (n, D') both."""
+    return torch.cat([left, right], dim=1) / math.sqrt(2)
+
+
+def places(priority: Sequence[str], languages: Sequence[str]) -> list[int]:
+    """The place of each language, by default of those of the list, in a list of priority.
+
+    `zho` in the list also stands for `zho_Hans`. Raises ValueError for a language without a place.
+    """
+    try:
+        order = [canonical(code) for code in priority]
+    except CorpusError as error:
+        raise ValueError(f"priority: {error}") from error
+    found = []
+    for code in languages or order:
+        place = next((order.index(name) for name in (code, code.partition("_")[0]) if name in order), None)
+        if place is None:
+            raise ValueError(f"priority has no place for {code}, a language of the stream: {', '.join(order)}; add it")
+        found.append(place)
+    return found

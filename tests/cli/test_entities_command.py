@@ -1,0 +1,89 @@
+"""`isoglot entities`: vectors read and trained, and what is said of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from isoglot.cli import entities
+from isoglot.data import entity_training
+from isoglot.data.entity_vectors import read_vectors
+from isoglot.errors import CorpusError
+
+app = typer.Typer()
+app.command()(entities.command)
+
+
+@app.command()
+def other() -> None:
+    """With a second verb, the first is called by its name."""
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, ["command", *map(str, words)])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    labels = ["Alpha", "Beta", "Nowhere"]
+    lines = [f"Q{row}\t{9 - row}\t{label}\n" for row, label in enumerate(labels)]
+    (tmp_path / "entities.tsv").write_text("".join(lines), encoding="utf-8")
+    return tmp_path
+
+
+def test_vectors_that_are_there(folder):
+    (folder / "v.txt").write_text("word\t1 2\nENTITY/Beta\t3 4\nENTITY/Alpha\t5 6\n")
+    result = invoke(folder, "--vectors", folder / "v.txt")
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{folder / 'entity_vectors.npy'}\n"
+    assert "2 of 3 entities have a vector of 2 dimensions" in result.stderr
+    assert "1 have none and begin at random" in result.stderr
+    table = read_vectors(Path(result.stdout.strip()))
+    assert table[:2].tolist() == [[5, 6], [3, 4]]
+    assert np.isnan(table[2]).all()
+
+
+def test_titles_of_a_language(folder):
+    (folder / "v.txt").write_text("ENTITY/Alfa\t5 6\n")
+    (folder / "titles.tsv").write_text("es\tAlfa\tQ0\nen\tAlpha\tQ0\n")
+    asked = [folder, "--vectors", folder / "v.txt", "--titles", folder / "titles.tsv"]
+    assert isinstance(invoke(*asked).exception, CorpusError)
+    assert "1 of 3 entities" in invoke(*asked, "--language", "es").stderr
+
+
+def test_trained_vectors_are_of_the_dumps_language(folder, monkeypatch):
+    """The settings reach the training, whose own tests are in tests/data/test_entity_training.py."""
+    seen = []
+
+    def train(dumps, output, settings, *, tell, progress):
+        seen.append((dumps, output, settings))
+        output.write_text("ENTITY/Alfa\t5 6\n")
+        return "es"
+
+    monkeypatch.setattr(entity_training, "train", train)
+    (folder / "titles.tsv").write_text("es\tAlfa\tQ0\n")
+    words = ["--train", "--dump", "a.bz2", "--dump", "b.bz2", "--dim", 2, "--min-count", 3, "--workers", 2]
+    result = invoke(folder, *words, "--titles", folder / "titles.tsv")
+    assert result.exit_code == 0, result.output
+    settings = entity_training.Training(dim=2, min_count=3, workers=2)
+    assert seen == [(["a.bz2", "b.bz2"], folder / "wikipedia2vec.pkl", settings)]
+    assert "1 of 3 entities" in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--train"], ["--vectors", "v", "--train"], ["--vectors", "v", "--dump", "d"]])
+def test_one_of_the_two(folder, words):
+    result = invoke(folder, *words)
+    assert result.exit_code == 2
+    assert "give either --vectors, or --train and --dump" in " ".join(result.output.split())
+
+
+def test_its_options_need_no_numpy():
+    code = "import sys; import isoglot.cli.entities; print([m for m in ('torch', 'numpy') if m in sys.modules])"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"

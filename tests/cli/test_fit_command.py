@@ -1,0 +1,84 @@
+"""`isoglot fit`: a model and a text in, a model out; one line for what cannot be."""
+
+from __future__ import annotations
+
+import bz2
+import json
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from conftest import SENTENCES, build_tokenizer
+from isoglot.cli.fit import fit, run, sentences
+from isoglot.encoders import StaticEncoder, encode, load
+from isoglot.errors import CorpusError, EncoderError
+
+CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]
+
+
+@pytest.fixture
+def project(tmp_path):
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(tmp_path / "model")
+    (tmp_path / "lines.txt").write_text("".join(f"{text}\n\n" for text in CORPUS), encoding="utf-8")
+    return tmp_path
+
+
+def test_whitening(project, capsys):
+    run("whitening", str(project / "model"), project / "lines.txt", project / "white", dim=3)
+    assert "50 sentences, 3 dimensions with" in capsys.readouterr().err
+    vectors = encode(load(project / "white"), CORPUS, normalize=False)
+    np.testing.assert_allclose(np.cov(vectors.T), np.eye(3), atol=1e-3)
+
+
+def test_a_flow_by_the_command_line(project):
+    app = typer.Typer()
+    app.command()(fit)
+    given = [str(project / name) for name in ("model", "lines.txt")]
+    result = CliRunner().invoke(app, ["flow", *given, "-o", str(project / "flow"), "--permutation", "reversed"])
+    assert result.exit_code == 0, result.output
+    assert "50 sentences, mean log-likelihood" in result.output
+    opened = load(project / "flow")
+    assert opened.layer.config["permutation"] == "reversed"
+    assert encode(opened, CORPUS).shape == (50, 8)
+
+
+def test_json_strings_and_compressed_lines(tmp_path):
+    (tmp_path / "a.jsonl").write_text('"one\\ntwo"\n\n"  "\n"three"\n', encoding="utf-8")
+    assert list(sentences(tmp_path / "a.jsonl")) == ["one\ntwo", "three"]
+    (tmp_path / "a.txt.bz2").write_bytes(bz2.compress(b'"one"\n \ntwo\n'))
+    assert list(sentences(tmp_path / "a.txt.bz2")) == ['"one"', "two"]
+    for line in ("no", json.dumps({"text": "x"})):
+        (tmp_path / "b.jsonl").write_text(f'"a"\n{line}\n', encoding="utf-8")
+        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*no JSON string"):
+            list(sentences(tmp_path / "b.jsonl"))
+
+
+@pytest.mark.parametrize(
+    "transform, settings, words",
+    [
+        ("pca", {}, "'pca' is no transform; there are whitening and flow"),
+        ("flow", {"dim": 3}, "--dim 3: a flow keeps every dimension"),
+        ("flow", {"permutation": "conv"}, "permutation must be one of random, reversed"),
+        ("whitening", {"dim": 9}, "dim must lie between 1 and the encoder's 8"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_writes_nothing(project, transform, settings, words):
+    with pytest.raises(EncoderError, match=words) as caught:
+        run(transform, str(project / "model"), project / "lines.txt", project / "out", **settings)
+    assert "\n" not in str(caught.value)
+    assert sorted(path.name for path in project.iterdir()) == ["lines.txt", "model"]
+
+
+def test_bad_files(project):
+    (project / "few.txt").write_text("one\n", encoding="utf-8")
+    with pytest.raises(EncoderError, match=r"few.txt: a covariance takes at least 2 sentences, got 1"):
+        run("whitening", str(project / "model"), project / "few.txt", project / "out")
+    with pytest.raises(CorpusError, match="no such file"):
+        run("whitening", str(project / "model"), project / "none.txt", project / "out")
+    (project / "taken").mkdir()
+    (project / "taken" / "diary.txt").write_text("dear\n", encoding="utf-8")
+    with pytest.raises(EncoderError, match="exists and holds no model"):
+        run("whitening", str(project / "model"), project / "lines.txt", project / "taken")
+    assert sorted(path.name for path in project.iterdir()) == ["few.txt", "lines.txt", "model", "taken"]

@@ -1,0 +1,108 @@
+"""Vectors for mining: made once, made again when anything is other than it was, and never read when not whole."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from conftest import SENTENCES, build_tokenizer
+from isoglot.cli import vectors
+from isoglot.cli.vectors import encoded
+from isoglot.encoders import StaticEncoder, computing, encode
+from isoglot.encoders.resumable import journal_path, partial_path
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(computing, "STATIC_WINDOW", 4)
+    (tmp_path / "side.txt").write_text("".join(f"{text}\n" for text in SENTENCES), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def encoder():
+    return StaticEncoder.create(build_tokenizer(), 8, seed=1)
+
+
+def run(encoder, folder, **options):
+    """The vectors, and what progress was told."""
+    told = []
+    found = encoded(encoder, folder / "side.txt", folder / "side.npy", progress=told.append, **options)
+    return np.array(found), told
+
+
+def test_the_second_time_nothing_is_encoded(encoder, folder):
+    first, told = run(encoder, folder)
+    np.testing.assert_allclose(first, encode(encoder, SENTENCES, normalize=True), atol=1e-6)
+    assert told[-1] == len(SENTENCES)
+    again, told = run(encoder, folder)
+    np.testing.assert_array_equal(again, first)
+    assert told == []
+
+
+def test_what_was_stopped_goes_on(encoder, folder, monkeypatch):
+    whole, _ = run(encoder, folder)
+    (folder / "side.npy").unlink()
+
+    def stop(done):
+        if done > 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encoded(encoder, folder / "side.txt", folder / "side.npy", progress=stop)
+    assert not (folder / "side.npy").exists()
+    rest, told = run(encoder, folder)
+    assert told[0] > 4
+    assert told[-1] == len(SENTENCES)
+    np.testing.assert_array_equal(rest, whole)
+    assert sorted(path.name for path in folder.iterdir()) == ["side.json", "side.npy", "side.txt"]
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("change", ["text", "encoder", "dtype"])
+def test_other_lines_another_encoder_or_type_begin_anew(change, stopped, encoder, folder):
+    run(encoder, folder)
+    if stopped:
+        (folder / "side.npy").unlink()
+        with pytest.raises(ZeroDivisionError):
+            encoded(encoder, folder / "side.txt", folder / "side.npy", progress=lambda done: 1 // (done < 5))
+        assert partial_path(folder / "side.npy").exists()
+        assert journal_path(folder / "side.npy").exists()
+    options = {"dtype": "float16"} if change == "dtype" else {}
+    if change == "text":
+        (folder / "side.txt").write_text("".join(f"{text}\n" for text in SENTENCES[::-1]), encoding="utf-8")
+    if change == "encoder":
+        encoder = StaticEncoder.create(build_tokenizer(), 8, seed=2)
+    found, told = run(encoder, folder, **options)
+    texts = SENTENCES[::-1] if change == "text" else SENTENCES
+    np.testing.assert_allclose(found, encode(encoder, texts, normalize=True), atol=1e-3 if options else 1e-6)
+    assert told[-1] == len(SENTENCES)
+    assert found.dtype == options.get("dtype", "float32")
+
+
+@pytest.mark.parametrize("damage", ["byte", "stamp", "cut"])
+def test_what_is_damaged_is_not_read(damage, encoder, folder):
+    whole, _ = run(encoder, folder)
+    data = bytearray((folder / "side.npy").read_bytes())
+    if damage == "byte":
+        data[-5] ^= 1
+    (folder / "side.npy").write_bytes(data[:-8] if damage == "cut" else data)
+    if damage == "stamp":
+        (folder / "side.json").write_text("[half")
+    again, told = run(encoder, folder)
+    np.testing.assert_array_equal(again, whole)
+    assert told[-1] == len(SENTENCES)
+    assert set(json.loads((folder / "side.json").read_text())) == {"key", "digest"}
+
+
+def test_a_finished_file_that_was_not_looked_over_yet_is_kept(encoder, folder, monkeypatch):
+    """Killed between the file's name and its digest."""
+    real = vectors._write
+    monkeypatch.setattr(vectors, "_write", lambda stamp, known: 1 // ("digest" not in known) and real(stamp, known))
+    with pytest.raises(ZeroDivisionError):
+        run(encoder, folder)
+    monkeypatch.setattr(vectors, "_write", real)
+    assert run(encoder, folder)[1] == []
+    assert "digest" in json.loads((folder / "side.json").read_text())

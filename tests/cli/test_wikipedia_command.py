@@ -1,0 +1,85 @@
+"""`isoglot wikipedia` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from isoglot.cli.wikipedia import wikipedia
+from isoglot.errors import CorpusError, IsoglotError
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "data" / "wikipedia"))
+
+from wiki_world import world
+
+pytest.importorskip("mwparserfromhell", reason="needs the extra `wikipedia`")
+pytest.importorskip("sentencex", reason="needs the extra `wikipedia`")
+
+APP = typer.Typer()
+APP.command()(wikipedia)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    world(tmp_path)
+    return tmp_path
+
+
+def run(*words):
+    """What went to stderr; errors of users are raised, as `main` catches them."""
+    done = CliRunner().invoke(APP, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.stderr
+    return done.stderr
+
+
+def test_from_wikidata(project):
+    told = run("en.xml", "ja.xml", "--wikidata", "wikidata.json", "-o", "out", "--min-links", 3)
+    report = json.loads(Path("out/report.json").read_text())
+    lines = Path("out/sentences.jsonl").read_text(encoding="utf-8").count("\n")
+    assert lines == sum(counts["written"] for counts in report["instances"].values()) > 20
+    assert [line for line in told.split("\n") if line][:4] == ["redirects", "entities", "tables", "articles"]
+    written = report["instances"]["eng"]["written"]
+    assert f"eng: {written} sentences with an entity of " in told
+    assert sorted(p.name for p in project.iterdir() if p.name not in ("out",)) == [
+        "en.xml", "ja.xml", "titles.tsv", "types.tsv", "wikidata.json"
+    ]  # fmt: skip
+
+
+def test_every_option_reaches_the_report(project):
+    run(
+        "en.xml", "de=ja.xml", "--titles", "titles.tsv", "--types", "types.tsv", "-o", "out", "--min-links", 2,
+        "--count-language", "en", "--all-pages", "--keep-lonely", "--candidates", 3, "--per-entity", 4, "--sample", 5,
+        "--min-length", 6, "--max-length", 99, "--seed", 7, "--work", "kept",
+    )  # fmt: skip
+    settings = json.loads(Path("out/report.json").read_text())["settings"]
+    assert settings == {
+        "dumps": ["en.xml", "de=ja.xml"], "wikidata": None, "titles": "titles.tsv", "types": "types.tsv",
+        "limits": {"least": 6, "most": 99}, "min_links": 2, "count_language": "en", "all_pages": True,
+        "keep_lonely": True, "candidates": 3, "share": 4, "size": 5, "seed": 7,
+    }  # fmt: skip
+    assert Path("kept").is_dir()
+
+
+def test_mistakes_leave_nothing_that_looks_good(project):
+    with pytest.raises(CorpusError, match=r"titles\.tsv: is no MediaWiki XML dump"):
+        run("titles.tsv", "--titles", "titles.tsv", "-o", "out")
+    with pytest.raises(IsoglotError, match="name either a Wikidata dump or a table of titles"):
+        run("en.xml", "-o", "out")
+    assert not Path("out").exists()
+
+
+def test_two_runs_in_one_work_folder(project):
+    fcntl = pytest.importorskip("fcntl")
+    Path("kept").mkdir()
+    with Path("kept/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(IsoglotError, match="kept: another run works here"):
+            run("en.xml", "--titles", "titles.tsv", "-o", "out", "--work", "kept")

@@ -1,0 +1,112 @@
+"""The folder of entity-linked sentences: rows of the table, hard entities drawn once, and every fault with its line."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections import Counter
+
+import pytest
+
+from isoglot.data.batching import Batches
+from isoglot.data.readers import read, read_entities
+from isoglot.data.readers.entities import read_table
+from isoglot.data.table import GroupTable
+from isoglot.errors import CorpusError
+from isoglot.settings import Batching
+from toys import ToyEncoder
+
+IDS = [f"Q{number}" for number in (64, 90, 220, 585, 70, 1741)]
+HARD = ["Q90", "Q220", "Q585", "Q70"]
+
+
+def write(folder, *items, ids=IDS):
+    lines = (item if isinstance(item, str) else json.dumps(item) for item in items)
+    (folder / "sentences.jsonl").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    (folder / "entities.tsv").write_text("".join(f"{name}\t12\tLabel of {name}\n" for name in ids), encoding="utf-8")
+    return folder
+
+
+def item(entity="Q64", text="Berlin ist groß.", lang="deu", **more):
+    return {"text": text, "lang": lang, "entity": entity, "page": "Berlin", "start": 0, "end": 6} | more
+
+
+def test_an_instance_becomes_a_group_with_rows_of_the_table(tmp_path):
+    folder = write(tmp_path, item(hard=["Q585"]), item("Q1741", "Vienna.", "en", hard=["Q90"]))
+    first, second = read("entities", folder)
+    assert (first.texts, first.langs, first.key) == (("Berlin ist groß.",), ("deu",), "")
+    assert first.extras == {"entity": 0, "hard_entities": (3,)}
+    assert (second.langs, second.extras) == (("eng",), {"entity": 5, "hard_entities": (1,)})
+
+
+def test_the_file_stands_for_its_folder_and_may_be_compressed(tmp_path):
+    folder = write(tmp_path, item(hard=HARD))
+    packed = folder / "sentences.jsonl.xz"
+    packed.write_bytes(lzma.compress((folder / "sentences.jsonl").read_bytes()))
+    assert list(read_entities(folder)) == list(read_entities(folder / "sentences.jsonl")) == list(read_entities(packed))
+
+
+def test_hard_entities_have_a_fixed_number_and_minus_one_where_there_are_none(tmp_path):
+    folder = write(tmp_path, item(hard=HARD[:2]), item(hard=[]), item())
+    drawn = [group.extras["hard_entities"] for group in read_entities(folder, hard=3)]
+    assert sorted(drawn[0]) == [-1, 1, 2]
+    assert drawn[0][2] == -1
+    assert drawn[1:] == [(-1, -1, -1)] * 2
+    assert all("hard_entities" not in group.extras for group in read_entities(folder, hard=0))
+
+
+def test_the_draw_is_fixed_by_seed_and_line_and_even(tmp_path):
+    folder = write(tmp_path, *[item(hard=HARD)] * 400)
+    draws = {seed: [group.extras["hard_entities"][0] for group in read_entities(folder, seed=seed)] for seed in (0, 1)}
+    assert draws[0] == [group.extras["hard_entities"][0] for group in read_entities(folder)]
+    assert draws[0] != draws[1]
+    counts = Counter(draws[0])
+    assert set(counts) == {1, 2, 3, 4}
+    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 16.3  # chi-square, 3 degrees, p = 0.001
+
+
+def test_batches_carry_integer_columns(tmp_path):
+    folder = write(tmp_path, *[item(name, f"text {name}", hard=[]) for name in IDS])
+    table = GroupTable.build([("wikipedia", read_entities(folder, hard=2))], ToyEncoder().tokenize)
+    batch = Batches(table, Batching(size=6, views=2), seed=0).next()
+    assert len(batch) == 12
+    assert sorted(batch.extras["entity"].tolist()) == sorted([*range(6)] * 2)
+    assert batch.extras["hard_entities"].shape == (12, 2)
+    assert not batch.extras["hard_entities"].is_floating_point()
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (item("Q7"), r"sentences\.jsonl:2: the entity 'Q7' is not in entities\.tsv"),
+        (item(hard=["Q8"]), r"sentences\.jsonl:2: the entity 'Q8' is not in"),
+        ("{", r"sentences\.jsonl:2: not JSON"),
+        ("", r"sentences\.jsonl:2: not JSON"),
+        ("[1]", r"sentences\.jsonl:2: each line must hold one JSON object"),
+        (item(text=" "), r"sentences\.jsonl:2: 'text' must be a text that is not blank, not ' '"),
+        ({"text": "a", "lang": "deu"}, r"sentences\.jsonl:2: 'entity' must be"),
+        (item(entity=64), r"sentences\.jsonl:2: 'entity' must be .* not 64"),
+        (item(lang="qqq1"), r"sentences\.jsonl:2: unknown language 'qqq1'"),
+        (item(hard="Q90"), r"sentences\.jsonl:2: 'hard' must be a list of ids"),
+    ],
+)
+def test_faults_are_told_with_file_and_line(tmp_path, second, message):
+    groups = read_entities(write(tmp_path, item(), second))
+    next(groups)
+    with pytest.raises(CorpusError, match=message):
+        next(groups)
+
+
+def test_faults_of_the_table(tmp_path):
+    folder = write(tmp_path, item())
+    (folder / "entities.tsv").write_text("Q64\t12\tBerlin\nQ90\tmany\tParis\n")
+    with pytest.raises(CorpusError, match=r"entities\.tsv:2: a line must be: id, tab, number of links, tab, label"):
+        list(read_table(folder / "entities.tsv"))
+    (folder / "entities.tsv").write_text("Q64\t12\tBerlin\nQ64\t11\tBerlin\n")
+    with pytest.raises(CorpusError, match=r"entities\.tsv:2: the entity 'Q64' was there before"):
+        next(read_entities(folder))
+    (folder / "entities.tsv").unlink()
+    with pytest.raises(CorpusError, match=r"entities\.tsv: no such file"):
+        next(read_entities(folder))
+    with pytest.raises(CorpusError, match="hard must be 0 or more"):
+        next(read_entities(folder, hard=-1))

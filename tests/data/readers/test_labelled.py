@@ -1,0 +1,113 @@
+"""Labelled pairs, in the layouts people have them."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from isoglot.data.readers import read_nli
+from isoglot.data.records import Group
+from isoglot.errors import CorpusError
+
+SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
+PAIRS = [("A man sings.", "A person sings.", 0), ("A man sings.", "Nobody sings.", 2), ("A dog.", 'A "brown" dog.', 1)]
+WORDS = ("entailment", "neutral", "contradiction")
+EXPECTED = [Group((p, h), ("eng", "eng"), extras={"label": label}) for p, h, label in PAIRS]
+
+
+def read(path, **options):
+    return list(read_nli(path, language="en", labelled=True, **options))
+
+
+def test_a_folder_as_senteval_has_it(tmp_path):
+    for stem, cells in zip(("s1", "s2", "labels"), zip(*PAIRS, strict=True), strict=True):
+        words = [WORDS[cell] if stem == "labels" else cell for cell in cells]
+        (tmp_path / f"{stem}.train.xz").write_bytes(lzma.compress("\n".join(words).encode()))
+        (tmp_path / f"{stem}.dev").write_text(words[0] + "\n")
+    assert read(tmp_path) == EXPECTED
+    assert read(tmp_path, split="dev") == EXPECTED[:1]
+    (tmp_path / "s2.dev").write_text("a\nb\n")
+    with pytest.raises(CorpusError, match="has fewer lines than the files beside it"):
+        read(tmp_path, split="dev")
+    with pytest.raises(CorpusError, match=r"s1\.test: no such file"):
+        read(tmp_path, split="test")
+
+
+def table(names, cell):
+    """Lines under a header; `cell` gives what stands in a column of a pair."""
+    return "".join("\t".join(cell(name, pair) for name in names) + "\n" for pair in PAIRS)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("index", "pairID", "sentence1_parse", "sentence1", "sentence2", "label1", "gold_label"),  # GLUE's MNLI
+        ("gold_label", "sentence1", "sentence2", "captionID"),  # SNLI
+        ("pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"),  # SICK
+        ("premise", "hypo", "label"),  # XNLI-MT-1.0
+        (),  # XTREME
+    ],
+)
+def test_tables_with_named_columns_and_without(tmp_path, names):
+    def cell(name, pair):
+        if name in ("gold_label", "label", "entailment_judgment"):
+            return WORDS[pair[2]].upper()
+        return {"1": pair[0], "e": pair[0], "A": pair[0], "2": pair[1], "o": pair[1], "B": pair[1]}.get(name[-1], "x")
+
+    header = "\t".join(names) + "\n" if names else ""
+    (tmp_path / "a.tsv").write_text(header + table(names or ("premise", "hypo", "label"), cell))
+    assert read(tmp_path / "a.tsv") == EXPECTED
+
+
+def test_a_split_of_a_table(tmp_path):
+    rows = [f"{split}\t{p}\t{h}\t{WORDS[label]}\n" for split in ("train", "dev") for p, h, label in PAIRS]
+    (tmp_path / "AllNLI.tsv").write_text("split\tsentence1\tsentence2\tlabel\n" + "".join(rows))
+    assert read(tmp_path / "AllNLI.tsv") == EXPECTED
+    assert read(tmp_path / "AllNLI.tsv", split="test") == []
+
+
+@pytest.mark.parametrize(
+    ("names", "classes"),
+    [(("sentence1", "sentence2", "gold_label"), WORDS), (("premise", "hypothesis", "label"), (0, 1, 2))],
+)
+def test_json_lines(tmp_path, names, classes):
+    lines = [json.dumps(dict(zip(names, (p, h, classes[label]), strict=True))) for p, h, label in PAIRS]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    assert read(tmp_path / "a.jsonl") == EXPECTED
+
+
+@pytest.mark.parametrize("undecided", ["-", "-1"])
+def test_pairs_without_a_majority_are_counted(tmp_path, undecided):
+    (tmp_path / "a.tsv").write_text(f"a\tb\t{undecided}\na\tb\tneutral\n")
+    counts = Counter()
+    assert len(read(tmp_path / "a.tsv", counts=counts)) == 1
+    assert counts == {"undecided": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "a\tb\tneutral\na\tb\tperhaps\n", r"a\.tsv:2: 'perhaps' is no label; entailment, neutral"),
+        ("a.tsv", "a\tb\tneutral\na\tb\n", r"a\.tsv:2: 2 columns where 3 are expected"),
+        ("a.tsv", "a\t\tneutral\n", r"a\.tsv:1: the hypothesis is empty"),
+        ("a.tsv", "a\tb\tc\n", r"a\.tsv:1: no column for the premise \(sentence1, premise"),
+        ("a.jsonl", '{"premise": "a", "hypothesis": "b"}', r"a\.jsonl:1: no column for the label"),
+        ("a.jsonl", "[]\n", r"a\.jsonl:1: no column for the premise"),
+        ("a.jsonl", "{\n", r"a\.jsonl:1: not JSON"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(CorpusError, match=message):
+        read(tmp_path / name)
+
+
+def test_snli_as_senteval_has_it():
+    if not (folder := SHARED / "senteval-en" / "SNLI").is_dir():
+        pytest.skip(f"{SHARED} has no senteval-en; set ISOGLOT_DATA to a folder that has it")
+    assert Counter(group.extras["label"] for group in read(folder, split="dev")) == {0: 3329, 1: 3235, 2: 3278}

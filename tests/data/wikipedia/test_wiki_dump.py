@@ -1,0 +1,139 @@
+"""Dumps in every packing, cut, damaged, or no dump at all."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+
+import pytest
+from wiki_dumps import head, page, write, xml
+
+from isoglot.data.wikipedia.dump import Page, open_dump, pages
+from isoglot.errors import CorpusError
+
+PAGES = [page("A", "one & <b>two</b>"), page("B", redirect="A"), page("C", "東京\nx", ns=4), page("D")]
+READ = [
+    Page("A", 0, None, "one & <b>two</b>"),
+    Page("B", 0, "A", ""),
+    Page("C", 4, None, "東京\nx"),
+    Page("D", 0, None, ""),
+]
+
+
+def read(path):
+    remarks = []
+    return list(pages(open_dump(str(path)), remarks.append)), remarks
+
+
+@pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress, lzma.compress], ids=["xml", "bz2", "gz", "xz"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_packings_and_encodings(tmp_path, pack, encoding):
+    path = tmp_path / "dump"
+    path.write_bytes(pack(xml(*PAGES).encode(encoding)))
+    assert read(path) == (READ, [])
+
+
+def test_the_head(tmp_path):
+    dump = open_dump(str(write(tmp_path / "d", *PAGES, wiki="de")))
+    assert (dump.names.wiki, dump.lang, dump.names.first_letter) == ("de", "deu", True)
+    assert dump.names.namespaces["kategorie"] == 14
+
+
+PACKS = {
+    "xml": bytes,
+    "bz2": lambda text: bz2.compress(text, 1),
+    "gz": gzip.compress,
+    "xz": lambda text: lzma.compress(text, preset=0),
+}
+
+
+@pytest.mark.parametrize("pack", PACKS)
+def test_a_dump_that_is_cut_gives_its_whole_pages_and_one_remark(tmp_path, pack):
+    body = "".join(page(f"T{i}", " ".join(str(i * j * 7919 % 10007) for j in range(900))) for i in range(100))
+    packed = PACKS[pack]((head() + body).encode())
+    path = tmp_path / "dump"
+    path.write_bytes(packed[: len(packed) * 2 // 3])
+    found, remarks = read(path)
+    assert 10 < len(found) < 100
+    assert [p.title for p in found] == [f"T{i}" for i in range(len(found))]
+    assert len(remarks) == 1
+    assert str(path) in remarks[0]
+    assert "what is whole was read" in remarks[0]
+
+
+def test_not_closed_but_otherwise_whole(tmp_path):
+    path = tmp_path / "dump.xml"
+    path.write_text(head() + PAGES[0])
+    found, remarks = read(path)
+    assert found == READ[:1]
+    assert len(remarks) == 1
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        (b"<html><body>sorry</body></html>", "is no MediaWiki XML dump: its first element is <html>"),
+        (b"id\ttitle\n", "is no MediaWiki XML dump: line 1"),
+        (b"\x00\x01\x02\x03", "is no MediaWiki XML dump"),
+        (b"", "holds no text"),
+        (b"   \n", "is no MediaWiki XML dump: it holds no XML"),
+        (xml(*PAGES).replace("en.wikipedia", "www.wikidata").encode(), "is a dump of www.wikidata.org"),
+        (b"<mediawiki><page><title>A</title></page></mediawiki>", "does not say of which Wikipedia it is"),
+    ],
+)
+def test_what_is_no_dump_is_one_line(tmp_path, content, words):
+    path = tmp_path / "d"
+    path.write_bytes(content)
+    with pytest.raises(CorpusError) as caught:
+        read(path)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_damage_in_the_middle_names_the_line(tmp_path):
+    path = tmp_path / "d"
+    text = xml(page("A", "x\n" * 300_000), page("B", "y"))
+    path.write_bytes(text.replace("<title>B", "<titel>B").encode())
+    with pytest.raises(CorpusError, match=rf"{path}:\d+: not well-formed XML, .* \(mismatched tag\)"):
+        read(path)
+
+
+def test_a_wrong_encoding_names_the_line(tmp_path):
+    path = tmp_path / "d"
+    path.write_bytes(xml(page("Ä", "x"), wiki="de").encode("latin-1"))
+    line = xml(page("Ä", "x"), wiki="de").split("Ä")[0].count("\n") + 1
+    with pytest.raises(CorpusError, match=rf"{path}:{line}: .* not in its encoding"):
+        read(path)
+
+
+def test_a_missing_file_and_a_code_before_a_file(tmp_path):
+    with pytest.raises(CorpusError, match="no such file"):
+        open_dump(str(tmp_path / "none.xml"))
+    path = write(tmp_path / "d=e.xml", *PAGES)
+    assert open_dump(str(path)).names.wiki == "en"
+    dump = open_dump(f"zh-yue={path}")
+    assert (dump.names.wiki, dump.lang, dump.path) == ("zh-yue", "yue", path)
+    with pytest.raises(CorpusError, match="unknown language 'nonsense'"):
+        open_dump(f"nonsense={path}")
+
+
+def test_a_dump_without_a_head_is_of_the_language_of_its_first_element(tmp_path):
+    path = tmp_path / "d"
+    path.write_text(f'<mediawiki xml:lang="bg">{PAGES[0]}</mediawiki>')
+    assert open_dump(str(path)).lang == "bul"
+
+
+def test_old_dumps_tell_namespaces_and_redirects_in_their_own_way(tmp_path):
+    path = tmp_path / "d"
+    old = [
+        page("Kategorie:X", "x"),
+        page("B", "#WEITERLEITUNG [[Ä#y]]").replace("<id>1</id>", "<id>1</id><redirect />"),
+        page("C", "#redirect [[Ä]]"),
+        page("D", "# [[Ä]]"),
+        page("Re: E", "e"),
+    ]
+    path.write_text(xml(*old, wiki="de").replace("<ns>0</ns>", ""), encoding="utf-8")
+    found = [(one.title, one.namespace, one.redirect) for one in read(path)[0]]
+    assert found == [("Kategorie:X", 14, None), ("B", 0, "Ä"), ("C", 0, "Ä"), ("D", 0, None), ("Re: E", 0, None)]

@@ -1,0 +1,49 @@
+"""The dump samples and the Wikidata sample as they are: what is in them is known."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from isoglot.data.wikipedia.dump import open_dump, pages
+from isoglot.data.wikipedia.entities import entity_lines, wikidata_lines
+from isoglot.data.wikipedia.tables import entity_of
+from isoglot.data.wikipedia.titles import Names
+
+DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
+SAMPLES = {
+    "wiki-xml-samples/bgwiki-latest-pages-articles-shortened.xml.bz2": ("bul", 3, 0),  # UTF-16
+    "wiki-xml-samples/smallwiki-latest-pages-articles.xml.xz": ("ltg", 2004, 0),
+    "wiki-xml-samples/enwiki-table-markup.xml.bz2": ("eng", 5, 0),  # without a head
+    "wiki-it-sample/misc/wikipedia-small-test.xml.bz2": ("ita", 3, 0),  # of 2011
+    "wiki-xml-7lang/jawiki-truncated-100k.xml.xz": ("jpn", 238, 1),  # cut
+}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", SAMPLES)
+def test_pages_of_the_samples(name):
+    if not (DATA / name).is_file():
+        pytest.skip(f"{DATA} has no {name}; set ISOGLOT_DATA to a folder that has it")
+    remarks: list[str] = []
+    dump = open_dump(str(DATA / name))
+    found = list(pages(dump, remarks.append))
+    assert (dump.lang, len(found), len(remarks)) == SAMPLES[name]
+    assert all(one.title for one in found)
+    assert sum(one.namespace == 0 and one.redirect is None for one in found) > 0
+
+
+@pytest.mark.data
+def test_entities_of_the_wikidata_sample():
+    path = DATA / "wikidata-entities" / "entities"
+    if not path.is_file():
+        pytest.skip(f"{DATA} has no wikidata-entities; set ISOGLOT_DATA to a folder that has it")
+    remarks: list[str] = []
+    lines = list(wikidata_lines(path, remarks.append))
+    found = {one.id: one for one in map(entity_of, entity_lines(lines, {"ja": Names("ja", {}), "en": Names("en", {})}))}
+    assert (len(lines), remarks) == (49, [])
+    assert sum(bool(one.types) for one in found.values()) == 40
+    assert found["Q64"].titles == {"ja": "ベルリン", "en": "Berlin"}
+    assert found["Q64"].types[:2] == ("Q1901835", "Q200250")

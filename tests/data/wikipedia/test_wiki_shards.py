@@ -1,0 +1,49 @@
+"""Shards: kept, cut by number, the same whatever the number of processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from isoglot.data.wikipedia.shards import mapping, read_shards, write_shards
+
+
+def double(items):
+    return [f"{2 * item}\n" for item in items]
+
+
+def test_shards_and_what_is_told(tmp_path):
+    told = []
+    with mapping(1) as spread:
+        write_shards(tmp_path / "s", lambda: range(100), double, spread, size=40, progress=told.append)
+    assert sorted(p.name for p in (tmp_path / "s").iterdir()) == [
+        "000000.jsonl",
+        "000001.jsonl",
+        "000002.jsonl",
+        "complete",
+    ]
+    assert list(read_shards(tmp_path / "s")) == [f"{2 * i}\n" for i in range(100)]
+    assert told == [16, 32, 40, 40, 56, 72, 80, 80, 96, 100, 100]
+
+
+def test_shards_that_are_there_are_not_made_again(tmp_path):
+    calls = []
+
+    def work(items):
+        calls.extend(items)
+        return double(items)
+
+    with mapping(1) as spread:
+        write_shards(tmp_path, lambda: range(100), work, spread, size=40)
+        (tmp_path / "complete").unlink()
+        (tmp_path / "000001.jsonl").unlink()
+        (tmp_path / ".000001.jsonl.abcd.tmp").write_text("half")  # as a killed run leaves it
+        calls.clear()
+        write_shards(tmp_path, lambda: range(100), work, spread, size=40)
+        assert calls == list(range(40, 80))
+        assert list(read_shards(tmp_path)) == [f"{2 * i}\n" for i in range(100)]
+        write_shards(tmp_path, lambda: pytest.fail("is complete"), work, spread)
+
+
+def test_a_number_of_processes_below_one():
+    with pytest.raises(ValueError, match="workers must be at least 1, got 0"), mapping(0):
+        pass

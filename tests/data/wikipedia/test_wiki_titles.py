@@ -1,0 +1,81 @@
+"""Titles in normal form, and what a link leads to."""
+
+from __future__ import annotations
+
+import pytest
+from wiki_dumps import names
+
+from isoglot.data.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, key_of, language_of, normal, resolve
+from isoglot.errors import CorpusError
+
+
+@pytest.mark.parametrize(
+    "link, title",
+    [
+        ("berlin", "Berlin"),
+        (" new_york  City ", "New york City"),
+        ("Berlin#History", "Berlin"),
+        ("Berlin&nbsp;wall", "Berlin wall"),
+        ("Caf%C3%A9", "Café"),
+        ("100%", "100%"),
+        ("50%ff", "50%ff"),
+        ("\u200eBerlin\u200f", "Berlin"),
+        (":berlin", "Berlin"),
+        ("Star Trek: Discovery", "Star Trek: Discovery"),
+        ("ß", "ß"),
+        ("straße", "Straße"),
+        ("éclair", "Éclair"),
+        ("東京", "東京"),
+    ],
+)
+def test_articles(link, title):
+    assert resolve(link, names()) == (ARTICLE, title)
+
+
+@pytest.mark.parametrize(
+    "link, kind",
+    [
+        ("File:A.png", HIDDEN),
+        ("Image:A.png", HIDDEN),
+        ("画像:A.JPG", HIDDEN),
+        ("Category:Towns", HIDDEN),
+        (":Category:Towns", OTHER),
+        (":File:A.png", OTHER),
+        ("de:Berlin", HIDDEN),
+        ("zh-min-nan:Berlin", HIDDEN),
+        (":de:Berlin", OTHER),
+        ("wikt:house", OTHER),
+        ("User talk:Me", OTHER),
+        ("Help:Me", OTHER),
+        ("#Section", OTHER),
+        ("", OTHER),
+    ],
+)
+def test_what_is_no_article(link, kind):
+    assert resolve(link, names()) == (kind, "")
+
+
+def test_names_of_the_wikipedia_itself_and_the_english_ones():
+    assert resolve("Datei:A", names("de"))[0] == resolve("file:A", names("de"))[0] == HIDDEN
+    assert resolve("kategorie:A", names("de"))[0] == HIDDEN
+    assert resolve("Datei:A", names("en")) == (ARTICLE, "Datei:A")
+
+
+def test_first_letter():
+    assert normal("istanbul", Names("tr", {})) == "İstanbul"
+    assert normal("თბილისი", Names("ka", {})) == "თბილისი"
+    assert normal("house", Names("en", {}, first_letter=False)) == "house"
+
+
+def test_codes_of_wikipedias_are_not_always_codes_of_languages():
+    assert [language_of(code) for code in ("als", "simple", "zh-yue", "ja", "no")] == [
+        "gsw",
+        "eng",
+        "yue",
+        "jpn",
+        "nor",
+    ]
+    assert key_of("deu") == key_of("DE") == key_of("de")
+    assert key_of("simple") != key_of("en")
+    with pytest.raises(CorpusError, match=r"t\.tsv:3: unknown language 'nonsense'"):
+        key_of("nonsense", file="t.tsv", line=3)

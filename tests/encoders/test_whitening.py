@@ -1,0 +1,127 @@
+"""Whitening: mean zero and covariance I, sklearn's whitening up to sign, one layer that other programs run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from conftest import SENTENCES
+from isoglot.encoders import StaticEncoder, TransformerEncoder, encode, load
+from isoglot.encoders.whitening import fit_whitening, moments, whitening
+
+CORPUS = [f"{a} {b} {c}" for a in SENTENCES[:6] for b in SENTENCES[4:] for c in ("yes", "no", "x 1")]
+
+
+def drawn(seed, rows=60, dim=6):
+    """Vectors far from the origin with unequal and correlated dimensions, in float32 as encoders give them."""
+    rng = np.random.default_rng(seed)
+    mixed = rng.normal(size=(rows, dim)) @ (rng.normal(size=(dim, dim)) * np.linspace(0.1, 3, dim))
+    return (mixed + rng.normal(size=dim) * 5).astype(np.float32)
+
+
+def apply(layer, rows):
+    import torch
+
+    with torch.no_grad():
+        return layer(torch.from_numpy(rows)).numpy()
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 999), cuts=st.lists(st.integers(0, 60), max_size=4))
+def test_moments_are_the_loops_however_they_are_cut(seed, cuts):
+    rows = drawn(seed)
+    found = moments(np.split(rows, sorted(cuts)))
+    mean, covariance = oracle.mean_and_covariance(rows.tolist())
+    assert found.count == 60
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-9, atol=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 999), dim=st.integers(1, 6))
+def test_it_is_sklearns_whitening_up_to_sign(seed, dim):
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    rows = drawn(seed)
+    layer, kept = whitening(moments([rows]), dim)
+    ours = apply(layer, rows)
+    np.testing.assert_allclose(ours.mean(0), 0, atol=2e-4)
+    np.testing.assert_allclose(np.cov(ours.T).reshape(dim, dim), np.eye(dim), atol=2e-3)
+    pca = decomposition.PCA(n_components=dim, whiten=True, svd_solver="full").fit(rows.astype(np.float64))
+    theirs = pca.transform(rows.astype(np.float64))
+    np.testing.assert_allclose(ours * np.sign((ours * theirs).sum(0)), theirs, atol=2e-3)
+    assert kept == pytest.approx(pca.explained_variance_ratio_.sum())
+    weight = layer.linear.weight.detach().numpy()
+    assert (np.take_along_axis(weight, np.abs(weight).argmax(1)[:, None], 1) > 0).all()
+
+
+@pytest.mark.parametrize("dim", [None, 5])
+def test_a_transformer_is_whitened_before_it_is_scaled(dim, toy_transformer, tmp_path):
+    encoder = toy_transformer(pooling="first1-last", prompt="q: ", normalizes=True)
+    found = fit_whitening(encoder, CORPUS, dim=dim)
+    raw = encode(encoder, CORPUS, normalize=False).astype(np.float64)
+    vectors = encode(found.encoder, CORPUS, normalize=False)
+    assert (found.sentences, vectors.shape[1]) == (len(CORPUS), dim or 15)
+    np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-3)
+    np.testing.assert_allclose(np.cov(vectors.T), np.eye(vectors.shape[1]), atol=1e-2)
+    found.encoder.save(tmp_path / "model")
+    opened = load(tmp_path / "model")
+    assert isinstance(opened, TransformerEncoder)
+    assert (opened.dim, opened.prompt, opened.normalizes) == (dim or 15, "q: ", True)
+    np.testing.assert_allclose(encode(opened, CORPUS), encode(found.encoder, CORPUS), atol=1e-6)
+    centred = raw - raw.mean(0)
+    assert np.linalg.norm(vectors) ** 2 == pytest.approx((len(CORPUS) - 1) * vectors.shape[1], rel=1e-2)
+    assert np.abs(centred @ np.linalg.lstsq(centred, vectors, rcond=None)[0] - vectors).max() < 1e-2  # linear in raw
+
+
+def test_sentence_transformers_opens_it(toy_transformer, tmp_path):
+    peer = pytest.importorskip("sentence_transformers")
+    made = fit_whitening(toy_transformer(normalizes=True), CORPUS, dim=4).encoder
+    made.save(tmp_path / "model")
+    theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
+    np.testing.assert_allclose(theirs.encode(SENTENCES), encode(made, SENTENCES), atol=1e-5)
+
+
+def test_the_direction_that_layer_norm_takes_away_is_left_out(toy_transformer):
+    found = fit_whitening(toy_transformer(pooling="cls"), CORPUS)
+    assert found.encoder.dim == 15
+    assert found.kept == pytest.approx(1)
+
+
+def test_a_static_encoder_stays_one(toy_static, tmp_path):
+    toy_static.normalizes = False
+    found = fit_whitening(toy_static, CORPUS, dim=5)
+    assert isinstance(found.encoder, StaticEncoder)
+    vectors = encode(found.encoder, CORPUS)
+    np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.cov(vectors.T), np.eye(5), atol=1e-3)
+    expected = apply(whitening(moments([encode(toy_static, CORPUS)]), 5)[0], encode(toy_static, SENTENCES))
+    np.testing.assert_allclose(encode(found.encoder, SENTENCES), expected, atol=1e-4)
+    assert not encode(found.encoder, "").any()
+    found.encoder.save(tmp_path / "model")
+    np.testing.assert_allclose(encode(load(tmp_path / "model"), CORPUS), vectors, atol=1e-6)
+
+
+def test_repeated_sentences_count_as_often(toy_static):
+    twice = [*CORPUS[:20], *CORPUS[:5] * 3]
+    rows = encode(toy_static, twice, normalize=False)
+    vectors = encode(fit_whitening(toy_static, iter(twice), dim=3).encoder, twice, normalize=False)
+    np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-4)
+    assert np.abs(rows.mean(0) - encode(toy_static, CORPUS[:20], normalize=False).mean(0)).max() > 1e-4
+
+
+def test_too_little_text_is_refused(toy_static):
+    with pytest.raises(ValueError, match="dim must lie between 1 and the encoder's 8 dimensions, got 9"):
+        fit_whitening(toy_static, CORPUS, dim=9)
+    for texts in ([], ["one"]):
+        with pytest.raises(ValueError, match=f"at least 2 sentences, got {len(texts)}"):
+            fit_whitening(toy_static, texts)
+    with pytest.raises(ValueError, match="5 sentences vary in 4 of 8 directions, too few to whiten all"):
+        fit_whitening(toy_static, SENTENCES[:5])
+    with pytest.raises(ValueError, match="too few to whiten 5"):
+        fit_whitening(toy_static, SENTENCES[:5], dim=5)
+    assert fit_whitening(toy_static, SENTENCES[:5], dim=4).encoder.dim == 4
+    with pytest.raises(ValueError, match="9 sentences vary in 0 of 8"):
+        fit_whitening(toy_static, ["the same"] * 9)

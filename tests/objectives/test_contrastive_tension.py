@@ -1,0 +1,76 @@
+"""Contrastive Tension against the loops of tests/oracle.py, and what pairs a batch of the paper's size holds."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+
+import oracle
+from isoglot.data.batch import Batch
+from isoglot.objectives import ContrastiveTension
+from toys import toy_batch
+
+
+def loss_of(vectors, batch, **options) -> float:
+    return float(ContrastiveTension(**options)(vectors, batch)["contrastive_tension"])
+
+
+@given(batches(), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_agrees_with_the_loops(case, negatives):
+    vectors, batch = case
+    both = torch.cat([vectors, vectors.roll(1, 0) * 0.7], dim=1)
+    assert loss_of(both, batch, negatives=negatives) == pytest.approx(
+        oracle.contrastive_tension(rows_of(both, batch), negatives), abs=1e-9
+    )
+
+
+def test_sixteen_sentences_are_two_anchors_with_seven_negatives_each():
+    """The gradient of f1 reaches the two anchors alone, that of f2 all sixteen; pulled twice, pushed fourteen times."""
+    vectors = torch.full((16, 4), 0.1, dtype=torch.float64, requires_grad=True)
+    ContrastiveTension()(vectors, toy_batch([1] * 16))["contrastive_tension"].backward()
+    assert vectors.grad[:, :2].any(dim=1).nonzero()[:, 0].tolist() == [0, 8]
+    assert (vectors.grad[:, 2] < 0).nonzero()[:, 0].tolist() == [0, 8]
+    assert (vectors.grad[:, 2] > 0).sum() == 14
+
+
+def test_the_order_of_rows_chooses_no_anchor():
+    batch, order = toy_batch([1] * 16), torch.randperm(16, generator=torch.Generator().manual_seed(3))
+    mixed = Batch(batch.tokens, batch.group[order], batch.key[order], batch.slot[order], batch.lang[order])
+    vectors = torch.randn(16, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert loss_of(vectors[order], mixed) == pytest.approx(loss_of(vectors, batch), abs=1e-12)
+
+
+def test_known_values():
+    """Dot products of zero are undecided: log 2 for each pair; copies that agree and tell apart cost almost nothing."""
+    assert loss_of(torch.zeros(8, 4), toy_batch([1] * 8)) == pytest.approx(math.log(2))
+    vectors = torch.tensor([[9.0, 9.0], *[[0.0, -9.0]] * 7])
+    assert loss_of(vectors, toy_batch([1] * 8)) < 1e-6
+
+
+def test_vectors_are_not_normalised():
+    vectors = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
+    assert loss_of(3 * vectors, toy_batch([1] * 8)) != pytest.approx(loss_of(vectors, toy_batch([1] * 8)))
+
+
+def test_what_means_the_same_is_no_negative():
+    """The second sentence's key is the anchor's: only the positive pair is left of a block of two."""
+    vectors = torch.tensor([[1.0, 2.0], [5.0, 5.0]])
+    assert loss_of(vectors, toy_batch([1, 1], keys=[4, 4]), negatives=1) == pytest.approx(math.log(1 + math.exp(-2)))
+
+
+def test_too_few_sentences_are_no_pair():
+    vectors = torch.randn(7, 4, requires_grad=True)
+    loss = ContrastiveTension()(vectors, toy_batch([1] * 7))["contrastive_tension"]
+    loss.backward()
+    assert loss.item() == 0
+    assert not vectors.grad.any()
+
+
+@pytest.mark.parametrize("negatives", [0, -1])
+def test_wrong_arguments_are_refused_at_construction(negatives):
+    with pytest.raises(ValueError, match=f"negatives must be at least 1, got {negatives}"):
+        ContrastiveTension(negatives=negatives)

@@ -1,0 +1,69 @@
+"""Distillation by squared error against the loops of tests/oracle.py."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+
+import oracle
+from isoglot.errors import RecipeError
+from isoglot.objectives import Distillation
+from toys import toy_batch
+
+
+def taught(case):
+    """The batch with teacher's vectors of the student's width, and its rows."""
+    vectors, batch = case
+    batch.extras["teacher"] = batch.extras["teacher"][:, : vectors.shape[1]]
+    rows = rows_of(vectors, batch)
+    for row, teacher in zip(rows, batch.extras["teacher"].tolist(), strict=True):
+        row["teacher"] = teacher
+    return rows
+
+
+@given(batches(), st.sampled_from(["raw", "unit"]))
+@settings(max_examples=40, deadline=None)
+def test_agrees_with_the_loops(case, student):
+    rows = taught(case)
+    loss = Distillation(student=student)(*case)["distillation"]
+    assert float(loss) == pytest.approx(oracle.distillation(rows, student == "unit"), abs=1e-9)
+
+
+def test_unit_students_cost_two_minus_two_cosines():
+    batch = toy_batch([2])
+    batch.extras["teacher"] = torch.tensor([[3.0, 0.0], [0.0, 9.0]])
+    vectors = torch.tensor([[5.0, 0.0], [0.0, 5.0]])
+    assert float(Distillation(student="unit")(vectors, batch)["distillation"]) == pytest.approx((0 + 2) / 2)
+
+
+def test_it_is_nothing_at_the_teacher_and_the_teacher_receives_no_gradient():
+    batch = toy_batch([2, 2])
+    teacher = batch.extras["teacher"].requires_grad_()
+    goal = torch.nn.functional.normalize(teacher.detach()[[0, 0, 2, 2]], dim=1)
+    assert float(Distillation()(goal, batch)["distillation"]) == pytest.approx(0.0)
+    leaf = torch.randn(goal.shape, dtype=goal.dtype, requires_grad=True)
+    Distillation()(leaf, batch)["distillation"].backward()
+    assert teacher.grad is None
+    assert bool((leaf.grad.abs().sum(1) > 0).all())
+
+
+def test_a_teacher_of_another_dimension_is_one_clear_line():
+    batch = toy_batch([2, 2])
+    with pytest.raises(RecipeError, match="the teacher has 12 dimensions and the student 8") as told:
+        Distillation()(torch.randn(4, 8), batch)
+    assert "\n" not in str(told.value)
+
+
+def test_a_stream_without_a_teacher_is_told():
+    batch = toy_batch([2])
+    batch.extras.clear()
+    with pytest.raises(RecipeError, match="distillation reads a teacher's vectors"):
+        Distillation()(torch.randn(2, 8), batch)
+
+
+def test_an_unknown_switch_is_refused():
+    with pytest.raises(ValueError, match="student must be one of raw, unit, got 'long'"):
+        Distillation(student="long")

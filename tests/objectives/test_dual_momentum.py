@@ -1,0 +1,263 @@
+"""Dual momentum contrast against the loops of tests/oracle.py, and its order of operations."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+
+import oracle
+from conftest import SENTENCES, build_transformer
+from isoglot.data.batch import Batch
+from isoglot.encoders.towers import Towers
+from isoglot.errors import RecipeError
+from isoglot.objectives import build
+from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
+from isoglot.training.step import StepLimits, backward
+from toys import DIM, ToyEncoder, toy_batch
+
+LIMITS = StepLimits(30, 0)
+
+
+def filled(queue, width, generator, **options):
+    """An objective whose queues hold random unit keys of known meanings, some of which a batch will meet again."""
+    encoder = ToyEncoder()
+    encoder.dim = width
+    objective = DualMomentum(encoder=encoder, temperature=0.3, queue=queue, **options)
+    keys = torch.randn(2, queue, width, generator=generator, dtype=torch.float64)
+    objective.queues.copy_(torch.nn.functional.normalize(keys, dim=2))
+    objective.meanings.copy_(torch.randint(0, 8, (queue,), generator=generator))
+    return objective
+
+
+@given(batches(), st.sampled_from(["on", "off"]), st.integers(1, 9))
+@settings(max_examples=80, deadline=None)
+def test_agrees_with_the_loops(case, in_batch, queue):
+    vectors, batch = case
+    generator = torch.Generator().manual_seed(queue)
+    objective = filled(queue, 5, generator, in_batch_keys=in_batch)
+    batch.extras[KEY] = torch.randn(len(batch), 5, generator=generator, dtype=torch.float64)
+    batch.extras[KEY] /= batch.extras[KEY].norm(dim=1, keepdim=True)
+    rows = rows_of(vectors, batch)
+    for row, key in zip(rows, batch.extras[KEY].tolist(), strict=True):
+        row["key_vector"] = key
+    losses = objective(vectors, batch)
+    for slot, name in enumerate(("dual_momentum", "dual_momentum/back")):
+        stored = objective.queues[1 - slot].tolist(), objective.meanings.tolist()
+        expected = oracle.dual_momentum(rows, *stored, 0.3, slot=slot, in_batch=in_batch == "on")
+        assert losses[name].item() == pytest.approx(expected, abs=1e-9)
+
+
+def step(encoder, objective, batch, *, lr=0.1):
+    """A step of training as a stage has it; returns the keys that were made for it."""
+    encoder.zero_grad()
+    report = backward(encoder, objective, batch, LIMITS)
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight -= lr * weight.grad
+        objective.after_step(encoder, report.batch)
+    return report
+
+
+def test_the_key_encoder_follows_and_has_no_gradient():
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)
+    assert not any(weight.requires_grad for weight in objective.parameters())
+    expected = [weight.clone() for weight in encoder.parameters()]
+    for turn in range(3):
+        step(encoder, objective, toy_batch([2, 2, 2], seed=turn))
+        expected = [0.9 * old + 0.1 * new for old, new in zip(expected, encoder.parameters(), strict=True)]
+        for got, wanted in zip(objective.key_encoder.parameters(), expected, strict=True):
+            torch.testing.assert_close(got, wanted)
+            assert got.grad is None
+
+
+def test_buffers_follow_too():
+    encoder = torch.nn.Sequential(torch.nn.BatchNorm1d(3))
+    encoder.dim = 3
+    objective = DualMomentum(encoder=encoder, momentum=0.5, queue=2)
+    encoder[0].running_mean.fill_(4.0)
+    encoder[0].num_batches_tracked.fill_(7)
+    batch = toy_batch([2])
+    batch.extras[KEY] = torch.zeros(2, 3)
+    with torch.no_grad():
+        objective.after_step(encoder, batch)
+    assert objective.key_encoder[0].running_mean.tolist() == [2.0, 2.0, 2.0]
+    assert objective.key_encoder[0].num_batches_tracked == 7
+
+
+def test_without_momentum_the_weights_are_shared():
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, momentum=0.0, queue=8)
+    for turn in range(2):
+        step(encoder, objective, toy_batch([2, 2], seed=turn))
+        weights = zip(encoder.parameters(), objective.key_encoder.parameters(), strict=True)
+        assert all(torch.equal(own, key) for own, key in weights)
+    batch = toy_batch([2, 2], seed=9)
+    objective.annotate(batch)
+    torch.testing.assert_close(batch.extras[KEY], torch.nn.functional.normalize(encoder(batch.tokens), dim=1))
+
+
+@pytest.mark.parametrize("length", [3, 5, 8])
+def test_the_pointer_wraps_for_any_batch(length):
+    """Batches shorter and longer than the queue: it holds the latest keys of both slots, side by side."""
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, queue=length)
+    history, meanings = [[*objective.queues[slot]] for slot in (0, 1)], [NOTHING] * length
+    for turn, pairs in enumerate([2, 1, 4, 7, 3, 0, 2]):
+        sizes, keys = [2] * pairs + [1], list(range(turn * 100, turn * 100 + pairs + 1))
+        batch = step(encoder, objective, toy_batch(sizes, keys=keys, seed=turn), lr=0.0).batch
+        for slot in (0, 1):
+            history[slot] += [*batch.extras[KEY][: 2 * pairs][slot::2]]
+        meanings += keys[:pairs]
+        order = (torch.arange(length) + objective.pointer) % length  # from the oldest on
+        for slot in (0, 1):
+            assert torch.equal(objective.queues[slot][order], torch.stack(history[slot][-length:]))
+        assert objective.meanings[order].tolist() == meanings[-length:]
+    assert torch.allclose(objective.queues.norm(dim=2), torch.ones((), dtype=torch.float64))
+
+
+def test_the_loss_sees_the_queue_as_it_was_before_the_batch():
+    """The same batch of two pairs twice: only the second time are their keys candidates, of their own meaning none."""
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, queue=2, momentum=1.0, temperature=0.5)
+    objective.queues.zero_()  # cosine 0 to everything
+    batch = toy_batch([2, 2], keys=[5, 6])
+    losses = [step(encoder, objective, batch, lr=0.0).losses["dual_momentum"] for _ in range(2)]
+    z = torch.nn.functional.normalize(encoder(batch.tokens), dim=1)
+    logits = z[0::2] @ z[1::2].T / 0.5
+    positive = logits.diagonal()
+    assert losses[0].item() == pytest.approx((positive.exp() + 2).log().sub(positive).mean().item())
+    assert losses[1].item() == pytest.approx(logits.logsumexp(1).sub(positive).mean().item())
+
+
+def test_rows_of_other_slots_and_hard_negatives_play_no_part():
+    encoder = ToyEncoder()
+    batch = toy_batch([4, 2, 1, 3], hard=[1, 0, 2, 0])
+    pairs = ((batch.slot == 0) | (batch.slot == 1)) & (batch.group != 2)
+    rows = pairs.nonzero()[:, 0]
+    columns = (batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
+    results = []
+    for case in (batch, Batch(batch.tokens.select(rows), *columns)):
+        objective = DualMomentum(encoder=encoder, queue=6, in_batch_keys="on")
+        losses = step(encoder, objective, case, lr=0.0).losses
+        results.append([*losses.values(), *objective.buffers()])
+    for left, right in zip(*results, strict=True):
+        torch.testing.assert_close(left, right)
+
+
+def test_key_dropout_can_be_off_and_the_training_head_stays():
+    encoder = build_transformer(pooling="cls", head=True).train()
+    batch = toy_batch([2, 2])
+    batch.tokens = encoder.tokenize(SENTENCES[:4])
+    keys = {}
+    for switch in ("on", "off"):
+        objective = DualMomentum(encoder=encoder, queue=4, key_dropout=switch)
+        keys[switch] = []
+        for _ in range(2):
+            with torch.no_grad():
+                objective.annotate(batch)
+            keys[switch].append(batch.extras[KEY])
+    assert not torch.allclose(*keys["on"])
+    assert torch.equal(*keys["off"])
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    encoder.backbone.config.attention_probs_dropout_prob = 0.0
+    plain = copy.deepcopy(encoder).eval()
+    plain.training = True  # its own flag, which the head goes by
+    expected = torch.nn.functional.normalize(plain(batch.tokens), dim=1)
+    torch.testing.assert_close(keys["off"][0], expected.detach())
+
+
+@pytest.mark.parametrize("kind", ["static", "transformer", "towers"])
+def test_the_copy_shares_what_is_frozen_and_the_tokenizer_alone(kind, toy_static):
+    frozen = build_transformer(freeze_embeddings=True)
+    encoder = {
+        "static": toy_static,
+        "transformer": frozen,
+        "towers": Towers({"a": frozen, "b": build_transformer(seed=3)}, {"a": ["LATIN"]}),
+    }[kind].train()
+    objective = DualMomentum(encoder=encoder, queue=4)
+    for own, new in zip(objective.key_encoder.parameters(), encoder.parameters(), strict=True):
+        assert torch.equal(own, new)
+        assert (own.data_ptr() == new.data_ptr()) == (not new.requires_grad)
+    other = DualMomentum(encoder=encoder, queue=4, seed=7)
+    other.load_state_dict(objective.state_dict())
+    assert torch.equal(other.queues, objective.queues)
+    batch = toy_batch([2, 2, 2])
+    batch.tokens = encoder.tokenize(SENTENCES[:6])
+    report = backward(encoder, objective, batch, LIMITS)
+    with torch.no_grad():
+        objective.after_step(encoder, report.batch)
+    assert all(bool(torch.isfinite(loss)) for loss in report.losses.values())
+
+
+def test_queues_begin_as_random_unit_vectors_of_a_seed():
+    first, again, other = (DualMomentum(encoder=ToyEncoder(), queue=500, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first.queues, again.queues)
+    assert not torch.equal(first.queues, other.queues)
+    assert not torch.equal(first.queues[0], first.queues[1])
+    assert torch.allclose(first.queues.norm(dim=2), torch.ones((), dtype=torch.float64))
+    assert first.queues.mean(dim=1).abs().max() < 5 / (500 * DIM) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": 0}, "temperature must be above 0, got 0"),
+        ({"momentum": 1.5}, "momentum must lie between 0 and 1, got 1.5"),
+        ({"queue": 0}, "queue must be a whole number of at least 1 key, got 0"),
+        ({"queue": 2.5}, "queue must be a whole number of at least 1 key, got 2.5"),
+    ],
+)
+def test_impossible_options_are_refused(options, message):
+    with pytest.raises(RecipeError, match=message):
+        build("dual_momentum", options, ToyEncoder())
+
+
+@pytest.mark.parametrize("option", ["in_batch_keys", "key_dropout"])
+def test_unknown_switches_are_refused(option):
+    with pytest.raises(ValueError, match=f"{option} must be one of off, on, got 'maybe'"):
+        DualMomentum(encoder=ToyEncoder(), **{option: "maybe"})
+
+
+@pytest.mark.slow
+def test_two_ranks_keep_the_state_of_one():
+    """Queues, pointer and key encoder after three steps, the last of which wraps, on both ranks and on one process."""
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_rank, args=(folder,), nprocs=2)
+        expected = _trained(lambda batch: batch)
+        for rank in range(2):
+            got = torch.load(Path(folder) / f"{rank}.pt")
+            for name, value in expected.items():
+                torch.testing.assert_close(got[name], value, msg=name)
+
+
+def _rank(rank: int, folder: str) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    torch.set_num_threads(1)
+
+    def mine(batch):
+        rows = (batch.group % 2 == rank).nonzero()[:, 0]
+        columns = (batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
+        return Batch(batch.tokens.select(rows), *columns)
+
+    torch.save(_trained(mine), Path(folder) / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+def _trained(part):
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=7)
+    for turn in range(3):
+        step(encoder, objective, part(toy_batch([2, 2, 2], seed=turn)))
+    return objective.state_dict()

@@ -1,0 +1,292 @@
+"""The entity term of EASE against the loops of tests/oracle.py, and its invariants (specification of the method)."""
+
+import json
+import logging
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+from safetensors.torch import load_file
+from torch import nn
+
+import isoglot
+import oracle
+from isoglot.data.batch import Batch
+from isoglot.errors import CorpusError, RecipeError
+from isoglot.objectives import EntityContrast, InfoNCE, Sum, build
+from isoglot.recipe import parse
+from isoglot.settings import OptimizerSettings
+from isoglot.training import optimizer
+from toys import DIM, TOY_SIZES, ToyEncoder, toy_batch, toy_objective
+
+
+class Width(nn.Module):
+    def __init__(self, dim=5):
+        super().__init__()
+        self.dim = dim
+
+
+def objective(*, entities=6, dim=5, **options):
+    return EntityContrast(encoder=Width(dim), sizes={"entity": entities, "hard_entities": entities}, **options)
+
+
+def entities_of(entity, hard=None):
+    """A batch of groups of two dropout views with the given entities and hard entities (a list for each)."""
+    batch = toy_batch([2] * len(entity))
+    hard = hard or [[-1]] * len(entity)
+    batch.extras |= {
+        "entity": torch.tensor(entity).repeat_interleave(2),
+        "hard_entities": torch.tensor(hard).repeat_interleave(2, dim=0),
+    }
+    return batch
+
+
+def loss(term, vectors, batch):
+    return term(vectors, batch)["entity_contrast"]
+
+
+def value(term, vectors, batch):
+    return loss(term, vectors, batch).item()
+
+
+@given(
+    batches(),
+    st.sampled_from([0.3, 10.0]),
+    st.sampled_from([0.0, 1.0]),
+    st.sampled_from(["tanh", "linear"]),
+    st.sampled_from(["kept", "dropped"]),
+    st.booleans(),
+)
+@settings(max_examples=120, deadline=None)
+def test_agrees_with_the_loops(case, temperature, weight, projection, duplicates, without):
+    vectors, batch = case
+    batch.extras["entity"] -= int(without)  # some groups have no entity then
+    term = objective(
+        temperature=temperature, own_hard_weight=weight, projection=projection, duplicates=duplicates
+    ).double()
+    columns = zip(
+        rows_of(vectors, batch), batch.extras["entity"].tolist(), batch.extras["hard_entities"].tolist(), strict=True
+    )
+    rows = [row | {"entity": entity, "hard_entities": hard} for row, entity, hard in columns]
+    projected = term.project(torch.arange(6), torch.float64).tolist()
+    expected = oracle.entity_contrast(rows, projected, temperature, weight, duplicates)
+    assert value(term, vectors, batch) == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_projection_is_that_of_the_code_or_of_the_paper():
+    rows = torch.tensor([4, 0])
+    term = objective()
+    expected = torch.tanh(term.table[rows] @ term.weight.T + term.bias)
+    assert torch.allclose(term.project(rows), expected)
+    plain = objective(projection="linear")
+    assert plain.bias is None
+    assert torch.allclose(plain.project(rows), plain.table[rows] @ plain.weight.T)
+
+
+@pytest.mark.parametrize("temperature", [10.0, 100.0])
+def test_the_temperature_divides_so_the_loss_stands_near_the_logarithm_of_the_columns(temperature):
+    """64 rows, a hard entity each: log(2B - 1 + e) with the weight of 1 on the own one, log(2B) without."""
+    batch = entities_of(list(range(64)), [[64 + i] for i in range(64)])
+    vectors = torch.randn(128, 32, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    for weight, expected in ((1.0, math.log(2 * 64 - 1 + math.e)), (0.0, math.log(2 * 64))):
+        term = objective(entities=128, dim=32, temperature=temperature, own_hard_weight=weight)
+        assert abs(value(term, vectors, batch) - expected) < 0.02
+
+
+def test_the_first_view_is_the_query():
+    batch = entities_of([0, 1, 2])
+    vectors = torch.randn(6, 5, requires_grad=True)
+    loss(objective(), vectors, batch).backward()
+    moved = vectors.grad.abs().sum(dim=1) > 0
+    assert moved.tolist() == (batch.slot == 0).tolist()
+
+
+def test_a_group_without_an_entity_takes_no_part():
+    vectors = torch.randn(6, 5)
+    some, fewer = entities_of([0, -1, 2], [[3], [4], [5]]), entities_of([0, 2], [[3], [5]])
+    term = objective()
+    assert value(term, vectors, some) == pytest.approx(value(term, vectors[[0, 1, 4, 5]], fewer))
+    nothing = loss(term, vectors.requires_grad_(), entities_of([-1, -1, -1]))
+    nothing.backward()
+    assert nothing == 0
+    assert not vectors.grad.any()
+
+
+def test_hard_entities_may_be_absent():
+    batch = entities_of([0, 1, 2])
+    vectors = torch.randn(6, 5)
+    expected = value(objective(), vectors, batch)
+    del batch.extras["hard_entities"]
+    term = EntityContrast(encoder=Width(), sizes={"entity": 6})
+    assert value(term, vectors, batch) == pytest.approx(expected)
+
+
+def test_weight_zero_is_simcse():
+    """λ = 0: the encoder gets the gradient of the dropout term alone."""
+    batch = toy_batch([2] * 6)
+    grads = []
+    for entity_weight in (None, 0.0, 0.01):
+        encoder = ToyEncoder()
+        terms = [(1.0, InfoNCE())]
+        if entity_weight is not None:
+            terms.append((entity_weight, toy_objective("entity_contrast", encoder)))
+        vectors = encoder(batch.tokens)
+        torch.stack(list(Sum(*terms)(vectors, batch).values())).sum().backward()
+        grads.append(encoder.layer.weight.grad)
+    assert torch.equal(grads[0], grads[1])
+    assert not torch.allclose(grads[0], grads[2])
+
+
+@pytest.mark.parametrize("kind", ["sgd", "adamw"])
+def test_entities_outside_the_batch_do_not_move(kind):
+    term = objective(entities=9)
+    before = term.table.detach().clone()
+    settings = OptimizerSettings(lr=0.1)
+    chosen = torch.optim.SGD(term.parameters(), lr=0.1) if kind == "sgd" else optimizer.build([term], settings)
+    loss(term, torch.randn(6, 5), entities_of([0, 2, 4], [[6], [-1], [7]])).backward()
+    assert term.table.grad.is_sparse
+    assert sorted(set(term.table.grad.coalesce().indices()[0].tolist())) == [0, 2, 4, 6, 7]
+    chosen.step()
+    moved = (term.table.detach() != before).any(dim=1)
+    assert moved.nonzero()[:, 0].tolist() == [0, 2, 4, 6, 7]
+
+
+def test_accuracy_grows_while_the_loss_stands_still():
+    """What the documentation says to watch: the share of queries whose own entity is the nearest."""
+    torch.manual_seed(0)
+    batch = entities_of(list(range(20)))
+    vectors = torch.randn(40, 16)
+    term = objective(entities=20, dim=16, own_hard_weight=0.0)
+    adam = optimizer.build([term], OptimizerSettings(lr=0.01))
+    seen = []
+    for _ in range(60):
+        adam.zero_grad()
+        now = loss(term, vectors, batch)
+        now.backward()
+        adam.step()
+        near = nn.functional.normalize(term.project(torch.arange(20)), dim=1)
+        best = (nn.functional.normalize(vectors[batch.slot == 0], dim=1) @ near.T).argmax(dim=1)
+        seen.append((now.item(), float((best == torch.arange(20)).float().mean())))
+    assert seen[0][1] < 0.3
+    assert seen[-1][1] > 0.9
+    assert abs(seen[0][0] - seen[-1][0]) < 0.15
+
+
+def test_the_beginning_is_drawn_from_its_seed_alone():
+    one, same, other = objective(), objective(), objective(seed=1)
+    assert torch.equal(one.table, same.table)
+    assert torch.equal(one.weight, same.weight)
+    assert not torch.equal(one.table, other.table)
+    assert 0.03 < one.table.abs().max().item() <= 0.05
+    assert objective(dim=7).table.shape == (6, 7)
+    narrow = EntityContrast(encoder=Width(7), sizes={"entity": 6}, dim=3)
+    assert (narrow.table.shape, narrow.weight.shape) == ((6, 3), (7, 3))
+
+
+def write_table(folder, labels=("Berlin", "Paris", "Rome", "Oslo", "Bern", "Wien")):
+    lines = [f"Q{row}\t{10 - row}\t{label}\n" for row, label in enumerate(labels)]
+    (folder / "entities.tsv").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+def test_vectors_come_from_a_file_and_the_rest_is_drawn(tmp_path, caplog):
+    given_rows = np.arange(18, dtype=np.float32).reshape(6, 3)
+    given_rows[4] = np.nan
+    np.save(tmp_path / "v.npy", given_rows)
+    with caplog.at_level(logging.WARNING):
+        term = objective(vectors=tmp_path / "v.npy")
+    assert "1 of 6 entities have no vector" in caplog.text
+    kept = [0, 1, 2, 3, 5]
+    assert torch.equal(term.table[kept].detach(), torch.from_numpy(given_rows[kept]))
+    assert term.table[4].abs().max().item() <= 0.05
+    with pytest.raises(ValueError, match='1 of 6 entities have no vector; write missing = "random"'):
+        objective(vectors=tmp_path / "v.npy", missing="error")
+    with pytest.raises(ValueError, match="has 6 rows, but the data name row 8"):
+        EntityContrast(encoder=Width(), sizes={"entity": 9}, vectors=tmp_path / "v.npy")
+
+
+def test_a_file_of_the_library_needs_the_entities(tmp_path):
+    path = write_table(tmp_path) / "vectors.txt"
+    path.write_text("berlin\t9 9\nENTITY/Paris\t0.5 0.25\nENTITY/Oslo\t1 2\n")
+    sizes = {"entity": 6}
+    term = EntityContrast(encoder=Width(), sizes=sizes, vectors=path, entities=tmp_path)
+    assert term.table[[1, 3]].tolist() == [[0.5, 0.25], [1, 2]]
+    with pytest.raises(CorpusError, match="name their folder in `entities`"):
+        EntityContrast(encoder=Width(), sizes=sizes, vectors=path)
+
+
+@pytest.mark.parametrize("option", ["projection", "duplicates", "missing"])
+def test_unknown_switches_are_refused(option):
+    with pytest.raises(ValueError, match=f"{option} must be one of"):
+        objective(**{option: "sideways"})
+    with pytest.raises(RecipeError, match="'sideways' is not one of"):
+        toy_objective("entity_contrast", ToyEncoder(), **{option: "sideways"})
+
+
+def test_what_cannot_be_is_refused():
+    with pytest.raises(ValueError, match="temperature must be above 0, got 0"):
+        objective(temperature=0.0)
+    with pytest.raises(ValueError, match="have no entities"):
+        EntityContrast(encoder=Width(), sizes={"label": 3})
+    with pytest.raises(RecipeError, match=r"where.*name their file in vectors"):
+        build("entity_contrast", {"missing": "error"}, ToyEncoder(), sizes=TOY_SIZES, where="where")
+
+
+def test_the_rows_may_stand_in_any_order():
+    """The gradients of the table too, bit for bit up to rounding, in the precision of the vectors."""
+    batch, vectors = toy_batch([2, 2, 3, 1, 2]), torch.randn(10, DIM, dtype=torch.float64)
+    order = torch.randperm(10, generator=torch.Generator().manual_seed(3))
+    mixed = Batch(
+        batch.tokens, batch.group[order], batch.key[order], batch.slot[order], batch.lang[order],
+        {name: column[order] for name, column in batch.extras.items()},
+    )  # fmt: skip
+    grads = []
+    for rows, columns in ((vectors, batch), (vectors[order], mixed)):
+        term = toy_objective("entity_contrast", ToyEncoder())
+        loss(term, rows, columns).backward()
+        grads.append((term.table.grad.to_dense(), term.weight.grad))
+    for left, right in zip(*grads, strict=True):
+        assert left.abs().max() > 0
+        assert torch.allclose(left, right, rtol=1e-9, atol=1e-12)
+
+
+def test_a_run_trains_from_a_folder_and_keeps_the_entities_to_itself(tmp_path):
+    """Two dropout views and the entity term from a recipe; the table is in no file of the model."""
+    folder = tmp_path / "wikipedia"
+    folder.mkdir()
+    write_table(folder)
+    with (folder / "sentences.jsonl").open("w", encoding="utf-8") as stream:
+        for i in range(40):
+            line = {"text": f"Sentence {i} is about a town.", "lang": "eng", "entity": f"Q{i % 6}"}
+            stream.write(json.dumps(line | {"hard": [f"Q{(i + 1) % 6}"]}) + "\n")
+    recipe = parse(
+        {
+            "name": "EASE",
+            "epochs": 1,
+            "encoder": {"kind": "static", "vocabulary": 310, "dim": 8},
+            "streams": [
+                {
+                    "sources": [{"reader": "entities", "path": "wikipedia"}],
+                    "deduplicate": False,
+                    "batching": {"size": 10, "views": 2},
+                    "objectives": [{"name": "entity_contrast", "weight": 0.01}, {"name": "info_nce"}],
+                }
+            ],
+            "optimizer": {"lr": 0.05},
+        },
+        folder=tmp_path,
+    )
+    outcome = isoglot.train(recipe, tmp_path / "run")
+    steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert any("entity_contrast" in str(step) for step in steps)
+    names = {file.name for file in outcome.model.rglob("*") if file.is_file()}
+    tables = [load_file(file) for file in outcome.model.rglob("*.safetensors")]
+    assert tables
+    assert all(tensor.shape[0] != 6 for table in tables for tensor in table.values())
+    assert not any("entit" in name for name in names)
+    encoder = isoglot.load(outcome.model)
+    assert len(list(encoder.parameters())) == 1  # its word table

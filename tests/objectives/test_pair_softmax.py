@@ -1,0 +1,167 @@
+"""The softmax over pairs against the loops of tests/oracle.py, its dropout, and that it learns."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rows import batches, rows_of
+
+import oracle
+from isoglot.data.batch import Batch
+from isoglot.errors import RecipeError
+from isoglot.objectives import PairSoftmax, build
+from isoglot.training.optimizer import AdamW
+from isoglot.training.step import StepLimits, backward
+from toys import ToyEncoder, toy_batch, toy_objective
+
+LABELS = {"label": 3}
+
+
+class Five:
+    """What the objective sees of an encoder: 5 dims, in float64."""
+
+    dim = 5
+
+    def parameters(self):
+        return iter([torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))])
+
+
+def make(**options) -> PairSoftmax:
+    return PairSoftmax(encoder=Five(), **{"sizes": LABELS, "dropout": 0.0, "hidden": 7, **options})
+
+
+@given(batches(), st.integers(0, 2), st.sampled_from(["unit", "raw"]), st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_agrees_with_the_loops(case, layers, vectors, seed):
+    table, batch = case
+    batch.extras["label"] = batch.group % 4 - 1  # -1: no label
+    objective = make(layers=layers, vectors=vectors, seed=seed)
+    rows = [
+        row | {"label": int(label)} for row, label in zip(rows_of(table, batch), batch.extras["label"], strict=True)
+    ]
+    weights = [(layer.weight.tolist(), layer.bias.tolist()) for layer in objective.layers]
+    expected = oracle.pair_softmax(rows, weights, length_one=vectors == "unit")
+    assert float(objective(table, batch)["pair_softmax"]) == pytest.approx(expected, abs=1e-9)
+
+
+def test_layers_are_those_of_the_papers():
+    """SBERT: one matrix; MoCo-BERT: two hidden layers of 256 and a head of three classes."""
+    plain, network = make(layers=0, vectors="raw"), make(hidden=256)
+    assert [tuple(layer.weight.shape) for layer in plain.layers] == [(3, 15)]
+    assert [tuple(layer.weight.shape) for layer in network.layers] == [(256, 15), (256, 256), (3, 256)]
+
+
+def test_weights_come_from_the_seed_and_leave_the_generator_alone():
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    first, same, other = make(), make(), make(seed=1)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(first.layers[0].weight, same.layers[0].weight)
+    assert not torch.equal(first.layers[0].weight, other.layers[0].weight)
+
+
+def mask(objective: PairSoftmax) -> torch.Tensor:
+    """The dropout mask of a step, (200, 3): hidden units that are all one, and a head that shows them."""
+    with torch.no_grad():
+        objective.layers[0].weight.zero_()
+        objective.layers[0].bias.fill_(1)
+        objective.layers[1].weight.copy_(torch.eye(3))
+        objective.layers[1].bias.zero_()
+        return objective.scores(*torch.ones(2, 200, 5, dtype=torch.float64))
+
+
+def test_dropout_is_a_function_of_seed_and_step():
+    """Ranks have generators of their own; all must draw one mask, another at each step, as after a checkpoint."""
+    objective = make(layers=1, hidden=3, dropout=0.25)
+    torch.manual_seed(1)
+    first = mask(objective)
+    torch.manual_seed(2)
+    assert torch.equal(mask(objective), first)
+    assert sorted({round(value, 9) for value in first.flatten().tolist()}) == [0.0, round(4 / 3, 9)]
+    assert 0.15 < float((first == 0).double().mean()) < 0.35
+    objective.after_step(objective, toy_batch([2]))
+    second = mask(objective)
+    assert not torch.equal(second, first)
+    again = make(layers=1, hidden=3, dropout=0.25)
+    again.load_state_dict(objective.state_dict())
+    assert torch.equal(mask(again), second)
+    assert torch.equal(mask(objective.eval()), torch.ones_like(first))
+
+
+def test_dropout_does_not_hang_on_the_order_of_rows():
+    batch, order = toy_batch([2] * 8), torch.randperm(16, generator=torch.Generator().manual_seed(3))
+    label = batch.extras["label"]
+    columns = [column[order] for column in (batch.group, batch.key, batch.slot, batch.lang)]
+    vectors = torch.randn(16, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    objective = make(dropout=0.5)
+    loss, mixed = (
+        float(objective(table, part)["pair_softmax"])
+        for table, part in ((vectors, batch), (vectors[order], Batch(batch.tokens, *columns, {"label": label[order]})))
+    )
+    assert mixed == pytest.approx(loss, abs=1e-12)
+
+
+def labelled(count: int, seed: int) -> tuple[list[str], torch.Tensor]:
+    """Premises and hypotheses in turn: of the same letters, of half of them, or of none."""
+    draw, texts = torch.Generator().manual_seed(seed), []
+    labels = torch.randint(0, 3, (count,), generator=draw)
+    for label in labels.tolist():
+        letters = [chr(97 + i) for i in torch.randperm(26, generator=draw).tolist()]
+        start = (0, 4, 8)[label]
+        texts += ["".join(letters[:8]), "".join(letters[start : start + 8])]
+    return texts, labels
+
+
+def batch_of(encoder: ToyEncoder, texts: list[str], labels: torch.Tensor) -> Batch:
+    group = torch.arange(len(labels)).repeat_interleave(2)
+    slot = torch.arange(2).repeat(len(labels))
+    return Batch(encoder.tokenize(texts), group, group, slot, torch.zeros_like(group), {"label": labels[group]})
+
+
+@pytest.mark.parametrize("options", [{"layers": 0, "vectors": "raw"}, {"layers": 2, "hidden": 32}])
+def test_accuracy_rises_above_chance(options):
+    """On pairs that were not trained on; chance is a third."""
+    encoder = ToyEncoder()
+    objective = toy_objective("pair_softmax", encoder, **options)
+    held_out, gold = labelled(300, seed=1)
+
+    def accuracy() -> float:
+        with torch.no_grad():
+            vectors = encoder(encoder.tokenize(held_out))
+            vectors = torch.nn.functional.normalize(vectors, dim=1) if objective.vectors == "unit" else vectors
+            found = objective.eval().scores(vectors[::2], vectors[1::2]).argmax(dim=1)
+        objective.train()
+        return float((found == gold).double().mean())
+
+    before = accuracy()
+    adam = AdamW([*encoder.parameters(), *objective.parameters()], lr=0.02)
+    for step in range(60):
+        adam.zero_grad()
+        batch = batch_of(encoder, *labelled(64, seed=100 + step))
+        backward(encoder, objective, batch, StepLimits())
+        adam.step()
+        objective.after_step(encoder, batch)
+    assert before < 0.5
+    assert accuracy() > 0.7
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layers": -1}, "layers must be at least 0, got -1"),
+        ({"hidden": 0}, "hidden must be at least 1, got 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"classes": 1}, "classes must be at least 2, got 1"),
+        ({"vectors": "both"}, "vectors must be 'unit' or 'raw', got 'both'"),
+        ({"sizes": {}}, 'need a whole number called "label"'),
+        ({"sizes": {"label": 5}}, "classes is 3, but the data have the label 4; raise classes"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_construction(options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_data_without_labels_are_an_error_of_the_recipe():
+    with pytest.raises(RecipeError, match=r'objectives\.0: .*"label"'):
+        build("pair_softmax", {}, ToyEncoder(), where="objectives.0")

@@ -1,0 +1,91 @@
+"""Every packaged recipe: it parses, and every reader, objective and task it names exists and takes its options.
+
+No data file is opened: paths lead into an empty folder, where a reader that took its options can only miss its file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from isoglot import objectives
+from isoglot import recipe as recipes
+from isoglot.data.readers import check, read
+from isoglot.data.streams import Sources
+from isoglot.errors import CorpusError
+from isoglot.evaluation import TASKS
+from isoglot.objectives import build
+from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
+
+NAMES = list(recipes.names())
+PAPER = [name for name in NAMES if name.startswith("paper/")]
+FILES = ("vectors", "entities")  # options that are paths
+MISSING = "no such file|no such folder|is not a folder|is no folder|no pair|no files? |two files are needed"
+
+
+def streams(recipe):
+    return [stream for stage in recipe.stages for stream in stage.streams]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_what_it_is_and_where_it_comes_from(name):
+    assert recipes.load(name).description
+    assert recipes.text(name).startswith("# ")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_readers_take_their_options(name, tmp_path):
+    for stream in streams(recipes.load(name)):
+        Sources(stream, lambda path: tmp_path / path).by_name()  # names that tell the sources apart
+        for source in stream.sources:
+            check(source.reader, source.options)
+            with pytest.raises(CorpusError, match=MISSING):
+                next(read(source.reader, tmp_path / "nothing" / "here", **source.options))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_objectives_take_their_options(name):
+    for stream in streams(recipes.load(name)):
+        for objective in stream.objectives:
+            objectives.check(objective.name, objective.options)
+            options = {key: value for key, value in objective.options.items() if key not in FILES}
+            if options.get("missing") == "error":
+                options["missing"] = "random"
+            if "priority" in options:
+                assert len(options.pop("priority")) > 1  # names languages of the corpus, which is not there
+            build(objective.name, options, ToyEncoder(), languages=TOY_LANGUAGES, sizes=TOY_SIZES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_dev_tasks_exist(name):
+    assert {evaluation.task for evaluation in recipes.load(name).evaluation} <= set(TASKS)
+
+
+def parts(name):
+    """What stands in a recipe, without what only says what it is."""
+    data = recipes.tomllib.loads(recipes.text(name))
+    return {key: value for key, value in data.items() if key not in ("name", "description")}
+
+
+@pytest.mark.parametrize("name", [name for name in PAPER if f"{name}-single" in PAPER])
+def test_a_control_of_mpcl_differs_in_rows_and_loss_alone(name):
+    """The paper: the same sentences, "the only difference being their structure"."""
+    method, control = parts(name), parts(f"{name}-single")
+    main, other = (recipe.get("stages", [recipe])[-1]["streams"][0] for recipe in (method, control))
+    assert (main.pop("batching"), other.pop("batching")) == ({"size": 128}, {"size": 128, "rows": "matching"})
+    assert main.pop("objectives")[0]["name"] == "multi_positive"
+    assert other.pop("objectives") == [{"name": "info_nce", "temperature": 0.05}]
+    assert method == control
+
+
+def test_every_paper_of_the_project_has_its_recipes():
+    for method in ("mpcl", "dual-momentum", "msimcse", "soft-contrastive", "ease"):
+        assert any(name.startswith(f"paper/{method}") for name in NAMES), method
+        assert any(method in recipes.text(name).lower().replace(" ", "-") for name in NAMES if name.startswith("cpu/"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_in_it_names_a_machine(name):
+    data = Path(recipes.find(name)).read_text(encoding="utf-8")
+    assert not any(word in data for word in ("/home", "/" + "work/", "/" + "root/", "http"))

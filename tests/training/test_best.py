@@ -1,0 +1,267 @@
+"""Which encoder is kept: one for each named choice, by the mean of its tasks, from the best of an encoder's parts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
+from torch import Tensor, nn
+
+from isoglot.data.batch import Tokens
+from isoglot.encoders import encode, load
+from isoglot.encoders.base import Encoder
+from isoglot.errors import RecipeError
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Score
+from isoglot.recipe import load as load_recipe
+from isoglot.recipe import parse
+from isoglot.training import best
+from isoglot.training.best import Selector
+from isoglot.training.loop import train
+
+MINIMAL = {
+    "name": "any",
+    "steps": 1,
+    "encoder": {"kind": "static"},
+    "streams": [{"sources": [{"reader": "tsv", "path": "none"}], "objectives": [{"name": "info_nce"}]}],
+    "optimizer": {"lr": 1.0},
+}
+
+
+class Fixed(Encoder):
+    """Every text has the vector (value, 0), so that a task can read the value back."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.dim, self.max_length = 2, 8
+        self.value = nn.Parameter(torch.tensor(value))
+
+    def tokenize(self, texts):
+        return Tokens(torch.ones(len(texts), dtype=torch.long), torch.ones(len(texts), dtype=torch.long))
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        return torch.stack([self.value, self.value * 0]).expand(len(tokens), 2)
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "value").write_text(str(round(self.value.item(), 6)))
+
+
+class Several(Fixed):
+    """An encoder that may leave behind any of its parts."""
+
+    def __init__(self, *values: float) -> None:
+        super().__init__(values[0])
+        self.parts = nn.ModuleList(map(Fixed, values))
+
+    def exports(self):
+        return list(self.parts)
+
+
+class Reads:
+    """A task whose score is the encoder's value times a factor: the name of the data folder."""
+
+    name, needs = "reads", "nothing"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def subsets(self, data, *, languages=()):
+        return tuple(languages) or ("all",)
+
+    def run(self, encode, data, *, languages=()):
+        self.asked.append(tuple(languages))
+        value = float(encode(["text"])[0, 0]) * float(Path(data).name)
+        return [Score("reads", "mean", "accuracy/mean", value, 1), Score("reads", "all", "accuracy", value / 2, 3)]
+
+
+@pytest.fixture
+def reads(monkeypatch) -> Reads:
+    task = Reads()
+    monkeypatch.setitem(TASKS, "reads", task)
+    return task
+
+
+def selector(output: Path, *evaluations: dict) -> Selector:
+    return Selector(parse({**MINIMAL, "evaluation": [{"task": "reads", **e} for e in evaluations]}), output)
+
+
+def kept(folder: Path) -> float:
+    return float((folder / "value").read_text())
+
+
+def test_the_best_is_kept_and_a_tie_is_no_better(reads, tmp_path):
+    chooser = selector(tmp_path, {"data": "1"})
+    (choice,) = chooser.choices
+    assert chooser.best is None
+    for value, best_so_far, since in ((0.5, 0.5, 0), (0.2, 0.5, 1), (0.5, 0.5, 2), (0.7, 0.7, 0), (0.6, 0.7, 1)):
+        if value == 0.5 and choice.best is not None:
+            (tmp_path / "model" / "value").write_text("9")  # would be written over if a tie were saved
+        chooser.judge(chooser.choices, Fixed(value))
+        assert choice.latest == pytest.approx(value)
+        assert (choice.best, choice.since) == (pytest.approx(best_so_far), since)
+        assert kept(tmp_path / "model") == (9 if since == 2 else best_so_far)
+    assert chooser.best == pytest.approx(0.7)
+    assert not (tmp_path / "best").exists()
+
+
+def test_each_name_keeps_its_own_best(reads, tmp_path):
+    """Swapped dev tasks: what is good by one is bad by the other. The first name is model/."""
+    chooser = selector(tmp_path, {"name": "sts22", "data": "1"}, {"name": "sts17", "data": "-1"})
+    for value in (0.5, 0.9, 0.1, 0.4):
+        chooser.judge(chooser.choices, Fixed(value))
+    assert kept(tmp_path / "model") == 0.9
+    assert kept(tmp_path / "best" / "sts17") == 0.1
+    assert [path.name for path in (tmp_path / "best").iterdir()] == ["sts17"]
+    assert [choice.best for choice in chooser.choices] == pytest.approx([0.9, -0.1])
+    assert chooser.best == pytest.approx(0.9)  # that of the first
+
+
+def test_equal_names_choose_by_the_mean(reads, tmp_path):
+    """Not next to each other in the recipe, and each by its own subset and metric."""
+    chooser = selector(
+        tmp_path,
+        {"name": "a", "data": "1"},
+        {"name": "b", "data": "-1"},
+        {"name": "a", "data": "3", "subset": "all", "metric": "accuracy"},
+    )
+    assert [choice.name for choice in chooser.choices] == ["a", "b"]
+    chooser.judge(chooser.choices, Fixed(0.4))
+    a, b = chooser.choices
+    assert a.best == pytest.approx((0.4 + 3 * 0.4 / 2) / 2)
+    assert b.best == pytest.approx(-0.4)
+    assert [record["task"] for record in a.records] == ["reads"] * 4
+    assert [sorted(record) for record in b.records] == [["metric", "n", "subset", "value"]] * 2
+    assert [round(record["value"], 6) for record in a.records] == [0.4, 0.2, 1.2, 0.6]
+
+
+def test_of_several_exports_each_choice_takes_its_better_one(reads, tmp_path):
+    """The order of the parts decides nothing; the mean of a choice's tasks does."""
+    mixed = [{"name": "mixed", "data": factor} for factor in ("2", "-3")]
+    chooser = selector(tmp_path, {"data": "1"}, {"name": "low", "data": "-1"}, *mixed)
+    chooser.judge(chooser.choices, Several(0.3, 0.8, 0.6))
+    assert kept(tmp_path / "model") == 0.8
+    assert kept(tmp_path / "best" / "low") == 0.3
+    assert kept(tmp_path / "best" / "mixed") == 0.3  # (2 - 3) / 2 of the value
+    assert chooser.choices[0].latest == pytest.approx(0.8)
+    chooser.judge(chooser.choices[:1], Several(0.9, 0.1))
+    assert kept(tmp_path / "model") == 0.9
+    assert kept(tmp_path / "best" / "low") == 0.3  # was not asked
+
+
+def test_only_the_choices_that_are_due_are_judged(reads, tmp_path):
+    chooser = selector(tmp_path, {"name": "a", "data": "1", "every": 2}, {"name": "b", "data": "1", "every": 3},
+                       {"name": "end", "data": "1"})  # fmt: skip
+    due = [[choice.name for choice in chooser.due(step, last=step == 7)] for step in range(1, 8)]
+    assert due == [[], ["a"], ["b"], ["a"], [], ["a", "b"], ["a", "b", "end"]]
+    chooser.judge(chooser.due(3, last=False), Fixed(0.5))
+    assert [choice.best for choice in chooser.choices] == [None, 0.5, None]
+
+
+def test_patience_ends_when_that_of_all_has_ended(reads, tmp_path):
+    chooser = selector(tmp_path, {"name": "a", "data": "1", "patience": 1}, {"name": "b", "data": "-1", "patience": 2})
+    ended = []
+    for value in (0.5, 0.4, 0.5, 0.6):  # b: better once, then twice not
+        chooser.judge(chooser.choices, Fixed(value))
+        ended.append((chooser.choices[0].exhausted, chooser.choices[1].exhausted, chooser.exhausted))
+    assert ended == [(False, False, False), (True, False, False), (True, False, False), (False, True, False)]
+    chooser.judge(chooser.choices, Fixed(0.55))
+    assert chooser.exhausted
+
+
+def test_without_patience_or_without_choices_nothing_ends(reads, tmp_path):
+    chooser = selector(tmp_path, {"data": "1"})
+    for _ in range(5):
+        chooser.judge(chooser.choices, Fixed(0.5))
+    assert chooser.choices[0].since == 4
+    assert not chooser.exhausted
+    empty = selector(tmp_path)
+    assert (empty.best, empty.exhausted, empty.due(10, last=True)) == (None, False, [])
+
+
+def test_the_state_goes_through_a_checkpoint(reads, tmp_path):
+    settings = ({"data": "1", "patience": 2}, {"name": "low", "data": "-1", "patience": 2})
+    chooser = selector(tmp_path, *settings)
+    for value in (0.5, 0.4):
+        chooser.judge(chooser.choices, Fixed(value))
+    torch.save(chooser.snapshot(), tmp_path / "state.pt")
+    again = selector(tmp_path, *settings)
+    again.restore(torch.load(tmp_path / "state.pt", weights_only=True))
+    assert again.best == chooser.best
+    for both in (chooser, again):
+        both.judge(both.choices, Fixed(0.45))
+    assert again.snapshot() == chooser.snapshot() == {
+        "": {"best": pytest.approx(0.5), "since": 2}, "low": {"best": pytest.approx(-0.4), "since": 1}
+    }  # fmt: skip
+
+
+def test_languages_reach_the_task(reads, tmp_path):
+    chooser = selector(tmp_path, {"data": "1", "languages": ["deu", "zho"]}, {"name": "b", "data": "1"})
+    chooser.judge(chooser.choices, Fixed(0.5))
+    assert reads.asked == [("deu", "zho"), ()]
+
+
+def test_a_score_that_a_task_does_not_give_is_named(reads, tmp_path):
+    chooser = selector(tmp_path, {"data": "1", "subset": "deu"})
+    with pytest.raises(
+        RecipeError, match="reads gives no score of subset 'deu' and metric 'accuracy/mean'; it gives all"
+    ):
+        chooser.judge(chooser.choices, Fixed(0.5))
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("name", ["", "..", ".", "a/b", "../model", "a\\b"])
+def test_names_of_further_choices_must_be_names_of_folders(tmp_path, name):
+    """An unnamed second choice would be saved to best/ itself, over the folders of the others."""
+    with pytest.raises(RecipeError, match=r"evaluation\.name: .* cannot be a folder in best/"):
+        selector(tmp_path, {"name": "first/of all", "data": "1"}, {"name": name, "data": "1"})
+
+
+def test_ranks_but_the_first_neither_score_nor_save(reads, tmp_path, monkeypatch):
+    """They are told the score, and decide alike."""
+    monkeypatch.setattr(best.ranks, "rank", lambda: 1)
+    monkeypatch.setattr(best.ranks, "from_first", lambda own: 0.75)
+    chooser = selector(tmp_path, {"data": "1"})
+    chooser.judge(chooser.choices, Several(0.3, 0.8))
+    assert (chooser.best, chooser.choices[0].since) == (0.75, 0)
+    chooser.judge(chooser.choices, Several(0.3, 0.8))
+    assert (chooser.best, chooser.choices[0].since) == (0.75, 1)
+    assert reads.asked == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The recipe of the training loop with two choices: `pairs`, and `both`, the mean of two scores."""
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path)
+    choices = [
+        {"name": "pairs", "data": "dev", "every": 5},
+        {"name": "both", "data": "dev", "every": 3},
+        {"name": "both", "data": "dev", "every": 3, "metric": "accuracy/xx-en"},
+    ]
+    lines = [f"{key} = {json.dumps(value)}" for choice in choices for key, value in [("", ""), *choice.items()]]
+    text = "\n".join(line if not line.startswith(" =") else "[[evaluation]]" for line in lines)
+    (tmp_path / "tiny.toml").write_text(RECIPE.partition("[evaluation]")[0] + text)
+    return tmp_path
+
+
+def test_a_run_keeps_several_and_resumes(project):
+    recipe = load_recipe(project / "tiny.toml")
+    outcome = train(recipe, project / "straight")
+    with pytest.raises(StoppedError):
+        train(recipe, project / "broken", watch=stop_after(7))
+    train(recipe, project / "broken", resume=True)
+    assert_same(state_of(project / "straight"), state_of(project / "broken"))
+    assert log_of(project / "straight") == log_of(project / "broken")
+    told = [(r["name"], r["step"]) for r in log_of(project / "straight") if r["kind"] == "evaluation"]
+    assert [step for name, step in told if name == "pairs"] == [5, 10, 14]
+    assert [step for name, step in told if name == "both"] == [3, 6, 9, 12, 14]
+    scores = [r["score"] for r in log_of(project / "straight") if r.get("name") == "pairs"]
+    assert outcome.best == max(scores)
+    for place in ("model", "best/both"):
+        left, right = (encode(load(project / run / place), ["red cat"]) for run in ("straight", "broken"))
+        assert (left == right).all()

@@ -1,0 +1,222 @@
+"""A teacher's vectors go with the rows they are of, are computed once, survive a kill, and are never another's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from isoglot.data.batching import Batches
+from isoglot.data.streams import Sources, build_table
+from isoglot.encoders import encode, load
+from isoglot.encoders.packaged import cache_folder
+from isoglot.errors import CorpusError, EncoderError, RecipeError
+from isoglot.recipe import parse
+from isoglot.training import teacher
+from isoglot.training.loop import train
+from isoglot.training.teacher import teacher_columns
+
+GROUPS = [
+    {"texts": ["the cat", "die Katze"], "langs": ["eng", "deu"], "hard_negatives": ["der Hund"], "hard_langs": ["deu"]},
+    {"texts": ["the dog", "der Hund", "le chien"], "langs": ["eng", "deu", "fra"]},
+    {"texts": ["a cat\nand a dog", "die Katze"], "langs": ["eng", "deu"]},
+    {"texts": ["the sea", "das Meer"], "langs": ["eng", "deu"], "key": "sea"},
+]
+SENTENCES = [text for group in GROUPS for text in (*group["texts"], *group.get("hard_negatives", []))]
+ROWS = np.arange(len(SENTENCES))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, toy_transformer, toy_static):
+    """A corpus in which texts repeat, and two teachers of 16 and one of 8 dimensions."""
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    lines = [json.dumps(group) + "\n" for group in GROUPS]
+    (tmp_path / "corpus.jsonl").write_text("".join(lines[:2]))
+    (tmp_path / "more.jsonl").write_text("".join(lines[2:]))
+    toy_transformer().save(tmp_path / "teacher")
+    toy_transformer(seed=1).save(tmp_path / "other")
+    toy_static.save(tmp_path / "narrow")
+    return tmp_path
+
+
+def recipe_of(folder: Path, objective: str = "soft_contrastive", steps: int = 3, **settings):
+    stream = {
+        "sources": [{"reader": "jsonl", "path": "corpus.jsonl"}, {"reader": "jsonl", "path": "more.jsonl"}],
+        "teacher": {"model": "teacher", **settings},
+        "batching": {"size": 4, "anchor": "first"},
+        "objectives": [{"name": objective} | ({"value": "kl"} if objective == "soft_contrastive" else {})],
+    }
+    encoder = {"kind": "transformer", "model": "teacher"}
+    whole = {"name": "t", "steps": steps, "encoder": encoder, "streams": [stream], "optimizer": {"lr": 0.01}}
+    return parse(whole, folder=folder)
+
+
+def silent(_):
+    pass
+
+
+def opened(recipe):
+    """Sources, table and the teacher's column."""
+    sources = Sources(recipe.stages[0].streams[0], recipe.resolve)
+    student = load(recipe.folder / "teacher")
+    table = build_table(
+        sources,
+        student.tokenize,
+        fingerprint=student.fingerprint,
+        cache=cache_folder() / "tables",
+        watch=silent,
+    )
+    return sources, table, teacher_columns(recipe, sources, table, watch=silent)["teacher"]
+
+
+def folders(project):
+    return sorted((project / "cache" / "teachers").iterdir())
+
+
+def expected(project, name="teacher", **options):
+    return encode(load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize=True, **options)
+
+
+def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
+    """Hard negatives are rows too, repeated texts have one vector, two sources follow each other."""
+    _, table, column = opened(recipe_of(project))
+    found = column(np.arange(table.sentences))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected(project), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    np.testing.assert_array_equal(column(np.array([9, 0])), found[[9, 0]])
+    stored = np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")
+    assert stored.shape == (len(set(SENTENCES)), 16)
+    assert sorted(path.name for path in folders(project)[0].iterdir()) == ["index.npy", "vectors.npy"]
+
+
+def test_joined_streams_too(project):
+    """The Katze of two groups makes them one; rows are in the order that joining gives."""
+    recipe = recipe_of(project)
+    stream = recipe.stages[0].streams[0].model_copy(update={"join": True})
+    stage = recipe.stages[0].model_copy(update={"streams": (stream,)})
+    sources, table, column = opened(recipe.model_copy(update={"stages": (stage,)}))
+    texts = [text for _, groups in sources.named() for g in groups for text in (*g.texts, *g.hard_negatives)]
+    assert table.sentences == len(texts)
+    plain = [text.replace("\n", " ") for text in texts]
+    wanted = encode(load(project / "teacher"), plain, normalize=True)
+    np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
+
+
+def test_a_batch_carries_it_beside_its_rows(project):
+    recipe = recipe_of(project)
+    _, table, column = opened(recipe)
+    batch = Batches(table, recipe.stages[0].streams[0].batching, seed=0, columns={"teacher": column}).next()
+    vectors = {tuple(ids): row for ids, row in zip(ids_of(table), column(np.arange(table.sentences)), strict=True)}
+    starts = batch.tokens.starts.tolist()
+    for start, length, row in zip(starts, batch.tokens.lengths.tolist(), batch.extras["teacher"], strict=True):
+        assert torch.equal(row, torch.from_numpy(vectors[tuple(batch.tokens.ids[start : start + length].tolist())]))
+
+
+def ids_of(table):
+    return [table.tokens(np.array([row]))[0].tolist() for row in range(table.sentences)]
+
+
+def test_it_is_computed_once(project, monkeypatch):
+    first = opened(recipe_of(project))[2](ROWS)
+    monkeypatch.setattr(teacher, "encode_file", None)
+    monkeypatch.setattr(teacher, "_collect", None)
+    np.testing.assert_array_equal(opened(recipe_of(project))[2](ROWS), first)
+
+
+@pytest.mark.parametrize("change", [{"model": "other"}, {"prompt": "query: "}, {"pooling": "cls"}, {"max_length": 3}])
+def test_another_teacher_has_vectors_of_its_own(project, change):
+    opened(recipe_of(project))
+    options = {"prompt": change["prompt"]} if "prompt" in change else {}
+    found = opened(recipe_of(project, **change))[2](ROWS)
+    name = change.get("model", "teacher")
+    settings = {key: value for key, value in change.items() if key in ("pooling", "max_length")}
+    texts = [text.replace("\n", " ") for text in SENTENCES]
+    wanted = encode(load(project / name, **settings), texts, normalize=True, **options)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert len(folders(project)) == 2
+    assert not np.allclose(found, expected(project), atol=1e-3)
+
+
+def test_other_weights_under_the_same_name_are_another_teacher(project, toy_transformer):
+    opened(recipe_of(project))
+    toy_transformer(seed=2).save(project / "teacher")
+    np.testing.assert_allclose(opened(recipe_of(project))[2](ROWS), expected(project), atol=1e-6)
+
+
+def test_a_changed_corpus_is_read_anew(project):
+    opened(recipe_of(project))
+    (project / "more.jsonl").write_text(json.dumps({"texts": ["new", "neu"], "langs": ["eng", "deu"]}) + "\n")
+    found = opened(recipe_of(project))[2](np.array([6]))
+    np.testing.assert_allclose(found, encode(load(project / "teacher"), ["new"], normalize=True), atol=1e-6)
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("moment", ["before the index", "after the index", "in the vectors"])
+def test_a_killed_computation_goes_on(project, monkeypatch, moment):
+    """Whatever a kill leaves behind, the next run ends with the same vectors."""
+
+    def killed(*_, **__):
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        if moment == "before the index":
+            patch.setattr(teacher.np, "save", killed)
+        elif moment == "after the index":
+            patch.setattr(teacher, "encode_file", killed)
+        else:
+            patch.setattr("isoglot.encoders.resumable._complete", killed)
+        with pytest.raises(KilledError):
+            opened(recipe_of(project))
+    np.testing.assert_allclose(opened(recipe_of(project))[2](ROWS), expected(project), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "index.npy"])
+def test_a_damaged_cache_is_told(project, name):
+    opened(recipe_of(project))
+    (folders(project)[0] / name).write_bytes(b"rubbish")
+    with pytest.raises(EncoderError, match="delete this folder"):
+        opened(recipe_of(project))
+
+
+def test_vectors_of_another_number_than_the_table_are_refused(project):
+    recipe = recipe_of(project)
+    opened(recipe)
+    np.save(folders(project)[0] / "index.npy", np.arange(7) + 1)
+    with pytest.raises(CorpusError, match="the stream has 10"):
+        opened(recipe)
+
+
+def test_an_impossible_setting_is_told(project):
+    with pytest.raises(EncoderError, match="teacher: max_length must lie between 2 and"):
+        opened(recipe_of(project, max_length=10_000))
+
+
+def test_without_a_teacher_there_is_no_column(project):
+    recipe = recipe_of(project)
+    stream = recipe.stages[0].streams[0].model_copy(update={"teacher": None})
+    sources = Sources(stream, recipe.resolve)
+    assert teacher_columns(recipe, sources, None, watch=silent) == {}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("objective", ["soft_contrastive", "distillation"])
+def test_a_run_learns_from_it(project, objective):
+    """A student that begins as the teacher, on sentences whose translations lie elsewhere."""
+    outcome = train(recipe_of(project, objective, steps=20), project / "run")
+    losses = [
+        json.loads(line)["losses"][objective] for line in (project / "run" / "log.jsonl").read_text().splitlines()
+    ]
+    assert outcome.steps == 20
+    assert sum(losses[-5:]) < 0.95 * sum(losses[:5])
+
+
+def test_a_narrow_teacher_is_one_line_for_distillation_and_welcome_for_soft_labels(project):
+    with pytest.raises(RecipeError, match="the teacher has 8 dimensions and the student 16"):
+        train(recipe_of(project, "distillation", model="narrow"), project / "run")
+    assert train(recipe_of(project, "soft_contrastive", model="narrow"), project / "soft").steps == 3

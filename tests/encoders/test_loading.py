@@ -111,6 +111,14 @@ def test_modules_we_do_not_run_are_named(saved):
         load(folder)
 
 
+def test_nothing_stands_behind_normalize(saved):
+    """What is behind it would see other vectors here than those of length one that it was made for."""
+    folder, _ = saved
+    layout.write_modules(folder, [("Transformer", ""), ("Normalize", "1_Normalize"), ("Dense", "2_Dense")])
+    with pytest.raises(EncoderError, match="Dense behind Normalize is not run here"):
+        load(folder)
+
+
 def test_damaged_weights_are_named(saved):
     folder, _ = saved
     weights = load_file(folder / "model.safetensors")

@@ -13,6 +13,8 @@ import torch.multiprocessing as mp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows import batches, rows_of
+from safetensors.torch import load_file
+from test_loop import RECIPE, StoppedError, assert_same, state_of, stop_after, write_corpus
 
 import oracle
 from conftest import SENTENCES, build_transformer
@@ -21,6 +23,8 @@ from isoglot.encoders.towers import Towers
 from isoglot.errors import RecipeError
 from isoglot.objectives import build
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
+from isoglot.recipe import load as load_recipe
+from isoglot.training.loop import train
 from isoglot.training.step import StepLimits, backward
 from toys import DIM, ToyEncoder, toy_batch
 
@@ -228,6 +232,35 @@ def test_impossible_options_are_refused(options, message):
 def test_unknown_switches_are_refused(option):
     with pytest.raises(ValueError, match=f"{option} must be one of off, on, got 'maybe'"):
         DualMomentum(encoder=ToyEncoder(), **{option: "maybe"})
+
+
+def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
+    """Two towers of transformers with dropout on both sides, and a queue that has wrapped: bit for bit."""
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path)
+    (tmp_path / "pairs.tsv").write_text((tmp_path / "pairs.tsv").read_text().replace("o", "ж"))
+    build_transformer().save(tmp_path / "base")
+    made = (
+        'kind = "towers"\ntowers = [{name = "a", model = "base"}, {name = "b", model = "base", scripts = ["CYRILLIC"]}]'
+    )
+    text = RECIPE.replace('kind = "static"\nvocabulary = 400\ndim = 16', made).replace("steps = 14", "steps = 7")
+    text = text.replace('"info_nce", direction = "two-way"', '"dual_momentum", queue = 40').replace("0.05", "0.001")
+    (tmp_path / "tiny.toml").write_text(text)
+    recipe = load_recipe(tmp_path / "tiny.toml")
+    train(recipe, tmp_path / "whole")
+    with pytest.raises(StoppedError):
+        train(recipe, tmp_path / "parts", watch=stop_after(6))
+    train(recipe, tmp_path / "parts", resume=True)
+    whole = state_of(tmp_path / "whole")
+    assert whole["objectives"][0]["terms.0.pointer"] == 7 * 16 % 40
+    assert_same(whole, state_of(tmp_path / "parts"))
+    saved = load_file(tmp_path / "whole" / "model" / "a" / "model.safetensors")  # the trained weights, not the copy's
+    trained, copied = (
+        {k: v for k, v in state.items() if k.endswith("a.backbone.embeddings.word_embeddings.weight")}
+        for state in (whole["encoder"], whole["objectives"][0])
+    )
+    assert torch.equal(saved["embeddings.word_embeddings.weight"], *trained.values())
+    assert not torch.equal(*trained.values(), *copied.values())
 
 
 @pytest.mark.slow

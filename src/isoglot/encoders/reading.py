@@ -25,7 +25,11 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
         if not (folder / "config.json").is_file():
             raise EncoderError(f"{folder}: holds no model: neither modules.json nor config.json is there")
         return _transformer(folder, [], pooling, given)
-    modules, behind = _parted(layout.read_modules(folder))
+    modules = layout.read_modules(folder)
+    kinds = [module.kind for module in modules]
+    if "Normalize" in kinds[:-1]:  # here it is a habit of `encode`, after all layers
+        raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} behind Normalize is not run here")
+    modules, behind = _parted(modules)
     if not (modules and modules[0].kind == "Towers"):  # whose prompts are those of each tower
         given = {"prompt": layout.read_prompt(folder), **given}
     return put(_first(folder, modules, pooling, given), behind)

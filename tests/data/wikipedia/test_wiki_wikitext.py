@@ -45,6 +45,8 @@ def paragraphs(text, wiki="en"):
         ("a「{{t}}」と『[[b]]』c", [("aと『b』c", [("b", "B")])]),
         ("<div>a [[b]]</div>c", [("a b", [("b", "B")]), ("c", [])]),
         ("a <!-- [[x]] --> b", [("a b", [])]),
+        ("a via [[b]] {{ipa|x}}, c ; d<ref>e</ref> .", [("a via b, c ; d.", [("b", "B")])]),
+        ("a {{t}} [[, b]]", [("a, b", [(", b", ", b")])]),
         ("{{only|[[templates]]}}", []),
     ],
 )

@@ -53,7 +53,7 @@ def versions() -> dict[str, str]:
 
 def digest(sources: Sources) -> str:
     """Of the names, sizes and times of the files and of all else that the passes before the choice depend on."""
-    facts: list[Any] = [_FORMAT, asdict(sources.limits), versions(), sources.dumps]
+    facts: list[Any] = [_FORMAT, version("isoglot"), asdict(sources.limits), versions(), sources.dumps]
     dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
     for name in [*dumps, sources.wikidata, sources.titles, sources.types]:
         path = Path(name).resolve() if name else None

@@ -22,6 +22,7 @@ _UNREAD = """
     timeline tr video"""
 _LEFT_OUT = frozenset(_UNREAD.split())
 _BLOCKS = {"blockquote", "br", "center", "dd", "div", "dl", "dt", "hr", "li", "ol", "p", "poem", "ul"}
+_CLOSING = ",.;:!?)،؛؟।、。"  # no space is left before these where something was left out
 _WORDS = re.compile(r"\s+|\S+")
 _SWITCH = re.compile(r"__\w+?__")
 # An empty pair of brackets with the space before it, or a separator that follows an opening bracket.
@@ -84,7 +85,7 @@ class _Builder:
         self._pieces: list[str] = []
         self._length = 0
         self._links: list[Link] = []
-        self._space, self._feeds, self._in_list = False, 0, False
+        self._space, self._feeds, self._in_list, self._hole = False, 0, False, False
         self.paragraphs: list[Paragraph] = []
 
     def walk(self, code: Any) -> None:
@@ -103,6 +104,8 @@ class _Builder:
                 self.walk(node.title)
             elif kind == "Heading":
                 self.end()
+            else:  # a template, an argument, a comment, an address
+                self._hole = True
 
     def end(self) -> None:
         """The paragraph is complete."""
@@ -111,7 +114,7 @@ class _Builder:
             if text:
                 self.paragraphs.append(Paragraph(text, tuple(links)))
         self._pieces, self._length, self._links = [], 0, []
-        self._space, self._feeds, self._in_list = False, 0, False
+        self._space, self._feeds, self._in_list, self._hole = False, 0, False, False
 
     def _append(self, text: str) -> None:
         for word in _WORDS.findall(text):
@@ -125,12 +128,12 @@ class _Builder:
                 self.end()
 
     def _push(self, word: str) -> None:
-        if self._space and self._length:
+        if self._space and self._length and not (self._hole and word[0] in _CLOSING):
             self._pieces.append(" ")
             self._length += 1
         self._pieces.append(word)
         self._length += len(word)
-        self._space, self._feeds = False, 0
+        self._space, self._feeds, self._hole = False, 0, False
 
     def _wikilink(self, node: Any) -> None:
         target = str(node.title)
@@ -150,6 +153,7 @@ class _Builder:
     def _tag(self, node: Any) -> None:
         name = str(node.tag).strip().lower()
         if name in _LEFT_OUT:
+            self._hole = True
             return
         if name in _BLOCKS:
             self.end()

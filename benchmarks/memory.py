@@ -10,7 +10,8 @@ all of them in one block, and keeps none of them for the backward pass either.
 
 *Batch.* A step on many pairs of sentences, by the first layers of the packaged multilingual-e5-small, its word table
 frozen. `chunk` is the number of tokens that pass through the encoder at once; `whole` embeds the batch in one piece and
-keeps its activations, as a plain training step would.
+keeps its activations, as a plain training step would. What grows with the batch all the same are its vectors, of which
+loss and gradient make about ten copies; logits grow up to a block of 2^24 of them.
 
 Every case is a process of its own. Memory is its peak beyond what was resident before: before the step for a batch,
 before the queues were made for a queue (the queues themselves are shown beside it). One step, so seconds are those of a
@@ -111,7 +112,7 @@ def batches(options: argparse.Namespace, folder: str) -> None:
     print(f"\nPairs of sentences, {options.layers} layers of width 384:\n")
     print("| objective | groups | tokens | chunk | memory, MB | seconds | CPU-seconds |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for objective in OBJECTIVES:
+    for objective in options.objectives:
         for groups in options.groups:
             for chunk in options.chunks:
                 case = {"kind": "batch", "objective": objective, "groups": groups, "chunk": chunk}
@@ -141,6 +142,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--groups", type=int, nargs="+", default=[1024, 8192], help="large batches")
     parser.add_argument("--chunks", type=limits, nargs="+", default=[512, 4096], help="tokens at once, or `whole`")
+    parser.add_argument("--objectives", nargs="+", choices=[*OBJECTIVES], default=[*OBJECTIVES])
     parser.add_argument("--layers", type=int, default=6, help="layers of the transformer")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--no-queue", action="store_true", help="leave the queue out")

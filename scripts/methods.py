@@ -70,21 +70,21 @@ def missing_files(recipe: Recipe) -> Iterator[str]:
     """Paths of a recipe that stand for nothing."""
     for source in (s for stage in recipe.stages for stream in stage.streams for s in stream.sources):
         path = recipe.resolve(source.path)
-        if not path.exists() and not any(path.parent.glob(path.name)) and not any(path.parent.glob(f"{path.name}*")):
+        if not any(path.parent.glob(f"{path.name}*")):  # the files of some readers have this as their beginning
             yield str(path)
 
 
 def prepare(comparison: dict[str, Any], asked: Asked) -> None:
-    """Mine the hard negatives that a comparison asks for, each file once."""
+    """Mine the hard negatives that its recipes read, negatives/<pair>.jsonl, where they are not there yet."""
     if (wanted := comparison.get("negatives")) is None:
         return
     places = [place.replace("data:", f"{asked.data}/") for place in wanted["leakage"]]
-    for pair in wanted["languages"]:
-        output = asked.output / "negatives" / f"{pair}.jsonl"
-        if not output.exists():
-            say(f"mining hard negatives of {pair}")
-            pairs = asked.data / wanted["pairs"] / pair
-            negatives.run(negatives.Asked(wanted["model"], pairs, pair.split("-"), places), output, count=3)
+    lacking = dict.fromkeys(path for row in comparison["rows"] for path in missing_files(read_recipe(row, asked)))
+    for path in map(Path, lacking):
+        if path.parent == asked.output / "negatives":
+            say(f"mining hard negatives of {path.stem}")
+            pairs = asked.data / wanted["pairs"] / path.stem
+            negatives.run(negatives.Asked(wanted["model"], pairs, path.stem.split("-"), places), path, count=3)
 
 
 def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed: int, asked: Asked) -> Results:

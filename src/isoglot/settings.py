@@ -103,8 +103,10 @@ class SourceSettings(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    reader: str = Field(description="tsv, moses, folder, jsonl, tmx, nli, lines, dataset")
-    path: str = Field(description="file, folder or pattern, relative to the recipe; `bundled:` for the packaged text")
+    reader: str = Field(description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
+    path: str = Field(
+        description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`"
+    )
     name: str = Field("", description="what weights and logs call it; empty: the path")
     weight: float | None = Field(None, gt=0, description="share of the items of an epoch, relative to other sources")
 

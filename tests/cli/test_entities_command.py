@@ -72,8 +72,17 @@ def test_trained_vectors_are_of_the_dumps_language(folder, monkeypatch):
     result = invoke(folder, *words, "--titles", folder / "titles.tsv")
     assert result.exit_code == 0, result.output
     settings = entity_training.Training(dim=2, min_count=3, workers=2)
-    assert seen == [(["a.bz2", "b.bz2"], folder / "wikipedia2vec.pkl", settings)]
+    model = folder.parent / f"{folder.name}.wikipedia2vec.pkl"
+    assert seen == [(["a.bz2", "b.bz2"], model, settings)]
+    assert f"the model: {model}" in result.stderr
     assert "1 of 3 entities" in result.stderr
+
+
+def test_nothing_is_trained_for_a_folder_without_entities(tmp_path, monkeypatch):
+    monkeypatch.setattr(entity_training, "train", None)
+    result = invoke(tmp_path, "--train", "--dump", "a.bz2")
+    assert isinstance(result.exception, CorpusError)
+    assert "entities.tsv: no such file" in str(result.exception)
 
 
 @pytest.mark.parametrize("words", [[], ["--train"], ["--vectors", "v", "--train"], ["--vectors", "v", "--dump", "d"]])

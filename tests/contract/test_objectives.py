@@ -72,9 +72,7 @@ def test_dropout_is_replayed_exactly(name):
 def test_row_order_means_nothing(name):
     batch = example()
     order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(1))
-    mixed = Batch(
-        batch.tokens.select(order), batch.group[order], batch.key[order], batch.slot[order], batch.lang[order]
-    )
+    mixed = batch.select(order)
     results = []
     for case in (batch, mixed):
         encoder = ToyEncoder()
@@ -114,6 +112,7 @@ def test_state_survives_a_round_trip(name):
                 state, objective = objective.state_dict(), toy_objective(name, ToyEncoder(seed=9))
                 objective.load_state_dict(state)
             encoder.zero_grad()
+            objective.zero_grad()
             backward(encoder, objective, batch, WHOLE)
             with torch.no_grad():
                 objective.after_step(encoder, batch)
@@ -144,7 +143,7 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
     batch = example()
     first = batch.group < 3 if rank == 0 else batch.group >= 3
     rows = first.nonzero()[:, 0]
-    mine = Batch(batch.tokens.select(rows), batch.group[rows], batch.key[rows], batch.slot[rows], batch.lang[rows])
+    mine = batch.select(rows)
     for name in OBJECTIVES:
         encoder = ToyEncoder(sparse=sparse)
         objective = toy_objective(name, encoder)

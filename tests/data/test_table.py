@@ -86,3 +86,17 @@ def test_groups_whose_numbers_differ_are_refused(second):
     for sources in ([("mined", groups)], [("mined", groups[:1]), ("other", groups[1:])]):
         with pytest.raises(CorpusError, match=r"has the numbers .* where others have \['score'\]"):
             GroupTable.build(sources, ENCODER.tokenize)
+
+
+@pytest.mark.parametrize("folder", [None, "table"])
+def test_whole_numbers_stay_whole_until_a_fraction_is_met(folder, tmp_path, monkeypatch):
+    """Labels and rows of tables are numbers to count with; a score of 1 among fractions is not."""
+    monkeypatch.setattr("isoglot.data.table.BLOCK", 2)
+    values = [(1, 4), (2, 5), (3, 6.5), (4, 7)]
+    groups = [Group(("a",), ("eng",), extras={"label": whole, "score": score}) for whole, score in values]
+    place = tmp_path / folder if folder else None
+    table = GroupTable.build([("x", groups)], tokenize, folder=place)
+    assert table.extras["label"].dtype == np.int64
+    assert table.extras["label"].tolist() == [1, 2, 3, 4]
+    assert table.extras["score"].dtype == np.float32
+    assert table.extras["score"].tolist() == [4, 5, 6.5, 7]

@@ -41,7 +41,7 @@ def test_agrees_with_the_loops(case, layers, vectors, seed):
     ]
     weights = [(layer.weight.tolist(), layer.bias.tolist()) for layer in objective.layers]
     expected = oracle.pair_softmax(rows, weights, length_one=vectors == "unit")
-    assert float(objective(table, batch)["pair_softmax"]) == pytest.approx(expected, abs=1e-9)
+    assert objective(table, batch)["pair_softmax"].item() == pytest.approx(expected, abs=1e-9)
 
 
 def test_layers_are_those_of_the_papers():

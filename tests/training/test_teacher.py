@@ -120,11 +120,23 @@ def ids_of(table):
     return [table.tokens(np.array([row]))[0].tolist() for row in range(table.sentences)]
 
 
-def test_it_is_computed_once(project, monkeypatch):
-    first = opened(recipe_of(project))[2](ROWS)
+def test_it_is_computed_once_and_says_so(project, monkeypatch):
+    recipe, words = recipe_of(project), []
+    sources, table, column = opened(recipe)
+    first = column(ROWS)
     monkeypatch.setattr(teacher, "encode_file", None)
     monkeypatch.setattr(teacher, "_collect", None)
-    np.testing.assert_array_equal(opened(recipe_of(project))[2](ROWS), first)
+    again = teacher_columns(recipe, sources, table, watch=words.append)["teacher"]
+    np.testing.assert_array_equal(again(ROWS), first)
+    assert words == []
+
+
+def test_the_computation_is_told(project):
+    recipe, words = recipe_of(project, prompt="query: "), []
+    sources, table, _ = opened(recipe_of(project))
+    other = Sources(recipe.stages[0].streams[0], sources.resolve)
+    teacher_columns(recipe, other, table, watch=words.append)
+    assert words == ["stream train: encoding its sentences by the teacher teacher, once for all runs"]
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"prompt": "query: "}, {"pooling": "cls"}, {"max_length": 3}])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from isoglot.cli.cluster import encode_pieces
 from isoglot.cli.counting import Counting
 from isoglot.encoders import load
 from isoglot.encoders.resumable import encode_file
@@ -27,8 +28,26 @@ def run(
     dtype: str = "float32",
     workers: int = 1,
     devices: str = "",
+    ray: str = "",
+    cores: int = 1,
+    lines: int = 100_000,
 ) -> None:
-    """Write one vector a line; an empty line has a vector too, so that rows and lines agree."""
+    """Write one vector a line; an empty line has a vector too, so that rows and lines agree.
+
+    With `ray`, `output` is a folder of pieces.
+    """
+    if ray:
+        if precision != "fp32" or workers != 1 or devices:
+            raise EncoderError(
+                "encode: --ray has workers of its own, in fp32; leave out --precision, --workers, --devices"
+            )
+        settings = {
+            "pooling": pooling, "prompt": prompt, "normalize": normalize, "batch_tokens": batch_tokens,
+            "truncate_dim": truncate_dim, "dtype": dtype,
+        }  # fmt: skip
+        pieces = encode_pieces(model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings)
+        typer.echo(f"{len(pieces):,} lines, {pieces.dim} dimensions, {len(pieces.files)} files: {output}", err=True)
+        return
     encoder = load(model, pooling=pooling, prompt=prompt)
     places: int | list[str] = [name.strip() for name in devices.split(",") if name.strip()] or workers
     began, done = time.monotonic(), 0

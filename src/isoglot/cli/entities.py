@@ -5,6 +5,7 @@ The path of the table goes to stdout, words to stderr.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,12 +37,14 @@ def command(
         raise typer.BadParameter("give either --vectors, or --train and --dump")
     from isoglot.data import entity_training
     from isoglot.data.entity_vectors import align, write_vectors
+    from isoglot.data.readers.entities import TABLE, read_table
 
+    next(read_table(folder / TABLE))  # before hours of training, not after
     if train:
         settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)
-        vectors = folder / entity_training.MODEL
-        terminal = _terminal()
-        wiki = entity_training.train(dump or [], vectors, settings, tell=_tell, progress=terminal)
+        vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
+        wiki = entity_training.train(dump or [], vectors, settings, tell=_tell, progress=sys.stderr.isatty())
+        _tell(f"the model: {vectors}")
         language = language or wiki
     assert vectors is not None
     aligned = align(vectors, folder, titles=titles, language=language or "en")
@@ -53,11 +56,10 @@ def command(
     typer.echo(path)
 
 
+def _beside(folder: Path, ending: str) -> Path:
+    whole = folder.resolve()
+    return whole.with_name(f"{whole.name}.{ending}")
+
+
 def _tell(words: str) -> None:
     typer.echo(words, err=True)
-
-
-def _terminal() -> bool:
-    import sys
-
-    return sys.stderr.isatty()

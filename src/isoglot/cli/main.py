@@ -35,8 +35,8 @@ for name, command in (("mine", mine.command), ("negatives", negatives.command), 
     app.command(name)(command)
 for verb in (using.encode, using.index, using.search, using.export, using.serve, using.plot):
     app.command()(verb)
-for verb in (fit.fit, trim.trim, wikipedia.wikipedia):
-    app.command()(verb)
+for maker in (fit.fit, trim.trim, wikipedia.wikipedia):
+    app.command()(maker)
 
 
 @app.callback()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from isoglot.cli.options import Cores, Ray
+
 
 def command(
     words: Annotated[
@@ -47,6 +49,8 @@ def command(
         Path | None, typer.Option(help="Folder for what is resumed from; default: OUTPUT.work, removed.")
     ] = None,
     every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
+    ray: Ray = "",
+    cores: Cores = 1,
 ) -> None:
     """Find the pairs that translate each other in two files, or the paraphrases in one."""
     from isoglot.cli.mining import Mining, run
@@ -56,6 +60,6 @@ def command(
         languages=[code.strip() for code in languages.split(",") if code.strip()], ids=ids, write_ids=write_ids,
         keep_duplicates=keep_duplicates, drop_identical=drop_identical, length_ratio=length_ratio,
         check_language=check_language, vectors=vectors or [], dtype=dtype, prompt=prompt, pooling=pooling,
-        budget=budget, precision=precision, index=index, probes=probes, work=work, every=every,
+        budget=budget, precision=precision, index=index, probes=probes, work=work, every=every, ray=ray, cores=cores,
     )  # fmt: skip
     run(words, output, asked)

@@ -6,6 +6,8 @@ the machine was switched off goes on from there, and the folder goes when the pa
 
 from __future__ import annotations
 
+import hashlib
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,12 +19,15 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
+from isoglot.cli.cluster import compare_pieces
 from isoglot.cli.counting import timed
 from isoglot.cli.imported import imported
 from isoglot.cli.product import bfloat16
 from isoglot.cli.vectors import encoded, open_vectors, select
+from isoglot.data.files import digest
 from isoglot.encoders import load
 from isoglot.errors import RecipeError
+from isoglot.scale import Shards
 from isoglot.search import (
     Checkpoint,
     Neighbours,
@@ -41,7 +46,9 @@ from isoglot.search.filters import all_of, different_text, identified_as, like_l
 from isoglot.search.lines import Lines, gather
 from isoglot.search.pair_files import NEED_LANGUAGES, WRITERS, format_of, languages_of, read_gold, rows_of
 
+Vectors = NDArray[Any] | Shards
 NAMES = ("source", "target")
+PIECES = ".pieces"  # ending of the folder of a side's vectors that workers made
 ENDINGS = ("txt", "npy", "json", "npy.partial", "npy.partial.json", "given.npy")
 FILES = [f"{name}.{ending}" for name in NAMES for ending in ENDINGS] + ["neighbours.bin", "lock"]
 
@@ -74,6 +81,8 @@ class Mining:
     probes: int = 32
     work: Path | None = None
     every: float = 60.0
+    ray: str = ""
+    cores: int = 1
 
 
 def run(words: Sequence[str], output: Path, asked: Mining) -> None:
@@ -111,6 +120,8 @@ def _subjects(words: Sequence[str], asked: Mining) -> tuple[str | None, list[Pat
         )
     if sum([asked.threshold is not None, asked.gold is not None, asked.estimate]) > 1:
         raise RecipeError("mine: --threshold, --gold and --estimate exclude each other; choose one")
+    if asked.ray and (asked.index or asked.precision != "float32"):
+        raise RecipeError("mine: --ray compares exactly and in float32; leave out --index and --precision")
     return model, [Path(file) for file in files]
 
 
@@ -146,12 +157,14 @@ def _judge(check: str) -> Callable[[str], str]:
         raise RecipeError(f"--check-language {check}: {error}; write script, or module:name of a function") from error
 
 
-def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Mining) -> list[NDArray[Any]]:
+def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Mining) -> list[Vectors]:
     if model is None:
         given, into = map(open_vectors, asked.vectors), [work / f"{name}.given.npy" for name in NAMES]
         return [select(*four) for four in zip(given, sides, asked.vectors, into, strict=False)]
+    if asked.ray:
+        return [_pieces(model, work / f"{name}.txt", asked) for name in NAMES[: len(sides)]]
     encoder = load(model, prompt=asked.prompt, pooling=asked.pooling)
-    tables = []
+    tables: list[Vectors] = []
     for side, name in zip(sides, NAMES, strict=False):
         with timed(f"encoding {side.path.name}") as timing:
             tick = partial(timing, total=len(side))
@@ -160,13 +173,22 @@ def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Minin
     return tables
 
 
-def _mine(
-    sides: Sequence[Lines], tables: Sequence[NDArray[Any]], work: Path, asked: Mining
-) -> tuple[Pairs, Neighbours]:
+def _pieces(model: str, text: Path, asked: Mining) -> Shards:
+    """Vectors of a side by workers, in a folder of the name of all that they depend on."""
+    settings = {"normalize": True, "dtype": asked.dtype, "prompt": asked.prompt, "pooling": asked.pooling}
+    mark = hashlib.sha256(f"{digest(text)} {model} {settings}".encode()).hexdigest()[:12]
+    into = text.with_suffix(f".{mark}{PIECES}")
+    return encode_pieces(model, [text], into, ray=asked.ray, cores=asked.cores, settings=settings)
+
+
+def _mine(sides: Sequence[Lines], tables: Sequence[Vectors], work: Path, asked: Mining) -> tuple[Pairs, Neighbours]:
     """The pairs before any cut, and the neighbours that they come from."""
     within = len(sides) == 1
     x, y, k = tables[0], tables[-1], asked.k + within
-    found = _approximate(x, y, k, asked) if asked.index else _exact(x, y, k, work, asked)
+    if asked.ray or isinstance(x, Shards) or isinstance(y, Shards):
+        found = compare_pieces(x, y, k, ray=asked.ray, cores=asked.cores, budget=size_of(asked.budget))
+    else:
+        found = _approximate(x, y, k, asked) if asked.index else _exact(x, y, k, work, asked)
     allowed = [different_text(sides[0], sides[-1])] if asked.drop_identical else []
     if asked.length_ratio is not None:
         allowed.append(like_lengths(sides[0], sides[-1], asked.length_ratio))
@@ -246,5 +268,7 @@ def _work(folder: Path, *, keep: bool) -> Iterator[Path]:
     if not keep:
         for name in FILES:
             (folder / name).unlink(missing_ok=True)
+        for pieces in folder.glob(f"*{PIECES}"):
+            shutil.rmtree(pieces, ignore_errors=True)
         if not any(folder.iterdir()):
             folder.rmdir()

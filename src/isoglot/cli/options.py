@@ -17,3 +17,9 @@ Prompt = Annotated[str | None, typer.Option(help="Put before every text, instead
 def split(text: str) -> list[str]:
     """The parts of a text between commas, without blanks and empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+Ray = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="In pieces: local (workers here), auto or ray://HOST:PORT (a cluster).")
+]
+Cores = Annotated[int, typer.Option(min=1, help="With --ray: cores that a piece takes.")]

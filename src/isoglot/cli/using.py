@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.options import Languages, Model, Pooling, Prompt, split
+from isoglot.cli.options import Cores, Languages, Model, Pooling, Prompt, Ray, split
 
 
 def encode(
@@ -25,6 +25,9 @@ def encode(
     dtype: Annotated[str, typer.Option(help="Of the file: float32 or float16.")] = "float32",
     workers: Annotated[int, typer.Option(min=1, help="Processes, with one thread each.")] = 1,
     devices: Annotated[str, typer.Option(help="Instead of processes: devices, for instance cuda:0,cuda:1.")] = "",
+    ray: Ray = "",
+    cores: Cores = 1,
+    lines: Annotated[int, typer.Option(min=1, help="With --ray: lines of a piece; OUTPUT is a folder.")] = 100_000,
 ) -> None:
     """Turn the lines of a file into vectors, going on where an earlier run was stopped."""
     from isoglot.cli.encode import run
@@ -32,6 +35,7 @@ def encode(
     run(
         model, source, output, pooling=pooling, prompt=prompt, normalize=normalize, batch_tokens=batch_tokens,
         truncate_dim=truncate_dim, precision=precision, dtype=dtype, workers=workers, devices=devices,
+        ray=ray, cores=cores, lines=lines,
     )  # fmt: skip
 
 

@@ -69,6 +69,17 @@ class Batch:
     def __len__(self) -> int:
         return len(self.group)
 
+    def select(self, rows: Tensor) -> Batch:
+        """The rows at `rows`, in that order, extras included."""
+        return Batch(
+            tokens=self.tokens.select(rows),
+            group=self.group[rows],
+            key=self.key[rows],
+            slot=self.slot[rows],
+            lang=self.lang[rows],
+            extras={name: value[rows] for name, value in self.extras.items()},
+        )
+
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
         return Batch(

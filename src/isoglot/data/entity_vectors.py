@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write, digest, read_blocks, read_lines
 from isoglot.data.readers.entities import TABLE, read_table
-from isoglot.data.wikipedia.entities import title_rows
-from isoglot.data.wikipedia.titles import Names
 from isoglot.errors import CorpusError, EncoderError
 
 VECTORS = "entity_vectors.npy"
@@ -44,7 +42,7 @@ class Aligned:
     @property
     def missing(self) -> tuple[str, ...]:
         """The ids without a vector."""
-        without: NDArray[np.bool_] = np.isnan(self.vectors).any(axis=1)
+        without = np.asarray(np.isnan(self.vectors).any(axis=1))
         return tuple(name for name, none in zip(self.ids, without, strict=True) if none)
 
 
@@ -60,9 +58,7 @@ def align(vectors: Path, folder: Path, *, titles: Path | None = None, language: 
         wanted = _rows((label, row) for row, (_, _, label) in enumerate(entities))
     else:
         place = {name: row for row, name in enumerate(ids)}
-        found = title_rows(titles, {language: Names(language, {})})
-        named = ((title, one.id) for one in found for title in one.titles.values())
-        wanted = _rows((title, place[name]) for title, name in named if name in place)
+        wanted = _rows((title, place[name]) for title, name in _titles(titles, language) if name in place)
     table: Table | None = None
     for row, vector in _read(vectors, wanted):
         if table is None:
@@ -129,6 +125,15 @@ def _require_same(path: Path, rows: int) -> None:
         raise CorpusError(f"belongs to another {TABLE} than the one beside it; run isoglot entities again", file=path)
 
 
+def _titles(path: Path, language: str) -> Iterator[tuple[str, str]]:
+    """Titles of one Wikipedia, in normal form, and the ids of their entities."""
+    from isoglot.data.wikipedia.entities import title_rows
+    from isoglot.data.wikipedia.titles import Names
+
+    for entity in title_rows(path, {language: Names(language, {})}):
+        yield from ((title, entity.id) for title in entity.titles.values())
+
+
 def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
     """From a title to its row; a title of several entities says nothing and is left out."""
     rows: dict[str, int] = {}
@@ -172,7 +177,8 @@ def _from_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]
 def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
     """By the library, which follows redirects that it knows."""
     library = wikipedia2vec()
-    compressed = path.open("rb").read(1) != _PICKLE  # then it cannot be mapped
+    with path.open("rb") as stream:
+        compressed = stream.read(1) != _PICKLE  # then it cannot be mapped
     try:
         model = library.Wikipedia2Vec.load(str(path), None if compressed else "c")
         entities = [(row, model.get_entity(title)) for title, row in wanted.items()]

@@ -138,7 +138,7 @@ class Sources:
 
     def _settings(self, *leave_out: str) -> dict[str, Any]:
         """What the text of the stream depends on."""
-        text = self.settings.model_dump(mode="json", exclude={"batching", "objectives", "name", *leave_out})
+        text = self.settings.model_dump(mode="json", exclude={"batching", "objectives", "name", "teacher", *leave_out})
         for source in text["sources"]:
             source.pop("weight")
         return text

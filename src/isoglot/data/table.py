@@ -80,7 +80,7 @@ class GroupTable:
         folder.parent.mkdir(parents=True, exist_ok=True)
         working = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            writer = _Writer(lambda name: (working / f"{name}.bin").open("wb"))
+            writer = _Writer(lambda name: (working / f"{name}.bin").open("w+b"))
             writer.write(sources, tokenize)
             writer.close()
             (working / "table.json").write_text(json.dumps(writer.header()), encoding="utf-8")
@@ -198,8 +198,20 @@ class _Writer:
             self.streams[name] = self.open_stream(name)
             kind = TYPES.get(name, "int64" if values.dtype.kind in "iub" else "float32")
             self.types[name], self.counts[name] = (kind, values.shape[1:]), 0
+        if values.dtype.kind == "f" and self.types[name][0] == "int64":
+            self._promote(name)
         self.streams[name].write(np.ascontiguousarray(values, dtype=self.types[name][0]).tobytes())
         self.counts[name] += len(values)
+
+    def _promote(self, name: str) -> None:
+        """Whole numbers so far, fractions from here on: make all of the column fractions."""
+        stream, (_, tail) = self.streams[name], self.types[name]
+        stream.seek(0)
+        written = np.frombuffer(stream.read(), dtype="int64").astype("float32")
+        stream.seek(0)
+        stream.truncate()
+        stream.write(written.tobytes())
+        self.types[name] = ("float32", tail)
 
     def array(self, name: str, data: bytes) -> Array:
         kind, tail = self.types[name]

@@ -39,6 +39,7 @@ TASKS: dict[str, Task] = {
     "tnews": TNEWS,
     "clustering": TABLES,
     "mtop": FewShot("mtop", Mtop()),
+    "mtop/dev": FewShot("mtop/dev", Mtop(), split="dev"),
     "sib-200": FewShot("sib-200", Sib200()),
     "sib-200/zero-shot": ZeroShot("sib-200/zero-shot", Sib200(), None),
     "mldoc": ZeroShot("mldoc", Mldoc()),

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from isoglot.data.sets.catalogue import command
 
 _GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
-_SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "alignment")
+_SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "sick-r/dev", "alignment")
 
 # Task -> the sets, each of which alone gives it subsets when it lies in a folder of its name below the data folder.
 SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(

@@ -66,6 +66,8 @@ def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -
             )
         if hints[key] in (float, int) and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise RecipeError(f"{where}.{key}: {value!r} is not a number; write for example {key} = 0.05")
+        if hints[key] is int and not isinstance(value, int):
+            raise RecipeError(f"{where}.{key}: {value!r} is not a whole number; write for example {key} = 3")
 
 
 def build(

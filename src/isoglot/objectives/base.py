@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from torch import Tensor, nn
 
@@ -18,7 +18,11 @@ class Objective(nn.Module):
     An objective never calls the trained encoder: it receives the vectors of the whole (global) batch. That is what
     lets one training step serve every objective with gradient caching and on any number of devices. All its state is
     in parameters and buffers; the order of the rows means nothing, the columns of the batch mean everything.
+
+    `copies` is how many encoders' vectors stand side by side in a row: 2 for an objective over twins.
     """
+
+    copies: ClassVar[int] = 1
 
     def annotate(self, batch: Batch) -> None:
         """Before the forward pass, without gradient: add what the loss needs to `batch.extras`, N rows each."""

@@ -30,7 +30,7 @@ class ContrastiveTension(Objective):
     Raises ValueError unless negatives >= 1.
     """
 
-    twins: ClassVar[bool] = True  # the vectors must be those of two copies
+    copies: ClassVar[int] = 2
 
     def __init__(self, *, negatives: int = 7) -> None:
         super().__init__()

@@ -37,7 +37,8 @@ class DualMomentum(Objective):
     seed           draws the unit vectors that fill the queues at first
 
     The two queues share their places: a pair's keys enter and leave together. Rows of other slots and hard negatives
-    play no part, and groups of one give nothing. With towers, let slots be languages (`anchor = "first"`).
+    play no part, and groups of one give nothing. For a queue to be of one language, let slots be languages (`anchor =
+    "first"`). A stream holds at most one such objective, for the keys are a column of the batch.
 
     Deviation: a key in the queue, or in the batch, that means the same as the query's pair is left out, where the paper
     counts it as a negative. It happens when the queue is longer than an epoch.

@@ -35,7 +35,10 @@ def make_encoder(recipe: Recipe, *, seed: int, watch: Watch) -> Encoder:
         except ValueError as error:
             raise RecipeError(f"encoder.towers: {error}") from error
     if isinstance(settings, TwinsSettings):
-        return Twins(_backbone(recipe, settings, seed=seed), _backbone(recipe, settings, seed=seed))
+        try:
+            return Twins(_backbone(recipe, settings, seed=seed), _backbone(recipe, settings, seed=seed))
+        except ValueError as error:
+            raise RecipeError(f"encoder: {error}") from error
     return _backbone(recipe, settings, seed=seed)
 
 

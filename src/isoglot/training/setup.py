@@ -17,8 +17,8 @@ from isoglot.data.streams import Sources, build_table
 from isoglot.data.table import GroupTable
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.packaged import cache_folder
-from isoglot.errors import CheckpointError
-from isoglot.objectives import Objective, Sum
+from isoglot.errors import CheckpointError, RecipeError
+from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.settings import ObjectiveSettings, Recipe, StageSettings
 from isoglot.training import ranks
@@ -63,6 +63,11 @@ def make_streams(
             table = build_table(
                 sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
             )
+        terms = [
+            (o.weight, _objective(recipe, o, encoder, table, where=f"streams.{settings.name}.objectives.{i}"))
+            for i, o in enumerate(settings.objectives)
+        ]
+        with ranks.first_alone():  # after the objectives, whose mistakes are found at once
             columns = teacher_columns(recipe, sources, table, watch=watch)
         position = positions[number] if number < len(positions) else None
         batches = Batches(
@@ -75,10 +80,6 @@ def make_streams(
             rank=ranks.rank(),
             world=ranks.world(),
         )
-        terms = [
-            (o.weight, _objective(recipe, o, encoder, table, where=f"streams.{settings.name}.objectives.{i}"))
-            for i, o in enumerate(settings.objectives)
-        ]
         streams.append(Stream(settings.name, batches, Sum(*terms)))
     return streams
 
@@ -86,6 +87,8 @@ def make_streams(
 def _objective(
     recipe: Recipe, settings: ObjectiveSettings, encoder: Encoder, table: GroupTable, *, where: str
 ) -> Objective:
+    if OBJECTIVES.get(settings.name, Objective).copies != len(encoder.exports()):
+        raise RecipeError(f'{where}: {settings.name} and encoder.kind = "{recipe.encoder.kind}" do not go together')
     integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     return build_objective(
         settings.name,

@@ -57,8 +57,9 @@ def teacher_columns(
         texts = folder / "texts"
         if not (index.exists() and texts.exists()):
             _collect(sources, texts, index)
-        told = _telling(sources.settings.teacher.model, watch)
-        encode_file(teacher, texts, output=vectors, normalize=True, progress=told)
+        name = sources.settings.teacher.model
+        watch(f"stream {sources.settings.name}: encoding its sentences by the teacher {name}, once for all runs")
+        encode_file(teacher, texts, output=vectors, normalize=True, progress=_telling(name, watch))
         texts.unlink(missing_ok=True)
     return {"teacher": _column(vectors, index, table)}
 

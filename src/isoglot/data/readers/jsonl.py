@@ -119,7 +119,7 @@ def _translations(item: dict[str, Any]) -> Group:
     numbers: dict[str, float] = {}
     for name, value in item.items():
         if isinstance(value, (int, float)):
-            numbers[name] = float(value)
+            numbers[name] = value
         elif isinstance(value, str) and name != "key":
             texts.append((value, canonical(name)))
         elif value is not None and name != "key":
@@ -151,5 +151,5 @@ def _extras(values: Any) -> dict[str, float | tuple[float, ...]]:
         numbers = value if isinstance(value, list) else [value]
         if not all(isinstance(number, (int, float)) for number in numbers):
             raise CorpusError(f"the extra {name!r} must be a number or a list of numbers, not {value!r}")
-        extras[name] = tuple(map(float, value)) if isinstance(value, list) else float(value)
+        extras[name] = tuple(value) if isinstance(value, list) else value
     return extras

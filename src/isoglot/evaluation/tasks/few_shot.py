@@ -53,10 +53,14 @@ def undersample(
 
 @dataclass(frozen=True, slots=True)
 class FewShot:
-    """A set of topics, each language on its own: the tasks `mtop` and `sib-200`. Subsets are the set's codes."""
+    """A set of topics, each language on its own: the tasks `mtop` and `sib-200`. Subsets are the set's codes.
+
+    `split` is the part that is scored: `test`, or `dev` to choose by.
+    """
 
     name: str = "mtop"
     topics: TopicSet = field(default_factory=Mtop)
+    split: str = "test"
 
     @property
     def needs(self) -> str:
@@ -64,8 +68,8 @@ class FewShot:
         return self.topics.needs
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages with a test split."""
-        return tuple(code for code in self.topics.languages(data, "test") if among(code, languages))
+        """The languages with the split that is scored."""
+        return tuple(code for code in self.topics.languages(data, self.split) if among(code, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Accuracy and macro F1 of each language, then the averages all of whose languages are there, and `mean`."""
@@ -76,14 +80,14 @@ class FewShot:
         return [*scores, *(score for mean in named for score in mean), *averages(scores, "mean")]
 
     def _language(self, encode: Encode, data: Path, code: str) -> list[Score]:
-        at = {split: f"{self.name} {code}, split {split}" for split in ("train", "test")}
+        at = {split: f"{self.name} {code}, split {split}" for split in ("train", self.split)}
         train, test = (self.topics.read(data, code, split=split, where=where) for split, where in at.items())
         classes = classes_of(train, where=at["train"])
-        gold, expected = (gold_of(part, classes, where=at["test"]) for part in (train, test))
+        gold, expected = (gold_of(part, classes, where=at[self.split]) for part in (train, test))
         draws = undersample(train.labels)
         union = sorted(set().union(*draws))  # only what some experiment uses is encoded
         vectors = embed(encode, [train.texts[row] for row in union], where=at["train"], unit="sampled text")
-        tested = embed(encode, test.texts, where=at["test"], unit="text")
+        tested = embed(encode, test.texts, where=at[self.split], unit="text")
         place = {row: number for number, row in enumerate(union)}
         answers = [logistic(vectors[[place[row] for row in draw]], gold[draw])(tested) for draw in draws]
         outcome = combined(classes, expected, answers)

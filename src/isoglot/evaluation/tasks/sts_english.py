@@ -114,9 +114,9 @@ def find_stsb_english(data: Path, split: str) -> dict[str, Read]:
     return {} if path is None else {"": partial(read_stsb, path)}
 
 
-def find_sick(data: Path) -> dict[str, Read]:
-    """The test split of SICK."""
-    path = _find(data, "SICK_test_annotated.txt", "SICK")
+def find_sick(data: Path, split: str) -> dict[str, Read]:
+    """A split of SICK: `test_annotated`, or `trial`, which is what others call dev."""
+    path = _find(data, f"SICK_{split}.txt", "SICK")
     return {} if path is None else {"": partial(read_sick, path)}
 
 
@@ -139,6 +139,9 @@ ENGLISH: dict[str, EnglishSts] = {
         ),
         EnglishSts("sts-b", NEEDS.format("STS/STSBenchmark/sts-test.csv"), partial(find_stsb_english, split="test")),
         EnglishSts("sts-b/dev", NEEDS.format("STS/STSBenchmark/sts-dev.csv"), partial(find_stsb_english, split="dev")),
-        EnglishSts("sick-r", NEEDS.format("SICK/SICK_test_annotated.txt"), find_sick),
+        EnglishSts(
+            "sick-r", NEEDS.format("SICK/SICK_test_annotated.txt"), partial(find_sick, split="test_annotated")
+        ),
+        EnglishSts("sick-r/dev", NEEDS.format("SICK/SICK_trial.txt"), partial(find_sick, split="trial")),
     )
 }

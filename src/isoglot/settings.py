@@ -86,6 +86,13 @@ class TowersSettings(_Settings):
     kind: Literal["towers"]
     towers: tuple[TowerSettings, ...] = Field(min_length=2)
 
+    @model_validator(mode="after")
+    def _names_differ(self) -> TowersSettings:
+        names = [tower.name for tower in self.towers]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two towers are called {max(names, key=names.count)!r}; each needs a name of its own")
+        return self
+
 
 class TeacherSettings(_Settings):
     """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""

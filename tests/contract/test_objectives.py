@@ -86,7 +86,9 @@ def test_row_order_means_nothing(name):
 def test_no_positives_no_loss(name):
     encoder = ToyEncoder()
     objective = toy_objective(name, encoder)
-    report = backward(encoder, objective, toy_batch([1, 1, 1], hard=[0, 1, 0]), WHOLE)
+    batch = toy_batch([1, 1, 1], hard=[0, 1, 0])
+    batch.extras["entity"].fill_(-1)  # none: an entity would be a positive
+    report = backward(encoder, objective, batch, WHOLE)
     assert sum(float(loss) for loss in report.losses.values()) == 0
     assert all(bool(torch.isfinite(grad).all()) for grad in gradients(encoder, objective))
 

@@ -95,7 +95,7 @@ def test_whole_numbers_stay_whole_until_a_fraction_is_met(folder, tmp_path, monk
     values = [(1, 4), (2, 5), (3, 6.5), (4, 7)]
     groups = [Group(("a",), ("eng",), extras={"label": whole, "score": score}) for whole, score in values]
     place = tmp_path / folder if folder else None
-    table = GroupTable.build([("x", groups)], tokenize, folder=place)
+    table = GroupTable.build([("x", groups)], ENCODER.tokenize, folder=place)
     assert table.extras["label"].dtype == np.int64
     assert table.extras["label"].tolist() == [1, 2, 3, 4]
     assert table.extras["score"].dtype == np.float32

@@ -153,7 +153,18 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 def test_every_objective_resumes(name, transformer_recipe):
     """By registration alone: stopped between two checkpoints, with dropout, and taken up again."""
-    recipe = load_recipe(transformer_recipe / "tiny.toml", [f'streams.0.objectives=[{{name="{name}"}}]'])
+    pairs = [line.split("\t") for line in (transformer_recipe / "pairs.tsv").read_text().splitlines()[1:]]
+    extras = ({"label": at % 3, "entity": at % 5, "hard_entities": [at % 7, -1]} for at in range(len(pairs)))
+    records = [{"texts": pair, "langs": ["aaa", "bbb"], "extras": next(extras)} for pair in pairs]
+    (transformer_recipe / "all.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    changes = [
+        f'streams.0.objectives=[{{name="{name}"}}]',
+        'streams.0.sources=[{reader="jsonl", path="all.jsonl"}]',
+        f'streams.0.teacher={{model="{transformer_recipe / "base"}"}}',
+    ]
+    if OBJECTIVES[name].copies == 2:
+        changes += ["encoder.kind=twins", "encoder.head=none"]
+    recipe = load_recipe(transformer_recipe / "tiny.toml", changes)
     train(recipe, transformer_recipe / "straight")
     with pytest.raises(StoppedError):
         train(recipe, transformer_recipe / "broken", watch=stop_after(6))

@@ -19,7 +19,7 @@ from typing import Any
 import typer
 from numpy.typing import NDArray
 
-from isoglot.cli.cluster import compare_pieces
+from isoglot.cli.cluster import compare_pieces, encode_pieces
 from isoglot.cli.counting import timed
 from isoglot.cli.imported import imported
 from isoglot.cli.product import bfloat16

@@ -41,7 +41,9 @@ def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume
 def _template(recipe: Recipe) -> str:
     """The first path of a packaged recipe that stands for the user's own file."""
     paths = [s.path for stage in recipe.stages for stream in stage.streams for s in stream.sources]
-    return next((path for path in paths if not path.startswith(("bundled:", "data:")) and not Path(path).is_absolute()), "")
+    return next(
+        (path for path in paths if not path.startswith(("bundled:", "data:")) and not Path(path).is_absolute()), ""
+    )
 
 
 def tell(outcome: Outcome) -> None:

@@ -77,6 +77,7 @@ def build(
     *,
     languages: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
+    seed: int = 0,
     resolve: Callable[[str], Path] = Path,
     where: str = "objectives",
 ) -> Objective:
@@ -85,6 +86,7 @@ def build(
     encoder    the trained one, to copy it
     languages  the codes that `batch.lang` numbers
     sizes      one more than the greatest value of each integer column in `batch.extras`
+    seed       that of the run, unless the options name another
 
     Options that are paths are found by `resolve`.
     """
@@ -92,6 +94,7 @@ def build(
     kind = OBJECTIVES[name]
     hints, asked = get_type_hints(kind.__init__), inspect.signature(kind).parameters
     handed = {"encoder": encoder, "languages": tuple(languages), "sizes": dict(sizes or {})}
+    handed |= {} if "seed" in options else {"seed": seed}
     given = {key: value for key, value in handed.items() if key in asked}
     try:
         return kind(**{key: _typed(value, hints[key], resolve) for key, value in options.items()}, **given)

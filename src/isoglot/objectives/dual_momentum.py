@@ -66,15 +66,15 @@ class DualMomentum(Objective):
             raise ValueError(f"temperature must be above 0, got {temperature}")
         if not 0 <= momentum <= 1:
             raise ValueError(f"momentum must lie between 0 and 1, got {momentum}")
-        if queue != int(queue) or queue < 1:
-            raise ValueError(f"queue must be a whole number of at least 1 key, got {queue}")
+        if queue < 1:
+            raise ValueError(f"queue must be at least 1 key, got {queue}")
         for name, value in (("in_batch_keys", in_batch_keys), ("key_dropout", key_dropout)):
             if value not in ("off", "on"):
                 raise ValueError(f"{name} must be one of off, on, got {value!r}")
         self.temperature, self.momentum = temperature, momentum
         self.in_batch_keys, self.key_dropout = in_batch_keys == "on", key_dropout == "on"
-        self.register_buffer("queues", random_queues(encoder, int(queue), seed))
-        self.register_buffer("meanings", torch.full((int(queue),), NOTHING))
+        self.register_buffer("queues", random_queues(encoder, queue, seed))
+        self.register_buffer("meanings", torch.full((queue,), NOTHING))
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
         self.key_encoder = _copied(encoder)
 

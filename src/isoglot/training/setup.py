@@ -64,7 +64,10 @@ def make_streams(
                 sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
             )
         terms = [
-            (o.weight, _objective(recipe, o, encoder, table, where=f"streams.{settings.name}.objectives.{i}"))
+            (
+                o.weight,
+                _objective(recipe, o, encoder, table, seed=seed, where=f"streams.{settings.name}.objectives.{i}"),
+            )
             for i, o in enumerate(settings.objectives)
         ]
         with ranks.first_alone():  # after the objectives, whose mistakes are found at once
@@ -85,7 +88,7 @@ def make_streams(
 
 
 def _objective(
-    recipe: Recipe, settings: ObjectiveSettings, encoder: Encoder, table: GroupTable, *, where: str
+    recipe: Recipe, settings: ObjectiveSettings, encoder: Encoder, table: GroupTable, *, seed: int, where: str
 ) -> Objective:
     if OBJECTIVES.get(settings.name, Objective).copies != len(encoder.exports()):
         raise RecipeError(f'{where}: {settings.name} and encoder.kind = "{recipe.encoder.kind}" do not go together')
@@ -96,6 +99,7 @@ def _objective(
         encoder,
         languages=table.languages,
         sizes={name: int(column.max()) + 1 for name, column in integers.items()},
+        seed=seed,
         resolve=recipe.resolve,
         where=where,
     )

@@ -115,7 +115,7 @@ def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepL
     `batch` holds this rank's rows, on the encoder's device. Afterwards all ranks hold the same gradients: those of
     the encoder are summed here, those of the objective are computed alike on every rank.
     """
-    with torch.no_grad():
+    with torch.no_grad(), torch.autocast(batch.group.device.type, dtype=torch.bfloat16, enabled=limits.bf16):
         objective.annotate(batch)
     embedded = Embedded(encoder, batch.tokens, limits)
     everyone = ranks.gather_batch(batch)

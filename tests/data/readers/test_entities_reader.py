@@ -39,11 +39,14 @@ def test_an_instance_becomes_a_group_with_rows_of_the_table(tmp_path):
     assert (second.langs, second.extras) == (("eng",), {"entity": 5, "hard_entities": (1,)})
 
 
-def test_the_file_stands_for_its_folder_and_may_be_compressed(tmp_path):
+def test_sentences_may_be_compressed(tmp_path):
     folder = write(tmp_path, item(hard=HARD))
-    packed = folder / "sentences.jsonl.xz"
-    packed.write_bytes(lzma.compress((folder / "sentences.jsonl").read_bytes()))
-    assert list(read_entities(folder)) == list(read_entities(folder / "sentences.jsonl")) == list(read_entities(packed))
+    plain = list(read_entities(folder))
+    (folder / "sentences.jsonl.xz").write_bytes(lzma.compress((folder / "sentences.jsonl").read_bytes()))
+    (folder / "sentences.jsonl").unlink()
+    assert list(read_entities(folder)) == plain
+    with pytest.raises(CorpusError, match="needs the folder that holds this file"):
+        list(read_entities(folder / "sentences.jsonl.xz"))
 
 
 def test_hard_entities_have_a_fixed_number_and_minus_one_where_there_are_none(tmp_path):

@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from isoglot.data.files import read_lines
+from isoglot.data.files import COMPRESSED, read_lines
 from isoglot.data.languages import canonical
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
@@ -27,13 +27,16 @@ NONE = -1  # in place of a hard entity that an instance does not have
 def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator[Group]:
     """One group of one sentence a line, with the extras `entity` and `hard_entities` (a tuple of `hard` rows or -1).
 
-    `path` is the folder, or the file of sentences beside the table of entities. With `hard = 0` there is no column of
-    hard entities. Held in memory: the ids of the table. Raises `CorpusError` for a missing table, a line that is not
-    such an object, and an id that the table has not.
+    `path` is the folder, in which the sentences may be compressed. With `hard = 0` there is no column of hard entities.
+    Held in memory: the ids of the table. Raises `CorpusError` for a file instead of the folder, for a missing table, a
+    line that is not such an object, and an id that the table has not.
     """
     if hard < 0:
         raise CorpusError(f"hard must be 0 or more hard entities of an instance, not {hard}", file=path)
-    file = Path(path) / SENTENCES if Path(path).is_dir() else Path(path)
+    if Path(path).is_file():  # by its folder, a run takes notice of the table too
+        raise CorpusError("the reader `entities` needs the folder that holds this file", file=path)
+    names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]
+    file = next((found for name in names if (found := Path(path) / name).exists()), Path(path) / SENTENCES)
     rows: dict[str, int] = {}
     for number, text in read_lines(file):
         rows = rows or {name: row for row, (name, _, _) in enumerate(read_table(file.parent / TABLE))}

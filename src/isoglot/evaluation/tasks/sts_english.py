@@ -139,9 +139,7 @@ ENGLISH: dict[str, EnglishSts] = {
         ),
         EnglishSts("sts-b", NEEDS.format("STS/STSBenchmark/sts-test.csv"), partial(find_stsb_english, split="test")),
         EnglishSts("sts-b/dev", NEEDS.format("STS/STSBenchmark/sts-dev.csv"), partial(find_stsb_english, split="dev")),
-        EnglishSts(
-            "sick-r", NEEDS.format("SICK/SICK_test_annotated.txt"), partial(find_sick, split="test_annotated")
-        ),
+        EnglishSts("sick-r", NEEDS.format("SICK/SICK_test_annotated.txt"), partial(find_sick, split="test_annotated")),
         EnglishSts("sick-r/dev", NEEDS.format("SICK/SICK_trial.txt"), partial(find_sick, split="trial")),
     )
 }

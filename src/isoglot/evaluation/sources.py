@@ -37,6 +37,7 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "stc": ("short-text-clustering",),
         "tnews": ("tnews",),
         "mtop": ("MTOPDomainClassification",),
+        "mtop/dev": ("MTOPDomainClassification",),
         **dict.fromkeys(("sib-200", "sib-200/zero-shot"), ("sib-200",)),
         **dict.fromkeys(("mldoc", "mldoc/raw"), ("mldoc",)),
         **dict.fromkeys(("xnli", "language-id"), ("xtreme-xnli",)),

@@ -63,6 +63,7 @@ class Stage:
         for stream in self.streams:
             batch = stream.next().to(self.run_.device)
             reports[stream.name] = backward(self.run_.encoder, stream.objective, batch, self.limits)
+        ranks.sum_gradients(self.run_.encoder)  # of all streams at once: a sum that is summed again counts double
         parameters = [p for group in self.adam.param_groups for p in group["params"]]
         norm = optimizer.clip(parameters, self.settings.optimizer.clip)
         losses = [float(loss) for report in reports.values() for loss in report.losses.values()]

@@ -112,8 +112,9 @@ class Embedded:
 def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepLimits) -> StepReport:
     """Add the gradient of the objective over the global batch to the parameters of encoder and objective.
 
-    `batch` holds this rank's rows, on the encoder's device. Afterwards all ranks hold the same gradients: those of
-    the encoder are summed here, those of the objective are computed alike on every rank.
+    `batch` holds this rank's rows, on the encoder's device. Afterwards the encoder holds the gradients of these rows,
+    which `ranks.sum_gradients` adds up once all streams have added theirs; those of the objective are computed alike
+    on every rank.
     """
     with torch.no_grad(), torch.autocast(batch.group.device.type, dtype=torch.bfloat16, enabled=limits.bf16):
         objective.annotate(batch)
@@ -127,7 +128,6 @@ def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepL
     if vectors.grad is not None:
         first = sum(ranks.counts(len(batch), batch.group.device)[: ranks.rank()])
         embedded.push(vectors.grad[first : first + len(batch)])
-    ranks.sum_gradients(encoder)
     return StepReport(
         losses={name: loss.detach() for name, loss in losses.items()},
         batch=everyone,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 from cases import Case
 
@@ -86,6 +87,14 @@ def case(write, metrics, level, tolerance, languages, where):
 ONE = ("accuracy",)
 CASES = {
     "mtop": case(mtop_data, TOPIC, 1 / MTOP_LABELS, 0.06, ("de", "fr"), "de, split train"),
+    "mtop/dev": case(
+        partial(mtop_data, sizes={"train": 12, "validation": 20}),
+        TOPIC,
+        1 / MTOP_LABELS,
+        0.06,
+        ("de", "fr"),
+        "de, split train",
+    ),  # fmt: skip
     "sib-200": case(sib_data, TOPIC, 1 / 4, 0.1, ("deu_Latn", "kor_Hang"), "deu_Latn, split train"),
     "sib-200/zero-shot": case(sib_data, TOPIC, 1 / 4, 0.12, ("deu_Latn", "kor_Hang"), "eng_Latn, split train"),
     "mldoc": case(mldoc_data, TOPIC, 1 / 4, 0.12, ("deu", "fra"), "eng, split train"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -58,10 +59,10 @@ def stsb(split, count=PAIRS):
     return fill
 
 
-def sick(folder, count=PAIRS):
+def sick(folder, count=PAIRS, split="test_annotated"):
     header = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\r\n"
     lines = [f"{i}\t{a}\t{b}\t{gold}\tNEUTRAL\r\n" for i, (a, b, gold) in enumerate(rows("sick", count, (1, 5)))]
-    write(folder / "SICK/SICK_test_annotated.txt", header + "".join(lines))
+    write(folder / f"SICK/SICK_{split}.txt", header + "".join(lines))
 
 
 def export(folder, table):
@@ -117,6 +118,7 @@ CASES = {
     "sts-b": _case(stsb("test"), WAYS, where="eng, sentence 1, language eng"),
     "sts-b/dev": _case(stsb("dev"), WAYS, where="eng, sentence 1, language eng"),
     "sick-r": _case(sick, WAYS, where="eng, sentence 1, language eng"),
+    "sick-r/dev": _case(partial(sick, split="trial"), WAYS, where="eng, sentence 1, language eng"),
     "sts17": _case(sts17, languages=("ar", "ko"), where="ara-ara, sentence 1, language ara"),
     "sts22": _case(sts22, languages=("de", "zh"), where="eng, sentence 1, language eng"),
     "sts22/v1": _case(

@@ -36,7 +36,7 @@ def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator
     if Path(path).is_file():  # by its folder, a run takes notice of the table too
         raise CorpusError("the reader `entities` needs the folder that holds this file", file=path)
     names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]
-    file = next((found for name in names if (found := Path(path) / name).exists()), Path(path) / SENTENCES)
+    file = next((there for name in names if (there := Path(path) / name).exists()), Path(path) / SENTENCES)
     rows: dict[str, int] = {}
     for number, text in read_lines(file):
         rows = rows or {name: row for row, (name, _, _) in enumerate(read_table(file.parent / TABLE))}

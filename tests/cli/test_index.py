@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from index_folder import LINES, make_index
@@ -13,9 +20,12 @@ from isoglot.cli import index as verb
 from isoglot.cli import search
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError
-from isoglot.index import Index, SearchError
+from isoglot.index import Index, SearchError, shards
 
 pytest.importorskip("faiss")
+
+ROOT = Path(__file__).parents[2]
+TABLES = ("meta", "languages", "sentences", "shards", "approximate")
 
 
 @pytest.fixture
@@ -50,6 +60,44 @@ def test_queries_come_from_stdin_and_answers_are_json(folder, capsys, monkeypatc
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"cat\n\xff\n")))
     with pytest.raises(CorpusError, match=r"stdin:2: is not UTF-8"):
         search.run(folder, [])
+
+
+def from_stdin(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_queries_may_be_objects(folder, capsys, monkeypatch):
+    capsys.readouterr()
+    from_stdin(monkeypatch, b'{"query": "A dog\\nruns"}\r\nthe cat\n')
+    search.run(folder, [], k=1, as_json=True)
+    assert [json.loads(line)["query"] for line in lines_of(capsys)] == ["A dog\nruns", "the cat"]
+    from_stdin(monkeypatch, b'{"query": "A dog"}\n')
+    search.run(folder, [], k=1)
+    assert lines_of(capsys)[0].startswith('{"query": "A dog"}\t1\t')  # without --json a line is what it is
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{", "is not JSON"),
+        (b'{"query": 3}', "must be"),
+        (b'{"text": "cat"}', "must be"),
+        (b'{"query": "cat", "k": 3}', "without other keys"),
+        (b'{"query": " "}', "is blank"),
+        (b'{"query": "\\ud800"}', "UTF-8"),
+        (b"{" + b'"a":[' * 100_000, "is not JSON"),
+    ],
+)
+def test_wrong_objects_are_named_with_their_line(folder, monkeypatch, line, message):
+    from_stdin(monkeypatch, b"the cat\n" + line)
+    with pytest.raises(CorpusError, match=f"stdin:2: {message}|stdin:2: .*{message}"):
+        search.run(folder, [], as_json=True)
+
+
+@pytest.mark.parametrize(("query", "message"), [("", "query:2: is blank"), ("\udcff", "query:2: .* UTF-8")])
+def test_queries_that_are_none_are_refused(folder, query, message):
+    with pytest.raises(CorpusError, match=message):
+        search.run(folder, ["cat", query])
 
 
 def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_path):
@@ -108,6 +156,79 @@ def test_wrong_options_make_nothing(tmp_path, toy_static, options, message):
     with pytest.raises((SearchError, CorpusError), match=message):
         verb.run(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", **options)
     assert not (tmp_path / "i").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"a\0b\xc1"])
+def test_a_file_that_cannot_be_read_binds_no_folder(tmp_path, toy_static, content):
+    toy_static.save(tmp_path / "model")
+    if content is not None:
+        (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(CorpusError, match=r"a\.txt"):
+        verb.run(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", prompt="x")
+    assert not (tmp_path / "i").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from isoglot.cli import index as verb
+from isoglot.index import shards
+shards.ROWS = 4
+folder, at = sys.argv[1], int(sys.argv[2])
+met = []
+
+def watch(event, arguments):
+    if event in ("os.rename", "os.remove") and f"{folder}/i/" in str(arguments[0]):
+        met.append(event)
+        if len(met) == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(watch)
+verb.run(f"{folder}/model", [f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
+print(len(met))
+"""
+
+
+def content(folder):
+    """Names and bytes of the files, and what the database says."""
+    with closing(sqlite3.connect(folder / "index.sqlite")) as connection:
+        tables = [connection.execute(f"SELECT * FROM {name}").fetchall() for name in TABLES]
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "index.sqlite"]
+    return [(path.relative_to(folder), path.read_bytes()) for path in files], tables
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_path, toy_static, monkeypatch):
+    """Before every renaming and every removing of a file in the folder, each on the same index."""
+    monkeypatch.setattr(shards, "ROWS", 4)
+    toy_static.save(tmp_path / "model")
+    (tmp_path / "more.txt").write_text("".join(f"{word} {i}\n" for i in range(5) for word in ("cat", "mat")))
+    (tmp_path / "first.txt").write_text("The cat\nA dog\nruns\n")
+    verb.run(str(tmp_path / "model"), [str(tmp_path / "first.txt")], tmp_path / "i", kind="hnsw")
+
+    def append(at):
+        return subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path), str(at)], capture_output=True, text=True, check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    shutil.copytree(tmp_path / "i", tmp_path / "before")
+    whole = append(-1)
+    assert whole.returncode == 0, whole.stderr
+    expected, moments = content(tmp_path / "i"), int(whole.stdout.splitlines()[-1])
+    assert moments > 6
+    for at in range(1, moments + 1):
+        shutil.rmtree(tmp_path / "i")
+        shutil.copytree(tmp_path / "before", tmp_path / "i")
+        assert append(at).returncode == -signal.SIGKILL
+        with Index.open(tmp_path / "i") as index:  # whole pieces, whatever the moment
+            assert len(index) in (3, 7, 11, 13)
+            assert index.search(index.vectors([2]), 1)[0][0].row == 2
+        verb.run(str(tmp_path / "model"), [f"eng={tmp_path}/more.txt"], tmp_path / "i", kind="hnsw")
+        found = content(tmp_path / "i")
+        assert [name for name, _ in found[0]] == [name for name, _ in expected[0]], at
+        assert found == expected
 
 
 def test_export_writes_every_row(folder, tmp_path, capsys):

@@ -124,6 +124,22 @@ def test_a_rank_may_get_nothing():
     assert all(len(batch.tokens) == len(batch.slot) == len(batch) for batch in last)
 
 
+def test_one_pair_without_a_pool_cuts_the_epoch_into_full_batches_in_random_order():
+    """IMASCL: shuffled within a pair of languages, cut, and the batches shuffled; lengths play no part."""
+    counts = {"deu": 50, "fra": 33, "kor": 9}
+    groups = [
+        Group((f"{lang}{i}" + "x" * (i % 25), "eng"), (lang, "eng")) for lang, n in counts.items() for i in range(n)
+    ]
+    batches = epoch(table_of(groups), Batching(size=8, one_pair=True))
+    assert sorted(len(batch) // 2 for batch in batches) == [1, 1, 2, *[8] * 11]
+    kinds = [tuple(batch.lang.unique().tolist()) for batch in batches]
+    assert all(len(kind) == 2 for kind in kinds)
+    assert sorted(kinds) != kinds != sorted(kinds)[::-1]
+    longest = [torch.stack(batch.tokens.lengths.split(2)).amax(1) for batch in batches if len(batch) == 16]
+    spans = [int(each.max() - each.min()) for each in longest]
+    assert min(spans) > 4 and max(spans) > 15  # sorted by length they span 8 at most
+
+
 def test_like_lengths_meet_in_a_pool():
     groups = [Group(("x" * n, "y" * n), ("aaa", "aab")) for n in range(1, 61)]
     shares = []

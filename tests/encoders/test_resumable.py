@@ -185,4 +185,10 @@ def test_what_cannot_be_read_or_written_leaves_nothing(encoder, lines, tmp_path)
         encode_file(encoder, tmp_path / "none.txt", output=tmp_path / "rows.npy")
     with pytest.raises(EncoderError, match="is no ordinary file"):
         encode_file(encoder, lines[0], output=tmp_path)
-    assert [p.name for p in tmp_path.iterdir()] == ["lines.txt"]
+    path, texts = lines
+    (tmp_path / "again.txt").hardlink_to(path)
+    for output in (path, tmp_path / "again.txt"):
+        with pytest.raises(EncoderError, match="is the input"):
+            encode_file(encoder, path, output=output)
+    assert path.read_text(encoding="utf-8").splitlines() == texts
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["again.txt", "lines.txt"]

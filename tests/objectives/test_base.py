@@ -49,6 +49,9 @@ def test_hooks_reach_every_term():
         ("multi_positive", {"rescale": "rows"}, r"'rows' is not one of off, row, matrix; did you mean 'row'"),
         ("info_nce", {"temperature": "hot"}, "'hot' is not a number"),
         ("info_nce", {"temperature": True}, "True is not a number"),
+        ("soft_contrastive", {"priority": [1, 2]}, r"objectives\.priority: \[1, 2\] is not a list of texts"),
+        ("soft_contrastive", {"priority": "eng"}, r"'eng' is not a list of texts; write for example priority = \["),
+        ("entity_contrast", {"vectors": 3}, r"objectives\.vectors: 3 is not a text"),
     ],
 )
 def test_wrong_options_are_named(name, options, message):

@@ -8,6 +8,7 @@ from rows import batches, rows_of
 
 import oracle
 from isoglot.objectives import InfoNCE, MultiPositive
+from isoglot.objectives import multi_positive as module
 from toys import toy_batch
 
 
@@ -30,6 +31,14 @@ def test_agrees_with_the_loops(case, rescale, anchors, candidates, hard):
     # A row of one candidate has no range but its rounding, 1e-16, and the slope there is 2 / (1e-6 * 0.2).
     tolerance = 1e-8 if rescale == "row" else 1e-9
     assert value(vectors, batch, temperature=0.2, **options) == pytest.approx(expected, abs=tolerance)
+
+
+def test_no_list_of_cells_grows_with_anchors_times_hard_negatives(monkeypatch):
+    batch, lists = toy_batch([2] * 60, hard=[3] * 60), []
+    kept = module.Equation
+    monkeypatch.setattr(module, "Equation", lambda **fields: lists.append(fields["dropped"]) or kept(**fields))
+    value(torch.randn(len(batch), 7), batch, hard_negatives="own")
+    assert len(lists[0][0]) <= len(batch)
 
 
 @given(batches(), st.sampled_from(["off", "row", "matrix"]))

@@ -150,6 +150,7 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
     assert (encode(load(straight.model), texts) == encode(load(resumed.model), texts)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 def test_every_objective_resumes(name, transformer_recipe):
     """By registration alone: stopped between two checkpoints, with dropout, and taken up again."""

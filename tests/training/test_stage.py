@@ -1,15 +1,17 @@
-"""One move of a stage with two streams: two processes make the move of one."""
+"""One move of a stage: over two streams two processes make that of one, and batches may be accumulated."""
 
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from isoglot.settings import OptimizerSettings, StageSettings
 from isoglot.training.stage import Stage
+from isoglot.training.step import StepLimits, backward
 from toys import ToyEncoder, toy_batch, toy_objective
 
 STREAM = {"sources": [{"reader": "tsv", "path": "none"}], "objectives": [{"name": "info_nce"}]}
@@ -27,18 +29,45 @@ class Given:
         return self.batch
 
 
+def staged(encoder, streams, **optimizer):
+    """A stage over these streams, in a run that has no more than a step needs."""
+    chosen = OptimizerSettings(lr=0.1, clip=0, precision="fp32", **optimizer)
+    settings = StageSettings(streams=[STREAM], optimizer=chosen, steps=1)
+    memory = SimpleNamespace(chunk_tokens=10, graph_tokens=0)
+    run = SimpleNamespace(encoder=encoder, device=torch.device("cpu"), recipe=SimpleNamespace(memory=memory))
+    return Stage(run, settings, streams, torch.optim.SGD(encoder.parameters(), lr=0.1), total=1)
+
+
 def moved(rank, world):
     """The gradients after one move over a contrastive stream and one of labelled pairs."""
     encoder = ToyEncoder()
     streams = [Given(name, encoder, rank=rank, world=world) for name in ("info_nce", "pair_softmax")]
-    settings = StageSettings(streams=[STREAM], optimizer=OptimizerSettings(lr=0.1, clip=0, precision="fp32"), steps=1)
-    memory = SimpleNamespace(chunk_tokens=10, graph_tokens=0)
-    run = SimpleNamespace(encoder=encoder, device=torch.device("cpu"), recipe=SimpleNamespace(memory=memory))
-    stage = Stage(run, settings, streams, torch.optim.SGD(encoder.parameters(), lr=0.1), total=1)
-    stage.step(0.1)
+    staged(encoder, streams).step(0.1)
     return [parameter.grad for parameter in encoder.parameters()]
 
 
+def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told():
+    """EASE's scripts: the softmax sees a small batch, the step the mean over many."""
+    batches = [toy_batch([2, 2, 3], seed=seed) for seed in range(3)]
+    encoder = ToyEncoder()
+    stream = Given("info_nce", encoder, rank=0, world=1)
+    waiting, told = iter(batches), []
+    stream.next = lambda: next(waiting)
+    stream.objective.after_step = lambda _, batch: told.append(batch)
+    reports, _ = staged(encoder, [stream], accumulate=3).step(0.1)
+    alone = []
+    for batch in batches:
+        other = ToyEncoder()
+        alone.append(backward(other, toy_objective("info_nce", other), batch, StepLimits(10, 0)))
+        alone[-1].losses["gradients"] = torch.cat([p.grad.flatten() for p in other.parameters()])
+    means = {name: torch.stack([report.losses[name] for report in alone]).mean(0) for name in ("info_nce", "gradients")}
+    torch.testing.assert_close(torch.cat([p.grad.flatten() for p in encoder.parameters()]), means["gradients"])
+    torch.testing.assert_close(reports["info_nce"].losses["info_nce"], means["info_nce"])
+    assert reports["info_nce"].groups == 9
+    assert all(torch.equal(one.tokens.ids, batch.tokens.ids) for one, batch in zip(told, batches, strict=True))
+
+
+@pytest.mark.slow
 def test_two_ranks_make_the_move_of_one_over_several_streams():
     with tempfile.TemporaryDirectory() as folder:
         mp.spawn(_rank, args=(folder,), nprocs=2)

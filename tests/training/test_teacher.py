@@ -231,4 +231,5 @@ def test_a_run_learns_from_it(project, objective):
 def test_a_narrow_teacher_is_one_line_for_distillation_and_welcome_for_soft_labels(project):
     with pytest.raises(RecipeError, match="the teacher has 8 dimensions and the student 16"):
         train(recipe_of(project, "distillation", model="narrow"), project / "run")
+    assert not (project / "cache" / "teachers").exists()  # it is told before the teacher has read the corpus
     assert train(recipe_of(project, "soft_contrastive", model="narrow"), project / "soft").steps == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -12,6 +13,7 @@ from isoglot.cli.counting import Counting
 from isoglot.encoders import load
 from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError
+from isoglot.scale.encoding import LINES
 
 
 def run(
@@ -30,24 +32,26 @@ def run(
     devices: str = "",
     ray: str = "",
     cores: int = 1,
-    lines: int = 100_000,
+    lines: int = LINES,
 ) -> None:
     """Write one vector a line; an empty line has a vector too, so that rows and lines agree.
 
     With `ray`, `output` is a folder of pieces.
     """
+    settings: dict[str, Any] = {
+        "normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
+    }  # fmt: skip
     if ray:
         if precision != "fp32" or workers != 1 or devices:
             raise EncoderError(
                 "encode: --ray has workers of its own, in fp32; leave out --precision, --workers, --devices"
             )
-        settings = {
-            "pooling": pooling, "prompt": prompt, "normalize": normalize, "batch_tokens": batch_tokens,
-            "truncate_dim": truncate_dim, "dtype": dtype,
-        }  # fmt: skip
+        settings |= {"pooling": pooling, "prompt": prompt}
         pieces = encode_pieces(model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings)
         typer.echo(f"{len(pieces):,} lines, {pieces.dim} dimensions, {len(pieces.files)} files: {output}", err=True)
         return
+    if cores != 1 or lines != LINES:
+        raise EncoderError("encode: --cores and --lines are of the pieces of --ray; leave them out, or add --ray")
     encoder = load(model, pooling=pooling, prompt=prompt)
     places: int | list[str] = [name.strip() for name in devices.split(",") if name.strip()] or workers
     began, done = time.monotonic(), 0
@@ -63,14 +67,11 @@ def run(
                 encoder,
                 source,
                 output=output,
-                normalize=normalize,
-                batch_tokens=batch_tokens,
-                truncate_dim=truncate_dim,
-                dtype=dtype,
                 precision=precision,
                 workers=places,
                 progress=counting,
                 resumed=resumed,
+                **settings,
             )
         except (ValueError, TypeError, RuntimeError) as error:  # of settings that only the encoder can judge
             raise EncoderError(f"{model}: {error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from time import monotonic
 
@@ -44,6 +44,8 @@ def run(
         pooling, prompt = before.pooling, before.prompt
     encoder = load(model, pooling=pooling, prompt=prompt)
     check(kind or FLAT, encoder.dim)
+    sentences = chain.from_iterable(read_sentences(source, language=default) for source in sources)
+    first = list(islice(sentences, 1))  # a file that cannot be read is told before a folder is bound to this model
     if there:
         before.require(encoder, model)
         index = Index.open(output)
@@ -51,8 +53,7 @@ def run(
         origin = Origin.of(encoder, model, pooling=pooling, prompt=prompt, query_prompt=query_prompt)
         index = Index.create(output, origin, kind=kind or FLAT)
     with index, _Counter() as counter:
-        sentences = chain.from_iterable(read_sentences(source, language=default) for source in sources)
-        added = add_sentences(index, encoder, sentences, kind=kind, progress=counter)
+        added = add_sentences(index, encoder, chain(first, sentences), kind=kind, progress=counter)
         known = f", {added.known:,} were there" if added.known else ""
         typer.echo(f"{added.new:,} sentences added{known}; {len(index):,} in the index ({index.kind})", err=True)
     typer.echo(output)

@@ -20,6 +20,7 @@ from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries
 
 _TOGETHER = 256  # queries encoded at once
+_OBJECT = '{"query": "..."}'
 
 
 def run(
@@ -34,28 +35,52 @@ def run(
 ) -> None:
     """Search for every query; without any, for every line of stdin that is not blank.
 
-    On a terminal a table for each query; elsewhere lines `query rank score language id text` with tabs between, where
-    white space inside a field is one space; with `as_json` one object a query, exactly. Raises `SearchError`, or
-    `CorpusError` for an unknown language or input that is not UTF-8.
+    With `as_json` a line of stdin that begins with a brace is an object `{"query": "..."}`, whose text may hold line
+    ends. On a terminal a table for each query; elsewhere lines `query rank score language id text` with tabs between,
+    where white space inside a field is one space; with `as_json` one object a query, exactly. Raises `SearchError`, or
+    `CorpusError` for an unknown language, input that is not UTF-8, an object without a query, or a blank query.
     """
     wanted = canonical_list(languages)
     with Index.open(folder) as index:
         encoder = index.origin.load(model)
-        lines = iter(queries or _stdin())
+        lines = (_checked(query, "query", at) for at, query in enumerate(queries, 1)) if queries else _stdin(as_json)
         while some := list(islice(lines, _TOGETHER if not sys.stdin.isatty() else 1)):
             vectors = encode_queries(encoder, some, index.origin)
             for query, hits in zip(some, index.search(vectors, k, languages=wanted, effort=effort), strict=True):
                 _show(query, hits, as_json=as_json)
 
 
-def _stdin() -> Iterator[str]:
+def _stdin(as_json: bool) -> Iterator[str]:
     for number, line in enumerate(_raw_lines(), 1):
         try:
             text = line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
             raise CorpusError("is not UTF-8; convert it with iconv", file="stdin", line=number) from error
-        if text.strip():
+        if as_json and text.startswith("{"):
+            yield _checked(_query_of(text, number), "stdin", number)
+        elif text.strip():
             yield text
+
+
+def _query_of(line: str, number: int) -> str:
+    """The text of a query as an object. What else the object may ask for is refused, not passed over."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"is not JSON ({error}); write {_OBJECT}", file="stdin", line=number) from error
+    if set(found) != {"query"} or not isinstance(found["query"], str):
+        raise CorpusError(f"must be {_OBJECT}, without other keys; options are for all", file="stdin", line=number)
+    return str(found["query"])
+
+
+def _checked(query: str, where: str, number: int) -> str:
+    if not query.strip():
+        raise CorpusError("is blank, so that nothing is near it; leave it out", file=where, line=number)
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:  # bytes of the command line that are no text, or an escape of half a character
+        raise CorpusError("holds what UTF-8 cannot; write whole characters", file=where, line=number) from error
+    return query
 
 
 def _raw_lines() -> Iterable[bytes]:

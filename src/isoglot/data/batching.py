@@ -6,7 +6,8 @@ therefore three numbers, any batch can be made again, and all ranks agree withou
 
 An epoch is an order of *items*. An item is a group, or one pair of it (`rows="matching"`). The order is spread evenly
 over sources and languages, cut into pools of `pool` batches, and inside a pool items of like length meet, so that
-little is padded; the batches of a pool are then shuffled. Held in memory: 16 bytes per item of the epoch.
+little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by combination
+of languages, in random order (IMASCL). Held in memory: 16 bytes per item of the epoch; then, also its rows.
 """
 
 from __future__ import annotations
@@ -90,14 +91,19 @@ class Batches:
         return self._epoch[1]
 
     def _starts(self, items: Items) -> range:
-        return range(0, len(items), self.settings.size * self.settings.pool)
+        return range(0, len(items), self._span(items))
+
+    def _span(self, items: Items) -> int:
+        """Items of a pool: all of the epoch where batches of one combination are cut from it in random order."""
+        settings = self.settings
+        return len(items) if settings.one_pair and settings.pool == 1 else settings.size * settings.pool
 
     def _cuts(self, epoch: int, pool: int) -> list[Array]:
         """The batches of a pool, each an array of item numbers of the epoch."""
         if self._pool is None or self._pool[0] != (epoch, pool):
             items = self._items(epoch)
             start = self._starts(items)[pool]
-            numbers = np.arange(start, min(start + self.settings.size * self.settings.pool, len(items)))
+            numbers = np.arange(start, min(start + self._span(items), len(items)))
             self._pool = (epoch, pool), self._cut(epoch, pool, numbers)
         return self._pool[1]
 

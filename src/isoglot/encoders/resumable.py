@@ -80,6 +80,8 @@ def encode_file(
     next(read_lines(given))  # a file that cannot be read is told before anything is written
     if target.exists() and not target.is_file():
         raise EncoderError(f"{target}: is no ordinary file; name the .npy file to write")
+    if target.exists() and target.samefile(given):
+        raise EncoderError(f"{target}: is the input; name another output")
     told = {**asdict(asked), "prompt": prompt}
     begun = Journal(identity(encoder), given.stat().st_size, told)
     with (

@@ -96,24 +96,10 @@ class Index:
     def build(self, *, kind: str | None = None) -> None:
         """Let the FAISS structure cover all rows; of another `kind`, make it anew from the vectors that are kept."""
         wanted = kind or self.kind
-        if wanted == self.kind and (wanted == approximate.FLAT or self._covered == len(self)):
-            return
-        approximate.check(wanted, self.origin.dim)
-        with self.store.writing() as now:
-            self._load(now)
-            structure = self._structure if wanted == self.kind else None
-            found = None
-            if wanted != approximate.FLAT and len(self):
-                if structure is None:
-                    structure = approximate.train(wanted, self._shards, self.origin.dim)
-                self._cover(structure)
-                name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
-                found = (name, len(self), approximate.write(self.folder / "faiss" / name, structure))
-            self.store.set_approximate(found, wanted)
-        self._load()
-        for path in (self.folder / "faiss").glob("*"):  # the one before, and what a writer that was killed has left
-            if found is None or path.name != found[0]:
-                path.unlink(missing_ok=True)
+        if wanted != self.kind or (wanted != approximate.FLAT and self._covered != len(self)):
+            self._build(wanted)
+        with self.store.writing() as now:  # a writer that was killed leaves files, even where nothing is left to add
+            self._sweep(now)
 
     def search(
         self, queries: Vectors, k: int = 10, *, languages: Collection[str] = (), effort: int | None = None
@@ -155,6 +141,21 @@ class Index:
         near = approximate.candidates(self._structure, queries, 4 * k, effort=effort)
         return np.concatenate([near, rows], axis=1)
 
+    def _build(self, wanted: str) -> None:
+        approximate.check(wanted, self.origin.dim)
+        with self.store.writing() as now:
+            self._load(now)
+            structure = self._structure if wanted == self.kind else None
+            found = None
+            if wanted != approximate.FLAT and len(self):
+                if structure is None:
+                    structure = approximate.train(wanted, self._shards, self.origin.dim)
+                self._cover(structure)
+                name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
+                found = (name, len(self), approximate.write(self.folder / "faiss" / name, structure))
+            self.store.set_approximate(found, wanted)
+        self._load()
+
     def _cover(self, structure: Any) -> None:
         """Add the rows that the structure lacks."""
         start = 0
@@ -194,9 +195,11 @@ class Index:
         return old
 
     def _sweep(self, files: Files) -> None:
-        """Remove what a writer that was killed has left; nobody else writes now."""
+        """Remove what was replaced, and what a writer that was killed has left; nobody else writes now."""
         known = {shards.path_of(self.folder, number, rows) for number, rows in enumerate(files.shards)}
-        for path in (self.folder / "vectors").glob("*"):
+        if files.approximate is not None:
+            known.add(self.folder / "faiss" / files.approximate[0])
+        for path in (*(self.folder / "vectors").glob("*"), *(self.folder / "faiss").glob("*")):
             if path not in known:
                 path.unlink(missing_ok=True)
 

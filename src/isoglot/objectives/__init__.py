@@ -6,7 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from isoglot.encoders.base import Encoder
 from isoglot.errors import RecipeError
@@ -66,6 +66,12 @@ def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -
             )
         if hints[key] in (float, int) and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise RecipeError(f"{where}.{key}: {value!r} is not a number; write for example {key} = 0.05")
+        if (Path in (hints[key], *allowed) or hints[key] is str) and not isinstance(value, str):
+            raise RecipeError(f"{where}.{key}: {value!r} is not a text; put it between quotes")
+        if get_origin(hints[key]) is tuple and not (
+            isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+        ):
+            raise RecipeError(f'{where}.{key}: {value!r} is not a list of texts; write for example {key} = ["eng"]')
         if hints[key] is int and not isinstance(value, int):
             raise RecipeError(f"{where}.{key}: {value!r} is not a whole number; write for example {key} = 3")
 
@@ -85,7 +91,7 @@ def build(
 
     encoder    the trained one, to copy it
     languages  the codes that `batch.lang` numbers
-    sizes      one more than the greatest value of each integer column in `batch.extras`
+    sizes      one more than the greatest value of each integer column in `batch.extras`; of `teacher`, its width
     seed       that of the run, unless the options name another
 
     Options that are paths are found by `resolve`.

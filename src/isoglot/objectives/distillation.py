@@ -6,7 +6,8 @@ where the teacher puts the sentence.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -19,6 +20,12 @@ from isoglot.objectives.pairs import matches, where
 from isoglot.objectives.teaching import teacher_vectors
 
 
+class Trained(Protocol):
+    """What is asked of the trained encoder: the width of its vectors."""
+
+    dim: int
+
+
 class Distillation(Objective):
     """Pull every sentence of a group to the teacher's vector of its slot 0: the source, with anchor = "first".
 
@@ -29,24 +36,29 @@ class Distillation(Objective):
     Deviation: the teacher's vectors are of length one, where the paper takes them as the teacher gives them; and the
     squares of a vector are summed, where its code averages them, which only scales the loss.
 
-    Raises ValueError for an unknown switch, and at the first batch RecipeError for a stream without a teacher or a
-    teacher of another dimension than the student.
+    Raises ValueError for an unknown switch and, where the run says how wide both are, for a teacher of another
+    dimension than the student; else that is a RecipeError at the first batch, as is a stream without a teacher.
     """
 
-    def __init__(self, *, student: Literal["raw", "unit"] = "raw") -> None:
+    def __init__(
+        self,
+        *,
+        encoder: Trained | None = None,
+        sizes: Mapping[str, int] | None = None,
+        student: Literal["raw", "unit"] = "raw",
+    ) -> None:
         super().__init__()
         if student not in ("raw", "unit"):
             raise ValueError(f"student must be one of raw, unit, got {student!r}")
+        if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
+            raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # before the teacher has read the corpus
         self.student = student
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `distillation`."""
         g = teacher_vectors(batch, reader="distillation")
         if g.shape[1] != vectors.shape[1]:
-            raise RecipeError(
-                f"distillation: the teacher has {g.shape[1]} dimensions and the student {vectors.shape[1]}; they must "
-                "be equal, so take another teacher, or soft_contrastive, which compares similarities only"
-            )
+            raise RecipeError(f"distillation: {_unequal(g.shape[1], vectors.shape[1])}")
         f = unit(vectors) if self.student == "unit" else vectors
         rows, anchors = (kept.nonzero()[:, 0] for kept in (batch.slot >= 0, batch.slot == 0))
         own = matches(batch.group[rows], batch.group[anchors])
@@ -54,3 +66,10 @@ class Distillation(Objective):
         i, j = where(own, counts[inverse][own[0]] > 1)
         squares = (f[rows[i]] - g[anchors[j]].to(f.dtype)).square().sum(dim=1)
         return {"distillation": squares.sum() / max(1, len(squares))}
+
+
+def _unequal(teacher: int, student: int) -> str:
+    return (
+        f"the teacher has {teacher} dimensions and the student {student}; they must be equal, so take another teacher, "
+        "or soft_contrastive, which compares similarities only"
+    )

@@ -40,6 +40,8 @@ class Equation:
 
     temperature      divides the cosines
     dropped          pairs that are taken out of the equation altogether; no positive may be among them
+    private          (A,) owners of the anchors and (C,) those of the candidates: one that has an owner, not -1, is left
+                     to its owner's anchors; too many to be listed as dropped pairs
     favoured         pairs whose logit gets `favour` added, in the denominator only
     rescale          min-max: stretch the cosines of the cells that are left to exactly [-1, 1] before the division, by
                      the extremes of the matrix or of each row (MPCL section 3.3)
@@ -48,6 +50,7 @@ class Equation:
 
     temperature: float
     dropped: Pairs | None = None
+    private: tuple[Tensor, Tensor] | None = None
     favoured: Pairs | None = None
     favour: float = 0.0
     rescale: Rescale = "off"
@@ -191,6 +194,9 @@ class _Matrix:
         return (cosines - low) * slope - 1 / self.equation.temperature
 
     def _without_dropped(self, cells: Tensor, rows: slice, instead: float) -> Tensor:
+        if self.equation.private is not None:
+            mine, owner = self.equation.private
+            cells = cells.masked_fill((owner >= 0) & (owner != mine[rows, None]), instead)
         if self.equation.dropped is None or not len(self.equation.dropped[0]):
             return cells
         return cells.index_put(rows_between(self.equation.dropped, rows), cells.new_full((), instead))

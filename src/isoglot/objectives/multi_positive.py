@@ -75,14 +75,11 @@ class MultiPositive(Objective):
         itself = anchor[own[0]] == candidate[own[1]]
         hard = slot[own[1]] < 0
         dropped = [where(own, itself), same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot)]
-        if self.hard_negatives == "own":
-            foreign = matches(
-                torch.zeros_like(anchor), torch.where(slot < 0, 0, 1)
-            )  # every anchor, every hard negative
-            dropped.append(where(foreign, batch.group[anchor][foreign[0]] != group[foreign[1]]))
+        private = (batch.group[anchor], torch.where(slot < 0, group, -1)) if self.hard_negatives == "own" else None
         equation = Equation(
             temperature=self.temperature,
             dropped=union(*dropped),
+            private=private,
             rescale=self.rescale,
             detach_extremes=self.extremes == "detached",
         )

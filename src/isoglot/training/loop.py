@@ -137,7 +137,8 @@ class Run:
             self.saved = None
         else:
             torch.manual_seed(self.seed + 1000 * number + ranks.rank())
-        total = settings.steps or max(1, round((settings.epochs or 1) * streams[0].batches.count()))
+        batches = (settings.epochs or 1) * streams[0].batches.count()
+        total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
         try:
             Stage(self, settings, streams, adam, total).run()
         finally:

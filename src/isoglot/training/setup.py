@@ -20,9 +20,9 @@ from isoglot.encoders.packaged import cache_folder
 from isoglot.errors import CheckpointError, RecipeError
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
-from isoglot.settings import ObjectiveSettings, Recipe, StageSettings
+from isoglot.settings import ObjectiveSettings, Recipe, StageSettings, StreamSettings
 from isoglot.training import ranks
-from isoglot.training.teacher import teacher_columns
+from isoglot.training.teacher import open_teacher, teacher_columns
 
 Words = Callable[[str], None]
 
@@ -63,10 +63,13 @@ def make_streams(
             table = build_table(
                 sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
             )
+        sizes = _sizes(recipe, settings, table)
         terms = [
             (
                 o.weight,
-                _objective(recipe, o, encoder, table, seed=seed, where=f"streams.{settings.name}.objectives.{i}"),
+                _objective(
+                    recipe, o, encoder, table, sizes=sizes, seed=seed, where=f"streams.{settings.name}.objectives.{i}"
+                ),
             )
             for i, o in enumerate(settings.objectives)
         ]
@@ -87,18 +90,31 @@ def make_streams(
     return streams
 
 
+def _sizes(recipe: Recipe, settings: StreamSettings, table: GroupTable) -> dict[str, int]:
+    """One more than the greatest value of each integer column, and how wide the teacher's vectors are."""
+    integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
+    sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
+    return sizes | ({"teacher": open_teacher(recipe, settings.teacher).dim} if settings.teacher else {})
+
+
 def _objective(
-    recipe: Recipe, settings: ObjectiveSettings, encoder: Encoder, table: GroupTable, *, seed: int, where: str
+    recipe: Recipe,
+    settings: ObjectiveSettings,
+    encoder: Encoder,
+    table: GroupTable,
+    *,
+    sizes: dict[str, int],
+    seed: int,
+    where: str,
 ) -> Objective:
     if OBJECTIVES.get(settings.name, Objective).copies != len(encoder.exports()):
         raise RecipeError(f'{where}: {settings.name} and encoder.kind = "{recipe.encoder.kind}" do not go together')
-    integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     return build_objective(
         settings.name,
         settings.options,
         encoder,
         languages=table.languages,
-        sizes={name: int(column.max()) + 1 for name, column in integers.items()},
+        sizes=sizes,
         seed=seed,
         resolve=recipe.resolve,
         where=where,

@@ -15,7 +15,7 @@ from isoglot.training import optimizer, ranks
 from isoglot.training.best import Choice
 from isoglot.training.progress import Meter
 from isoglot.training.setup import Stream
-from isoglot.training.step import StepLimits, StepReport, backward
+from isoglot.training.step import StepLimits, StepReport, backward, together
 
 if TYPE_CHECKING:
     from isoglot.training.loop import Run
@@ -55,18 +55,21 @@ class Stage:
                 return
 
     def step(self, lr: float) -> tuple[dict[str, StepReport], float]:
-        """Gradients of all streams, then one move of the parameters."""
+        """Gradients of all streams over as many batches as are accumulated, then one move of the parameters."""
         for group in self.adam.param_groups:
             group["lr"] = lr
         self.adam.zero_grad(set_to_none=True)
-        reports = {}
-        for stream in self.streams:
+        rounds = self.settings.optimizer.accumulate
+        done: dict[str, list[StepReport]] = {stream.name: [] for stream in self.streams}
+        for stream in self.streams * rounds:
             batch = stream.next().to(self.run_.device)
-            reports[stream.name] = backward(self.run_.encoder, stream.objective, batch, self.limits)
+            done[stream.name].append(
+                backward(self.run_.encoder, stream.objective, batch, self.limits, share=1 / rounds)
+            )
         ranks.sum_gradients(self.run_.encoder)  # of all streams at once: a sum that is summed again counts double
         parameters = [p for group in self.adam.param_groups for p in group["params"]]
         norm = optimizer.clip(parameters, self.settings.optimizer.clip)
-        losses = [float(loss) for report in reports.values() for loss in report.losses.values()]
+        losses = [float(loss) for reports in done.values() for report in reports for loss in report.losses.values()]
         if not all(map(math.isfinite, [norm, *losses])):
             raise CheckpointError(
                 f"step {self.run_.state.overall + 1}: the loss or its gradient is no longer finite; lower optimizer.lr "
@@ -75,8 +78,9 @@ class Stage:
         self.adam.step()
         with torch.no_grad():
             for stream in self.streams:
-                stream.objective.after_step(self.run_.encoder, reports[stream.name].batch)
-        return reports, norm
+                for report in done[stream.name]:
+                    stream.objective.after_step(self.run_.encoder, report.batch)
+        return {name: together(reports) for name, reports in done.items()}, norm
 
     def tell(self, reports: dict[str, StepReport], lr: float, norm: float) -> None:
         """Write the step to the log and show it."""

@@ -12,6 +12,7 @@ does not pay it; both paths give the same gradient, dropout included.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import TracebackType
@@ -109,8 +110,10 @@ class Embedded:
                 torch.autograd.backward(part, grad[rows] if len(self.chunks) > 1 else grad)
 
 
-def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepLimits) -> StepReport:
-    """Add the gradient of the objective over the global batch to the parameters of encoder and objective.
+def backward(
+    encoder: Encoder, objective: Objective, batch: Batch, limits: StepLimits, *, share: float = 1.0
+) -> StepReport:
+    """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
     `batch` holds this rank's rows, on the encoder's device. Afterwards the encoder holds the gradients of these rows,
     which `ranks.sum_gradients` adds up once all streams have added theirs; those of the objective are computed alike
@@ -124,7 +127,9 @@ def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepL
     losses = objective(vectors, everyone)
     total = torch.stack(list(losses.values())).sum()
     if total.requires_grad:
-        torch.autograd.backward(total)  # fills vectors.grad, and the gradients of the objective's own parameters
+        torch.autograd.backward(
+            total * share
+        )  # fills vectors.grad, and the gradients of the objective's own parameters
     if vectors.grad is not None:
         first = sum(ranks.counts(len(batch), batch.group.device)[: ranks.rank()])
         embedded.push(vectors.grad[first : first + len(batch)])
@@ -135,6 +140,18 @@ def backward(encoder: Encoder, objective: Objective, batch: Batch, limits: StepL
         tokens=sum(ranks.counts(int(batch.tokens.lengths.sum()), batch.group.device)),
         padded=sum(ranks.counts(embedded.padded, batch.group.device)),
         negatives=negatives(everyone),
+    )
+
+
+def together(reports: Sequence[StepReport]) -> StepReport:
+    """Reports of the batches of one step as one: losses and negatives are means, numbers are sums."""
+    return StepReport(
+        losses={name: torch.stack([report.losses[name] for report in reports]).mean() for name in reports[0].losses},
+        batch=reports[-1].batch,
+        groups=sum(report.groups for report in reports),
+        tokens=sum(report.tokens for report in reports),
+        padded=sum(report.padded for report in reports),
+        negatives=sum(report.negatives for report in reports) / len(reports),
     )
 
 

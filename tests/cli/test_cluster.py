@@ -1,0 +1,236 @@
+"""`--ray` of `encode` and `mine`: the bytes of the plain command, on workers of this machine and after kill -9.
+
+What does not need workers is tested with the same pieces in this process; the rest is skipped where Ray is not
+installed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from conftest import SENTENCES, build_tokenizer
+from isoglot.cli import cluster
+from isoglot.cli.mine import command
+from isoglot.cli.using import encode
+from isoglot.encoders import StaticEncoder
+from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
+from isoglot.scale import Cluster, open_shards
+
+ROOT = Path(__file__).parents[2]
+APP = typer.Typer()
+APP.command("encode")(encode)
+APP.command("mine")(command)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A model, and two files of 60 lines, half of which share their words."""
+    monkeypatch.chdir(tmp_path)
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(tmp_path / "model")
+    lines = [f"{SENTENCES[row % 10]} {row}" for row in range(60)]
+    Path("a.eng").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    Path("b.deu").write_text("".join(f"{line} mat\n" for line in [*lines[30:], *SENTENCES * 3]), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Pieces run in this process instead of on workers; the clusters that were asked for."""
+    asked = []
+
+    def no_workers(address, *, cpus):
+        asked.append((address, cpus))
+        return Cluster(cpus=cpus)
+
+    monkeypatch.setattr(cluster, "Cluster", no_workers)
+    return asked
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """One cluster of two workers for the tests of this file."""
+    module = pytest.importorskip("ray", reason="Ray is not installed")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    yield module
+    module.shutdown()
+
+
+def run(*words):
+    """stderr of a command; errors of users are raised, as `main` catches them."""
+    done = CliRunner().invoke(APP, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == 0, done.stderr
+    return done.stderr
+
+
+def same_vectors(folder, file):
+    shards = open_shards(Path(folder))
+    return (shards.rows(0, len(shards)) == np.load(file)).all()
+
+
+OPTIONS = ("--truncate-dim", 3, "--dtype", "float16", "--prompt", "the ", "--no-normalize")
+
+
+@pytest.mark.parametrize("options", [(), OPTIONS])
+def test_pieces_hold_what_the_plain_command_writes(project, here, options):
+    run("encode", "model", "a.eng", "-o", "a.npy", *options)
+    err = run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--cores", 2, "--lines", 25, *options)
+    assert here == [("local", 2)]
+    assert sorted(path.name for path in Path("a").glob("*.npy")) == [f"a.eng-{n:06}.npy" for n in range(3)]
+    assert f"60 lines, {3 if options else 8} dimensions, 3 files: a" in err
+    assert same_vectors("a", "a.npy")
+
+
+def test_pieces_that_are_there_stay(project, here):
+    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 25)
+    kept = Path("a/a.eng-000000.npy").stat().st_mtime_ns
+    Path("a/a.eng-000001.npy").unlink()
+    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 25)
+    assert Path("a/a.eng-000000.npy").stat().st_mtime_ns == kept
+    assert len(open_shards(Path("a"))) == 60
+    with pytest.raises(EncoderError, match=r"another run \(lines\)"):
+        run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 20)
+    assert len(open_shards(Path("a"))) == 60
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--truncate-dim", 9), "model: truncate_dim must lie between 1 and the encoder's 8"),
+        (("--dtype", "int8"), "model: dtype must be a kind of float"),
+        (("--dtype", "nonsense"), "model: .*nonsense"),
+        (("--pooling", "cls"), "needs a transformer"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_the_folder_stays_free(project, here, words, message):
+    for _ in range(2):
+        with pytest.raises(EncoderError, match=message):
+            run("encode", "model", "a.eng", "-o", "a", "--ray", "local", *words)
+        assert not Path("a").exists()
+    Path("a").mkdir()
+    Path("a/mine.txt").touch()
+    with pytest.raises(EncoderError, match=message):
+        run("encode", "model", "a.eng", "-o", "a", "--ray", "local", *words)
+    assert [path.name for path in Path("a").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff"])
+def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
+    Path("bad.txt").write_bytes(content)
+    with pytest.raises(CorpusError, match=r"bad\.txt"):
+        run("encode", "model", "bad.txt", "-o", "bad", "--ray", "local")
+    assert not Path("bad").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (("encode", "model", "a.eng", "--ray", "local", "--precision", "bf16"), EncoderError, "leave out --precision"),
+        (("encode", "model", "a.eng", "--ray", "local", "--workers", 2), EncoderError, "leave out --precision"),
+        (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "leave out --precision"),
+        (("encode", "model", "a.eng", "--lines", 5), EncoderError, "are of the pieces of --ray"),
+        (("encode", "model", "a.eng", "--cores", 2), EncoderError, "are of the pieces of --ray"),
+        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "leave out --index"),
+        (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "leave out --index"),
+    ],
+)
+def test_options_that_exclude_each_other(project, words, error, message):
+    with pytest.raises(error, match=message):
+        run(*words, "-o", "out")
+    assert not Path("out").exists()
+
+
+def test_without_ray_the_extra_is_named(project, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(IsoglotError, match=r"isoglot\[ray\]"):
+        run("encode", "model", "a.eng", "-o", "a", "--ray", "local")
+    assert not Path("a").exists()
+
+
+@pytest.mark.parametrize("files", [("a.eng", "b.deu"), ("a.eng",)])
+def test_mining_in_pieces_gives_the_same_pairs(project, here, files):
+    run("mine", "model", *files, "-o", "plain.tsv")
+    run("mine", "model", *files, "-o", "pieces.tsv", "--ray", "auto", "--cores", 1)
+    assert here == [("auto", 1)] * (len(files) + 1)
+    assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()
+    assert Path("plain.tsv").stat().st_size > 0
+    assert not list(project.glob("*.work"))
+
+
+def test_given_vectors_are_compared_in_pieces(project, here, monkeypatch):
+    sent = []
+    compare = cluster.neighbours_shards
+    monkeypatch.setattr(
+        cluster, "neighbours_shards", lambda x, y, *rest, **more: sent.append((x, y)) or compare(x, y, *rest, **more)
+    )
+    for name in ("a.eng", "b.deu"):
+        run("encode", "model", name, "-o", f"{name}.npy")
+    words = ("mine", "a.eng", "b.deu", "--vectors", "a.eng.npy", "--vectors", "b.deu.npy")
+    run(*words, "-o", "plain.tsv")
+    run(*words, "-o", "pieces.tsv", "--ray", "local")
+    assert len(here) == 1
+    assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()
+    ((x, y),) = sent
+    assert [x.files, y.files] == [  # read where they lie, a million rows would be too much to send
+        (project / "a.eng.npy",), (project / "pieces.tsv.work" / "target.given.npy",)
+    ]  # fmt: skip
+
+
+def test_a_part_of_a_map_stays_that_part(tmp_path):
+    table = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
+    np.save(tmp_path / "x.npy", table)
+    part = np.load(tmp_path / "x.npy", mmap_mode="r")[10:]
+    assert cluster._mapped(part) is part
+    assert cluster._mapped(table) is table
+
+
+@pytest.mark.slow
+def test_on_workers_the_bytes_are_those_of_the_plain_commands(project, ray):
+    run("encode", "model", "a.eng", "-o", "a.npy")
+    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--lines", 20)
+    assert same_vectors("a", "a.npy")
+    with pytest.raises(EncoderError, match="truncate_dim must lie"):  # raised by a worker
+        run("encode", "model", "a.eng", "-o", "b", "--ray", "local", "--truncate-dim", 9)
+    assert not Path("b").exists()
+    run("mine", "model", "a.eng", "b.deu", "-o", "plain.tsv")
+    run("mine", "model", "a.eng", "b.deu", "-o", "pieces.tsv", "--ray", "local")
+    assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()
+
+
+KILLED = """
+import os, signal
+from pathlib import Path
+from isoglot.cli import counting, mining
+def kill(self, done, total):
+    os.kill(os.getpid(), signal.SIGKILL)
+counting.Counting.__call__ = kill
+mining.run(["model", "a.eng", "b.deu"], Path("pieces.tsv"), mining.Mining(ray="local"))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
+def test_killed_and_run_again_it_gives_the_same_pairs(project, ray):
+    run("mine", "model", "a.eng", "b.deu", "-o", "plain.tsv")
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert not Path("pieces.tsv").exists()
+    (piece,) = Path("pieces.tsv.work").rglob("source*/*.npy")
+    kept = piece.stat().st_mtime_ns
+    run("mine", "model", "a.eng", "b.deu", "-o", "pieces.tsv", "--ray", "local", "--work", "pieces.tsv.work")
+    assert piece.stat().st_mtime_ns == kept
+    assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()

@@ -237,3 +237,11 @@ def test_export_writes_every_row(folder, tmp_path, capsys):
     assert "8 sentences" in capsys.readouterr().err
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table["text"].to_pylist() == [text for lines in LINES.values() for text in lines]
+
+
+@pytest.mark.parametrize("name", [".", "index.sqlite", "new.parquet"])
+def test_an_index_is_not_exported_over_itself(folder, name):
+    before = content(folder)
+    with pytest.raises(SearchError, match="lies in the index"):
+        verb.export(folder, folder / name)
+    assert content(folder) == before

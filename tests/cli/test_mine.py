@@ -228,6 +228,7 @@ def test_approximate_says_what_it_found(project):
         (["a.eng", "b.deu", "-o", "p.tsv", "--vectors", "x.npy"], RecipeError, "as many --vectors as files"),
         ([*VECTORS, "-o", "p.tsv", "--direction", "both"], RecipeError, "direction is 'both'"),
         ([*VECTORS, "-o", "p.tsv", "--margin", "cos"], RecipeError, "margin is 'cos'"),
+        ([*VECTORS, "-o", "p.tsv", "--cores", "2"], RecipeError, "--cores is of --ray"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "much"], RecipeError, "'much' is no size"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], RecipeError, "too small"),
         ([*VECTORS, "-o", "p.tsv", "--format", "csv"], RecipeError, "format is 'csv'"),
@@ -256,6 +257,16 @@ def test_formats_that_need_languages_ask_for_them(project):
     with pytest.raises(RecipeError, match="--languages"):
         run("a.txt", *VECTORS[1:], "-o", "p.tmx")
     assert run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")[0] == 0
+
+
+@pytest.mark.parametrize("output", ["a.eng", "./b.deu", "a"])
+def test_pairs_are_not_written_over_the_text(project, output):
+    """Of the name `a` with two languages, Moses makes `a.eng` and `a.deu`."""
+    before = Path("a.eng").read_bytes(), Path("b.deu").read_bytes()
+    form = ["--format", "moses", "--languages", "eng,deu"] if output == "a" else ["--format", "tsv"]
+    with pytest.raises(RecipeError, match="would be written over the text"):
+        run(*VECTORS, "-o", output, *form)
+    assert (Path("a.eng").read_bytes(), Path("b.deu").read_bytes()) == before
 
 
 def test_two_runs_in_one_folder_are_refused(project):

@@ -24,6 +24,7 @@ from isoglot.errors import RecipeError
 from isoglot.objectives import build
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
 from isoglot.recipe import load as load_recipe
+from isoglot.training import ranks
 from isoglot.training.loop import train
 from isoglot.training.step import StepLimits, backward
 from toys import DIM, ToyEncoder, toy_batch
@@ -64,6 +65,7 @@ def step(encoder, objective, batch, *, lr=0.1):
     """A step of training as a stage has it; returns the keys that were made for it."""
     encoder.zero_grad()
     report = backward(encoder, objective, batch, LIMITS)
+    ranks.sum_gradients(encoder)
     with torch.no_grad():
         for weight in encoder.parameters():
             weight -= lr * weight.grad

@@ -60,7 +60,9 @@ def run(
 
 
 def export(folder: Path, output: Path) -> None:
-    """Write an index to a Parquet file."""
+    """Write an index to a Parquet file, which must lie outside of the index."""
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise SearchError(f"{output}: lies in the index; name a file outside of it")
     with Index.open(folder) as index:
         rows = export_index(index, output)
     typer.echo(f"{rows:,} sentences: {output}", err=True)

@@ -29,6 +29,8 @@ from isoglot.encoders import load
 from isoglot.errors import RecipeError
 from isoglot.scale import Shards
 from isoglot.search import (
+    DIRECTIONS,
+    MARGINS,
     Checkpoint,
     Neighbours,
     Pairs,
@@ -47,6 +49,7 @@ from isoglot.search.lines import Lines, gather
 from isoglot.search.pair_files import NEED_LANGUAGES, WRITERS, format_of, languages_of, read_gold, rows_of
 
 Vectors = NDArray[Any] | Shards
+PRECISIONS = ("float32", "bfloat16")
 NAMES = ("source", "target")
 PIECES = ".pieces"  # ending of the folder of a side's vectors that workers made
 ENDINGS = ("txt", "npy", "json", "npy.partial", "npy.partial.json", "given.npy")
@@ -93,6 +96,7 @@ def run(words: Sequence[str], output: Path, asked: Mining) -> None:
     model, files = _subjects(words, asked)
     form = asked.format or format_of(output)
     languages = _languages(output, form, files, asked)
+    _refuse_inputs(output, form, files, languages)
     with _work(asked.work or output.with_name(f"{output.name}.work"), keep=asked.work is not None) as work:
         try:
             sides = [_gather(path, work / f"{name}.txt", at, languages, asked)
@@ -122,7 +126,24 @@ def _subjects(words: Sequence[str], asked: Mining) -> tuple[str | None, list[Pat
         raise RecipeError("mine: --threshold, --gold and --estimate exclude each other; choose one")
     if asked.ray and (asked.index or asked.precision != "float32"):
         raise RecipeError("mine: --ray compares exactly and in float32; leave out --index and --precision")
+    if asked.cores != 1 and not asked.ray:
+        raise RecipeError("mine: --cores is of --ray; leave it out")
+    for name, value, known in (
+        ("margin", asked.margin, tuple(MARGINS)),
+        ("direction", asked.direction, tuple(DIRECTIONS)),
+        ("precision", asked.precision, PRECISIONS),
+    ):
+        if value not in known:
+            raise RecipeError(f"mine: --{name} is {value!r}; use one of {', '.join(known)}")
     return model, [Path(file) for file in files]
+
+
+def _refuse_inputs(output: Path, form: str, files: Sequence[Path], languages: tuple[str, str] | None) -> None:
+    """Raise rather than write the pairs over a file that they were mined from."""
+    endings = (*(f".{code}" for code in languages or ()), ".scores", ".ids") if form == "moses" else ("",)
+    for written in (output.with_name(f"{output.name}{ending}") for ending in endings):
+        if any(written.exists() and file.exists() and written.samefile(file) for file in files):
+            raise RecipeError(f"mine: {written} would be written over the text that is mined; name another output")
 
 
 def _languages(output: Path, form: str, files: Sequence[Path], asked: Mining) -> tuple[str, str] | None:
@@ -198,8 +219,6 @@ def _mine(sides: Sequence[Lines], tables: Sequence[Vectors], work: Path, asked: 
 
 
 def _exact(x: NDArray[Any], y: NDArray[Any], k: int, work: Path, asked: Mining) -> Neighbours:
-    if asked.precision not in ("float32", "bfloat16"):
-        raise ValueError(f"the precision is {asked.precision!r}; use float32 or bfloat16")
     product = bfloat16 if asked.precision == "bfloat16" else None
     kept = Checkpoint(work / "neighbours.bin", asked.every, say)
     with timed(f"comparing {len(x):,} with {len(y):,}") as timing:

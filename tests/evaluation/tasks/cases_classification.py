@@ -94,7 +94,7 @@ CASES = {
         0.06,
         ("de", "fr"),
         "de, split train",
-    ),  # fmt: skip
+    ),
     "sib-200": case(sib_data, TOPIC, 1 / 4, 0.1, ("deu_Latn", "kor_Hang"), "deu_Latn, split train"),
     "sib-200/zero-shot": case(sib_data, TOPIC, 1 / 4, 0.12, ("deu_Latn", "kor_Hang"), "eng_Latn, split train"),
     "mldoc": case(mldoc_data, TOPIC, 1 / 4, 0.12, ("deu", "fra"), "eng, split train"),

@@ -84,6 +84,7 @@ def test_details_are_tables_of_strings_and_finite_numbers(random):
             assert all(isinstance(cell, str) or math.isfinite(cell) for row in detail.rows for cell in row)
 
 
+@pytest.mark.slow
 def test_a_second_run_is_the_same(task, random):
     first, second = random, evaluate(by_text, [task[0]], data=task[1])
     assert first == second
@@ -93,6 +94,7 @@ def test_a_second_run_is_the_same(task, random):
         assert a.items is None or np.array_equal(a.items, b.items)
 
 
+@pytest.mark.slow
 def test_languages_choose_subsets_and_change_no_score(task, random):
     name, folder, case = task
     if not case.languages:

@@ -140,6 +140,7 @@ def test_whatever_the_company_a_row_stays_what_it_is(company, random):
             np.testing.assert_allclose(rows[place], encode(encoder, texts[place]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_and_a_million_characters():
     random = np.random.default_rng(0)
     noise = [random.integers(0, 256, 200, dtype=np.uint8).tobytes().decode("utf-8", "surrogateescape") for _ in "abcd"]
@@ -184,6 +185,7 @@ def test_processes_give_the_very_same_rows(small_windows):
         np.testing.assert_array_equal(encode(ENCODER, texts, workers=2, **asked), encode(ENCODER, texts, **asked))
 
 
+@pytest.mark.slow
 def test_a_process_gives_the_very_same_rows(small_windows):
     texts = [*SENTENCES, "", SENTENCES[0]]
     np.testing.assert_array_equal(encode(STATIC, iter(texts), workers=["cpu"]), encode(STATIC, iter(texts)))

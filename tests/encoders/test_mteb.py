@@ -9,6 +9,7 @@ import isoglot
 from isoglot.encoders.mteb import for_mteb
 
 
+@pytest.mark.slow
 def test_mteb_runs_it_and_gets_the_same_scores_as_we_do(toy_static):
     mteb = pytest.importorskip("mteb")
     from mteb.mocks.mock_tasks.sts import MockSTSTask

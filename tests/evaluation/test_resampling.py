@@ -107,6 +107,7 @@ def test_the_permutation_test_of_hits_is_that_of_scipy():
     assert ours == pytest.approx(scipy_stats.binomtest(only_one[0], sum(only_one)).pvalue, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mean", "spearman"])
 def test_intervals_cover_the_truth(name):
     """Of 300 simulated studies, the 95 % interval of the difference holds the true one in 90 to 99 %."""
@@ -124,6 +125,7 @@ def test_intervals_cover_the_truth(name):
     assert 270 <= covered <= 297
 
 
+@pytest.mark.slow
 def test_p_values_are_uniform_under_the_null():
     scipy_stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(21)

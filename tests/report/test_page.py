@@ -82,6 +82,7 @@ def test_nothing_is_fetched(document):
     assert "default-src &#x27;none&#x27;" in document
 
 
+@pytest.mark.slow
 def test_it_is_small_and_never_changes(models, document):
     assert len(document.encode()) < 2_000_000
     assert page(models, seen=["de", "fr", "es", "ru", "zh"]) == document

@@ -133,7 +133,7 @@ def log_of(folder: Path):
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("kind", ["static", "transformer"])
+@pytest.mark.parametrize("kind", ["static", pytest.param("transformer", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("stop", [2, 6, 13])
 def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, request):
     """Stopped before the first checkpoint, between two, and just before the end; bit for bit, the log included."""

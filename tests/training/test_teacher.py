@@ -217,6 +217,7 @@ def test_without_a_teacher_there_is_no_column(project):
     assert teacher_columns(recipe, sources, None, watch=silent) == {}  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["soft_contrastive", "distillation"])
 def test_a_run_learns_from_it(project, objective):
     """A student that begins as the teacher, on sentences whose translations lie elsewhere."""

@@ -91,6 +91,7 @@ def test_wrong_units_are_named(tmp_path, content, message):
         list(read_tmx(write(tmp_path / "a.tmx", content)))
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path):
     def peak(units):
         path = write(tmp_path / "a.tmx", *(unit(en=f"sentence {i}", de=f"Satz {i}") for i in range(units)))

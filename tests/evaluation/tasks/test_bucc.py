@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import by_last_word, random_vector
 from folders import write
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
@@ -90,8 +90,12 @@ def gaussian(seed):
     return vector
 
 
-def expected(name, dev, test, vector):
-    """F1, precision and recall, by the loops."""
+def expected(name, dev, test, vector, *, exact):
+    """F1, precision and recall, by the loops.
+
+    A pair of the dev split whose score is the threshold may stand in the test split too. With vectors whose products are
+    not exact its score there differs in the last bit, and it is on either side: such cases say nothing.
+    """
     k, margin, direction, positive, merged = PROTOCOLS[name]
     how = {"k": k, "margin": margin, "direction": direction, "positive": positive, "merged": merged}
     items, gold = loops.mine(dev[0], dev[1], vector, **how), set(dev[2])
@@ -105,7 +109,9 @@ def expected(name, dev, test, vector):
             predicted |= loops.above([i for i in items if half(i[1]) == scored], tuned)
         return loops.measure(predicted, gold)
     scored = loops.mine(test[0], test[1], vector, **how)
-    return loops.measure(loops.above(scored, loops.walk(items, gold)), set(test[2]))
+    threshold = loops.walk(items, gold)
+    assume(exact or all(abs(score - threshold) > 1e-6 for score, *_ in scored))
+    return loops.measure(loops.above(scored, threshold), set(test[2]))
 
 
 @pytest.mark.parametrize("vectors", [signs, gaussian])
@@ -122,7 +128,7 @@ def test_equals_the_protocol_in_loops(tmp_path_factory, name, vectors, dev, test
             TASKS[name].run(encode, folder)
         return
     scores = TASKS[name].run(encode, folder)
-    wanted = expected(name, dev, test, vector)
+    wanted = expected(name, dev, test, vector, exact=vectors is signs)
     found = tuple(value(scores, metric) for metric in ("f1", "precision", "recall"))
     assert found == pytest.approx(wanted, abs=1e-12)
     assert len(scores[0].items) == scores[0].n == len((dev if name in DEV_ONLY else test)[0])

@@ -290,6 +290,7 @@ def shared_data():
     return next((Path(place) for place in places if place and (Path(place) / "mewsc16").is_dir()), None)
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_the_published_files_have_their_texts_and_classes():
     data = shared_data()

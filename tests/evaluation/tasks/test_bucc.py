@@ -93,8 +93,8 @@ def gaussian(seed):
 def expected(name, dev, test, vector, *, exact):
     """F1, precision and recall, by the loops.
 
-    A pair of the dev split whose score is the threshold may stand in the test split too. With vectors whose products are
-    not exact its score there differs in the last bit, and it is on either side: such cases say nothing.
+    A dev pair whose score is the threshold may stand in the test split too; if products are not exact, its score there
+    differs in the last bit, and it is on either side: such cases say nothing.
     """
     k, margin, direction, positive, merged = PROTOCOLS[name]
     how = {"k": k, "margin": margin, "direction": direction, "positive": positive, "merged": merged}

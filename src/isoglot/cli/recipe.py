@@ -17,8 +17,10 @@ from isoglot.settings import Recipe
 
 def show_list() -> None:
     """One packaged recipe a line, with what it says of itself."""
-    for name in recipes.names():
-        typer.echo(f"{name:<28} {recipes.load(name).description}")
+    names = [*recipes.names()]
+    width = max(map(len, names))
+    for name in names:
+        typer.echo(f"{name:<{width}}  {recipes.load(name).description}")
 
 
 def check(name: str, overrides: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ from isoglot.cli.counting import timed
 from isoglot.cli.imported import imported
 from isoglot.cli.product import bfloat16
 from isoglot.cli.vectors import encoded, open_vectors, select
+from isoglot.cli.working import locked
 from isoglot.data.files import digest
 from isoglot.encoders import load
 from isoglot.errors import RecipeError
@@ -273,16 +274,7 @@ def size_of(text: str) -> int:
 @contextmanager
 def _work(folder: Path, *, keep: bool) -> Iterator[Path]:
     """The work folder, for one run at a time; when all went well its files go, unless they are to be kept."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # not on Windows
-            pass
-        except OSError as error:
-            raise RecipeError(f"{folder}: another run works here; wait for it, or name another --work") from error
+    with locked(folder):
         yield folder
     if not keep:
         for name in FILES:

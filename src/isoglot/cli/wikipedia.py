@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.errors import IsoglotError
+from isoglot.cli.working import locked
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -131,16 +131,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
 @contextmanager
 def _locked(folder: Path, *, keep: bool) -> Iterator[Path]:
     """The work folder, for one run at a time; when all went well it goes, unless it is to be kept."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        try:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # not on Windows
-            pass
-        except OSError as error:
-            raise IsoglotError(f"{folder}: another run works here; wait for it, or name another --work") from error
+    with locked(folder):
         yield folder
     if not keep:
         shutil.rmtree(folder)

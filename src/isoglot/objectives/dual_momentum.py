@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import log_sum_exp, unit
-from isoglot.objectives.pairs import Pairs, matches, same_meaning
+from isoglot.objectives.pairs import Pairs, couples, matches, same_meaning
 from isoglot.objectives.queues import random_queues
 
 KEY = "momentum_key"  # the column of the batch that holds the keys
@@ -90,7 +90,7 @@ class DualMomentum(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The losses of both directions, `dual_momentum` with slot 0 as the query and `dual_momentum/back`."""
-        first, second = _pairs(batch)
+        first, second = couples(batch.group, batch.slot)
         z, keys = unit(vectors), batch.extras[KEY]
         stored, met = matches(self.meanings, batch.key[first])
         group, key = batch.group[first], batch.key[first]
@@ -111,7 +111,7 @@ class DualMomentum(Objective):
                 own.lerp_(new, 1 - self.momentum)
         for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
             kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
-        first, second = _pairs(batch)
+        first, second = couples(batch.group, batch.slot)
         length = len(self.meanings)
         last = slice(max(0, len(first) - length), len(first))  # of a batch longer than the queue, the last keys
         places = (self.pointer + torch.arange(len(first), device=first.device)[last]) % length
@@ -142,17 +142,6 @@ class DualMomentum(Objective):
             stop = start + max(1, budget // max(1, lengths[start]))
             yield rows[start:stop]
             start = stop
-
-
-def _pairs(batch: Batch) -> Pairs:
-    """Rows of slot 0 and of slot 1 of the groups that have both, in the order of the groups' numbers.
-
-    So the queue's order, and what a full one forgets, does not depend on the number of processes.
-    """
-    zeros, ones = ((batch.slot == slot).nonzero()[:, 0] for slot in (0, 1))
-    i, j = matches(batch.group[zeros], batch.group[ones])
-    order = batch.group[zeros[i]].argsort()
-    return zeros[i[order]], ones[j[order]]
 
 
 def _copied(encoder: nn.Module) -> nn.Module:

@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import unit
-from isoglot.objectives.pairs import matches, where
+from isoglot.objectives.pairs import couples, where
 
 
 class Trained(Protocol):
@@ -73,7 +73,8 @@ class PairSoftmax(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `pair_softmax`."""
-        premise, hypothesis = _pairs(batch)
+        pairs = couples(batch.group, batch.slot)
+        premise, hypothesis = where(pairs, batch.extras["label"][pairs[0]] >= 0)  # below 0: not labelled
         if not len(premise):
             return {"pair_softmax": vectors.sum() * 0}
         states = unit(vectors) if self.vectors == "unit" else vectors
@@ -96,14 +97,6 @@ class PairSoftmax(Objective):
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:  # noqa: ARG002
         """Count the step."""
         self.steps += 1
-
-
-def _pairs(batch: Batch) -> tuple[Tensor, Tensor]:
-    """Rows (P,) of the labelled groups' slots 0 and 1, by group: the same whatever the order of rows."""
-    first, second = ((batch.slot == slot).nonzero()[:, 0] for slot in (0, 1))
-    first = first[torch.argsort(batch.group[first])]
-    i, j = matches(batch.group[first], batch.group[second])
-    return where((first[i], second[j]), batch.extras["label"][first[i]] >= 0)
 
 
 def _check(*, layers: int, hidden: int, dropout: float, classes: int, vectors: str, sizes: Mapping[str, int]) -> None:

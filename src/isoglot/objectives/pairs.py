@@ -45,3 +45,14 @@ def same_meaning(group: Tensor, key: Tensor, other_group: Tensor, other_key: Ten
     """Pairs of equal key and different group, hard negatives left alone: neither positives nor negatives."""
     i, j = matches(key, other_key)
     return where((i, j), (group[i] != other_group[j]) & (other_slot[j] >= 0))
+
+
+def couples(group: Tensor, slot: Tensor) -> Pairs:
+    """Rows of slot 0 and of slot 1 of the groups that have both, in the order of the groups' numbers.
+
+    So what is made of them does not depend on the order of rows, nor on the number of processes.
+    """
+    zeros, ones = ((slot == place).nonzero()[:, 0] for place in (0, 1))
+    i, j = matches(group[zeros], group[ones])
+    order = group[zeros[i]].argsort()
+    return zeros[i[order]], ones[j[order]]

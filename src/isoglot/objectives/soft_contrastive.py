@@ -19,7 +19,7 @@ from torch import Tensor
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Equation, Target, contrast, unit
-from isoglot.objectives.pairs import Pairs, matches, same_meaning
+from isoglot.objectives.pairs import Pairs, couples, same_meaning
 from isoglot.objectives.teaching import average, places, teacher_vectors
 
 WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of L_cross and L_mono; `paper` has its lambda, and 1
@@ -78,7 +78,7 @@ class SoftContrastive(Objective):
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss across languages, under `soft_contrastive`, and within them, under `soft_contrastive/mono`."""
         z = unit(vectors)
-        first, second = pair_rows(batch)
+        first, second = couples(batch.group, batch.slot)
         s, t, floor = z[first], z[second], z.new_zeros(())
         target: Pairs | Target = _identity(first)
         dropped: Pairs | None = _alike(batch, first)
@@ -107,13 +107,6 @@ class SoftContrastive(Objective):
     def _softmax(self, labels: Tensor) -> Target:
         """w, whose rows are also its columns."""
         return lambda rows: (labels[rows] @ labels.T / self.teacher_temperature).softmax(dim=1)
-
-
-def pair_rows(batch: Batch) -> Pairs:
-    """Rows (n,) of slot 0 and of slot 1 of the groups that have both."""
-    first, second = ((batch.slot == slot).nonzero()[:, 0] for slot in (0, 1))
-    i, j = matches(batch.group[first], batch.group[second])
-    return first[i], second[j]
 
 
 def _identity(rows: Tensor) -> Pairs:

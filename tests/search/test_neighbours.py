@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 
 import numpy as np
@@ -13,6 +14,7 @@ from search_loops import cosine, dot, top
 from isoglot.search import neighbours as neighbours_of_package
 from isoglot.search.neighbours import neighbours
 
+MODULE = sys.modules["isoglot.search.neighbours"]  # the package has a function of this name
 SMALL = 450_000  # forces many tiles for the sizes below
 
 
@@ -99,9 +101,24 @@ def test_empty_sides(shape):
     assert [part.shape for part in found] == [(n, min(2, m))] * 2 + [(m, min(2, n))] * 2
 
 
+@pytest.mark.parametrize("metric", ["dot", "cosine"])
+def test_the_number_of_threads_changes_no_bit(metric, monkeypatch):
+    """Given the same tiles: a product is made by one thread, whichever, and blocks are taken in their order."""
+    x, y = np.random.default_rng(1).standard_normal((2, 700, 24), np.float32)
+    monkeypatch.setattr(MODULE, "tile_shape", lambda *_, **__: (64, 128))
+    found = []
+    for threads in (1, 2, 7):
+        monkeypatch.setattr(MODULE, "_threads", lambda: threads)  # noqa: B023 - used before it changes
+        found.append(neighbours(x, y, 5, metric=metric))
+    for other in found[1:]:
+        assert all((a == b).all() for a, b in zip(found[0], other, strict=True))
+
+
 @pytest.mark.parametrize("k", [1, 4, 20])
 @pytest.mark.parametrize("budget", [1_500_000, 8_000_000])
-def test_memory_stays_within_the_budget(k, budget):
+@pytest.mark.parametrize("threads", [1, 4])
+def test_memory_stays_within_the_budget(k, budget, threads, monkeypatch):
+    monkeypatch.setattr(MODULE, "_threads", lambda: threads)
     rng = np.random.default_rng(0)
     x, y = rng.standard_normal((2, 1300, 32), np.float32)
     results = 2 * 1300 * k * 12

@@ -1,15 +1,18 @@
 """Exact nearest neighbours between two sets of vectors, in both directions, in bounded memory.
 
 What is special here: *one* product of each pair of blocks serves both directions, where two searches would multiply
-everything twice; top k is two-level (see `top`), so it costs little beside the product; and it runs in a second
-thread while the next product is made. Blocks come straight from the arrays given, which may be memory maps larger
-than the machine's memory, in float16, float32 or float64.
+everything twice; top k is two-level (see `top`), so it costs little beside the product; and each thread makes a whole
+product, while this one keeps the best of the one before. Were a product shared by all threads, they would wait for each
+other at the end of every block, and its last bits would hang on how many they are. Blocks come straight from the arrays
+given, which may be memory maps larger than the machine's memory, in float16, float32 or float64.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +28,7 @@ Product = Callable[[Floats, Floats, Floats], None]
 
 BUDGET = 1 << 28
 SPARE = 12
+WORKERS = 8  # products made at once, at most; each has a table of scores of its own
 
 
 class Neighbours(NamedTuple):
@@ -38,7 +42,8 @@ class Neighbours(NamedTuple):
 
 def multiply(rows: Floats, columns: Floats, out: Floats) -> None:
     """The product in float32, the one used unless another is given."""
-    np.matmul(rows, columns.T, out=out)
+    with np.errstate(over="ignore", invalid="ignore"):  # what does not fit is refused at the end
+        np.matmul(rows, columns.T, out=out)
 
 
 def neighbours(
@@ -67,12 +72,13 @@ def neighbours(
     n, m, kept = len(x), len(y), k if product is None else k + spare
     forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:
-        tile = tile_shape(n, m, x.shape[1], kept, budget)
+        workers = min(_threads(), WORKERS)
+        tile = tile_shape(n, m, x.shape[1], kept, budget, workers=workers)
         state = f"{kept} {metric} {tile} {getattr(product, '__name__', 'float32')}"
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
         _search(
-            x, y, forward, backward, metric=metric, tile=tile, product=product or multiply, saver=saver,
-            progress=progress,
+            x, y, forward, backward, metric=metric, tile=tile, product=product or multiply, workers=workers,
+            saver=saver, progress=progress,
         )  # fmt: skip
         if product is not None:
             forward = rescore(x, y, forward, k, metric=metric, budget=budget)
@@ -100,41 +106,43 @@ def _search(
     metric: Metric,
     tile: tuple[int, int],
     product: Product,
+    workers: int,
     saver: Saver,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Fill both tables. Blocks go by ascending index in both directions, as `Best.take` needs them."""
+    """Fill both tables. Blocks are taken by ascending index in both directions, as `Best.take` needs them."""
     height, width = tile
     place = _places(width)
-    buffers = [np.empty(tile, np.float32) for _ in range(2)]
-    pending: list[Future[None] | None] = [None, None]
     start, total = saver.load(), -(-len(x) // height) * -(-len(y) // width)
-    with ThreadPoolExecutor(1) as worker:
+    buffers = [np.empty(tile, np.float32) for _ in range(workers + 1)]
+    made: deque[tuple[int, int, int, Floats, Future[None]]] = deque()
+
+    def take_one() -> None:
+        turn, i, j, scores, product_made = made.popleft()
+        product_made.result()
+        _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j)
+        buffers.append(scores)
+        if saver.due() and turn + 1 < total:
+            saver.save(turn + 1)
+        if progress is not None:
+            progress(turn + 1, total)
+
+    def fill(i: int, j: int, columns: Floats, scores: Floats) -> None:
+        rows = load(x, i, i + height, metric)
+        product(rows, columns, scores[: len(rows)])
+        scores[len(rows) :] = LOWEST
+        scores[:, place[len(y) - j :]] = LOWEST
+
+    with _single_threads(), ThreadPoolExecutor(workers) as pool:
         for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
-            rows = load(x, i, i + height, metric)
-            scores = buffers[turn % 2]
-            _finish(pending, turn % 2)
-            product(rows, columns, scores[: len(rows)])
-            scores[len(rows) :] = LOWEST
-            scores[:, place[len(y) - j :]] = LOWEST
-            parts = forward.part(i, i + height), backward.part(j, j + width)
-            pending[turn % 2] = worker.submit(_take, scores, place, *parts, i, j)
-            if saver.due() and turn + 1 < total:
-                _finish(pending, 0, 1)
-                saver.save(turn + 1)
-            if progress is not None:
-                progress(turn + 1, total)
-        _finish(pending, 0, 1)
+            if not buffers:
+                take_one()
+            scores = buffers.pop()
+            made.append((turn, i, j, scores, pool.submit(fill, i, j, columns, scores)))
+        while made:
+            take_one()
     if start < total:
         saver.save(total)
-
-
-def _finish(pending: list[Future[None] | None], *places: int) -> None:
-    """Wait for what still looks at these buffers."""
-    for at in places:
-        future, pending[at] = pending[at], None
-        if future is not None:
-            future.result()
 
 
 def _blocks(
@@ -176,3 +184,18 @@ def _places(width: int) -> Ids:
     """
     ids = np.arange(width)
     return (ids % ROW_GROUP) * (width // ROW_GROUP) + ids // ROW_GROUP
+
+
+def _threads() -> int:
+    """How many threads the library of matrix products would use, and so how many cores one wants used."""
+    from threadpoolctl import threadpool_info
+
+    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+
+
+def _single_threads() -> AbstractContextManager[object]:
+    """A block in which every matrix product is made by the thread that asks for it."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    return limits

@@ -3,8 +3,8 @@
 Two levels keep this cheap beside the product that made the table: the maxima of groups of neighbouring columns come
 first, and only the k groups with the greatest maxima are looked into. That is exact, ties included: when an element is
 in no chosen group, k groups with a greater maximum, or an equal one further to the left, each hold an element that
-ranks before it. Rows whose greatest maximum does not beat their k-th best so far are not touched at all, which is
-nearly every row once a few tables have passed.
+ranks before it. Of these only the groups whose maximum beats the row's k-th best so far are looked into: one or two
+once a few tables have passed, and then, for ever more rows, none.
 """
 
 from __future__ import annotations
@@ -55,8 +55,17 @@ class Best:
         rows = np.flatnonzero(maxima.max(axis=1) > self.scores[:, -1])
         if not len(rows):
             return
+        beating = (maxima[rows] > self.scores[rows, -1:]).sum(axis=1).clip(max=self.scores.shape[1])
+        for count in np.unique(beating).tolist():
+            some = rows[beating == count]
+            self._take(some, maxima[some], look, count=count, group=group, first=first)
+
+    def _take(
+        self, rows: Ids, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, count: int, group: int, first: int
+    ) -> None:
+        """Take in what so many groups of these rows hold, those with the greatest maxima (r, groups)."""
         k = self.scores.shape[1]
-        groups = np.sort(_largest(maxima[rows], min(k, maxima.shape[1])), axis=1)
+        groups = np.sort(_largest(maxima, count), axis=1)
         columns = (groups[:, :, None] * group + np.arange(group)).reshape(len(rows), -1)
         scores = np.concatenate([self.scores[rows], look(rows[:, None], columns)], axis=1)
         ids = np.concatenate([self.ids[rows], columns + first], axis=1)

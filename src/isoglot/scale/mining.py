@@ -43,7 +43,7 @@ def mine_shards(
     cluster: Cluster | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Pairs:
-    """`search.mine` in blocks: the same pairs and the same scores, with any number of threads.
+    """`search.mine` in blocks: the same pairs and the same scores, with the same threads (`cluster.cpus`).
 
     `x` (N, D) and `y` (M, D): arrays, which are sent to every machine, or files on a disk that every machine sees, as
     `open_shards` takes them. Beside the result, 12 · k bytes for each row of both, this process holds nothing large;

@@ -28,7 +28,6 @@ Product = Callable[[Floats, Floats, Floats], None]
 
 BUDGET = 1 << 28
 SPARE = 12
-WORKERS = 8  # products made at once, at most; each has a table of scores of its own
 
 
 class Neighbours(NamedTuple):
@@ -72,8 +71,10 @@ def neighbours(
     n, m, kept = len(x), len(y), k if product is None else k + spare
     forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:
-        workers = min(_threads(), WORKERS)
-        tile = tile_shape(n, m, x.shape[1], kept, budget, workers=workers)
+        tile = tile_shape(n, m, x.shape[1], kept, budget)
+        workers = _threads()
+        while workers > 1 and tile_shape(n, m, x.shape[1], kept, budget, workers=workers) != tile:
+            workers -= 1  # tiles stay as they are, and so do the bits of their products
         state = f"{kept} {metric} {tile} {getattr(product, '__name__', 'float32')}"
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
         _search(
@@ -133,7 +134,7 @@ def _search(
         scores[len(rows) :] = LOWEST
         scores[:, place[len(y) - j :]] = LOWEST
 
-    with _single_threads(), ThreadPoolExecutor(workers) as pool:
+    with _limited(max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
         for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
             if not buffers:
                 take_one()
@@ -193,9 +194,9 @@ def _threads() -> int:
     return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
 
 
-def _single_threads() -> AbstractContextManager[object]:
-    """A block in which every matrix product is made by the thread that asks for it."""
+def _limited(threads: int) -> AbstractContextManager[object]:
+    """A block in which a matrix product is made by so many threads."""
     from threadpoolctl import threadpool_limits
 
-    limits: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[object] = threadpool_limits(threads, user_api="blas")
     return limits

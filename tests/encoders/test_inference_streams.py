@@ -1,4 +1,4 @@
-"""Streams, windows, files, number formats and processes: the same rows whichever way texts come in and go out."""
+"""Streams, windows, files and number formats: the same rows whichever way texts come in and go out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from isoglot.encoders import StaticEncoder, computing, encode, streaming
 from isoglot.encoders.computing import plan
 from isoglot.encoders.precision import settled
 from isoglot.encoders.streaming import distinct, windows
-from isoglot.errors import EncoderError
 
 ENCODER = build_transformer(pooling="mean", prompt="")
 STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
@@ -178,44 +177,7 @@ def test_progress_of_a_stream_counts_what_was_read(small_windows):
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
-@pytest.mark.slow
-def test_processes_give_the_very_same_rows(small_windows):
-    texts = [*SENTENCES, "", SENTENCES[0]]
-    for asked in ({}, {"precision": "bf16", "truncate_dim": 5}):
-        np.testing.assert_array_equal(encode(ENCODER, texts, workers=2, **asked), encode(ENCODER, texts, **asked))
-
-
-@pytest.mark.slow
-def test_a_process_gives_the_very_same_rows(small_windows):
-    texts = [*SENTENCES, "", SENTENCES[0]]
-    np.testing.assert_array_equal(encode(STATIC, iter(texts), workers=["cpu"]), encode(STATIC, iter(texts)))
-
-
-@pytest.mark.slow
-def test_a_worker_that_dies_is_an_error():
-    with pytest.raises(EncoderError, match="worker process ended before its work was done"):
-        encode(Dying(), ["a"], workers=["cpu"])
-
-
-@pytest.mark.parametrize("workers", [0, [], "cuda:0"])
-def test_what_workers_may_be(workers):
-    with pytest.raises(ValueError, match="workers must be"):
-        encode(ENCODER, ["a"], workers=workers)
-
-
 def test_a_plan_is_complete():
     made = plan(ENCODER, truncate_dim=4, normalize=True, dtype="float16")
     assert (made.width, made.unit, made.dtype, made.budget, made.precision) == (4, True, "<f2", 512, "fp32")
     assert plan(ENCODER, devices=[torch.device("cuda:0")]).budget == computing.DEVICE_TOKENS
-
-
-class Dying(StaticEncoder):
-    """Ends its process as the system does when memory runs out."""
-
-    def __init__(self):
-        super().__init__(torch.ones(300, 2), build_tokenizer())
-
-    def forward(self, tokens):
-        import os
-
-        os._exit(9)

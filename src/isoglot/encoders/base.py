@@ -16,6 +16,8 @@ class Encoder(nn.Module):
     dim          width D of the vectors
     max_length   most tokens kept of a sentence, special tokens included
     pads         whether forward pads its rows to the longest, so that rows of like length should meet
+    concurrent   whether several threads may call forward at once, each with one of torch's threads; on a CPU that is
+                 faster than one call with all of them, unless forward is no work for a thread
     tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added
     forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
     fingerprint  changes when the ids of any text would change: the key of token caches
@@ -26,6 +28,7 @@ class Encoder(nn.Module):
     dim: int
     max_length: int
     pads: bool = True
+    concurrent: bool = False
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
         """Token ids of each text; an empty text gives a row too."""

@@ -32,6 +32,7 @@ class Behind(Encoder):
             raise ValueError(f"the layer takes {layer.dim} dimensions and the encoder gives {encoder.dim}")
         self.own, self.layer = encoder, layer
         self.dim, self.max_length, self.pads = layer.out, encoder.max_length, encoder.pads
+        self.concurrent = encoder.concurrent
         self.normalizes = bool(getattr(encoder, "normalizes", False))
         self.pooling = getattr(encoder, "pooling", "")  # two poolings of one model are two encoders: see identity.py
         self.train(encoder.training)

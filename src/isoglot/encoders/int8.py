@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,15 +27,19 @@ from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import EncoderError
 
+_making = threading.Lock()
+
 
 class Int8Encoder(Encoder):
     """What `quantize` gives: for `encode` only, it cannot be trained or saved. Texts are tokenised as ever."""
+
+    concurrent = True
 
     def __init__(self, encoder: TransformerEncoder, graph: bytes) -> None:
         super().__init__()
         self.own, self.graph = encoder, graph
         self.dim, self.max_length, self.normalizes = encoder.dim, encoder.max_length, encoder.normalizes
-        self._session: Any = None  # made when first used, in the process and with the threads that use it
+        self._session: Any = None  # made when first used, in the process that uses it
 
     def tokenize(self, texts: Sequence[str]) -> Tokens:
         """Token ids as the encoder that was quantised gives them."""
@@ -44,8 +49,8 @@ class Int8Encoder(Encoder):
         """(N, D) in float32, without a gradient."""
         if not len(tokens):
             return torch.zeros(0, self.dim)
-        if self._session is None:
-            self._session = _session(self.graph)
+        with _making:
+            self._session = self._session or _session(self.graph)
         ids, mask = tokens.padded(self.own.pad)
         words = self.own.backbone.get_input_embeddings()(ids)
         found = self._session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
@@ -149,7 +154,7 @@ def _session(graph: bytes) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 

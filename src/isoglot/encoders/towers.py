@@ -48,6 +48,7 @@ class Towers(Encoder):
         members = self.members
         self.dim, self.max_length = members[0].dim, max(tower.max_length for tower in members)
         self.pads = any(tower.pads for tower in members)
+        self.concurrent = all(tower.concurrent for tower in members)
         self.normalizes = all(getattr(tower, "normalizes", False) for tower in members)
         self.pooling = " ".join(getattr(tower, "pooling", "mean") for tower in members)  # for the identity
         self._prompts = [str(getattr(tower, "prompt", "")) for tower in members]

@@ -31,7 +31,7 @@ class Twins(Encoder):
         if getattr(first, "head", None) is not None or getattr(second, "head", None) is not None:
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second
-        self.max_length, self.pads = first.max_length, first.pads
+        self.max_length, self.pads, self.concurrent = first.max_length, first.pads, first.concurrent
         self.train(self.training)
 
     @property

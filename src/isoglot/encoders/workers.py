@@ -1,9 +1,11 @@
-"""Several processes that compute chunks side by side: on a CPU one thread each, or one process for each GPU.
+"""Chunks computed side by side: by the threads of this process, or by several processes, for GPUs one each.
 
-The parent reads, tokenises and packs; a worker gets the token ids of a chunk and gives its rows. Chunks are the same
-whatever the number of workers, and so are the rows. Weights on a CPU are shared memory, not copies. Workers are
-spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs the usual
-`if __name__ == "__main__":`.
+A thread makes a whole chunk. Were all of torch's threads to share each product of it, they would wait for each other
+some hundred times a chunk: on two cores that cost a quarter to a third of the speed. Processes have one thread each;
+the parent reads, tokenises and packs, a worker gets the token ids of a chunk and gives its rows. Chunks are the same
+whatever the number of threads or workers, and so are the rows. Weights on a CPU are shared memory, not copies. Workers
+are spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs the
+usual `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, islice
 from multiprocessing import parent_process
 from typing import Any
 
@@ -49,10 +52,12 @@ def devices(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> li
 def applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> Iterator[Apply]:
     """What turns chunks into rows: this process if `places` is empty, else a worker for each place.
 
-    Raises EncoderError when a worker dies.
+    This process computes as many chunks at once as torch has threads, if the encoder allows it. Raises EncoderError
+    when a worker dies.
     """
     if not places:
-        yield partial(map, partial(applied, encoder, plan))
+        with _threading(encoder, partial(applied, encoder, plan)) as apply:
+            yield apply
         return
     from torch import multiprocessing
 
@@ -61,8 +66,12 @@ def applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> It
     for place in places:
         queue.put(str(place))
     pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(encoder, plan, queue))
+
+    def submit(piece: Tokens) -> Future[NDArray[np.floating]]:
+        return pool.submit(_work, piece.ids.numpy(), piece.lengths.numpy())
+
     try:
-        yield partial(_spread, pool, _AHEAD * len(places))
+        yield partial(_spread, submit, _AHEAD * len(places))
     except BrokenProcessPool as error:
         raise EncoderError(
             "a worker process ended before its work was done, perhaps for want of memory, or the script lacks "
@@ -72,10 +81,35 @@ def applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> It
         pool.shutdown(cancel_futures=True)
 
 
-def _spread(pool: ProcessPoolExecutor, ahead: int, pieces: Iterable[Tokens]) -> Iterator[NDArray[np.floating]]:
+@contextmanager
+def _threading(encoder: Encoder, work: Callable[[Tokens], NDArray[np.floating]]) -> Iterator[Apply]:
+    """A thread for each of torch's, with one of them; a chunk that comes alone has all of them."""
+    threads = torch.get_num_threads() if device_of(encoder).type == "cpu" and encoder.concurrent else 1
+    if threads == 1:
+        yield partial(map, work)
+        return
+    pool = ThreadPoolExecutor(threads, "isoglot-encode", initializer=torch.set_num_threads, initargs=(1,))
+
+    def apply(pieces: Iterable[Tokens]) -> Iterator[NDArray[np.floating]]:
+        rest = iter(pieces)
+        head = list(islice(rest, 2))
+        if len(head) == 1:
+            return map(work, head)
+        return _spread(lambda piece: pool.submit(work, piece), _AHEAD * threads, chain(head, rest))
+
+    try:
+        yield apply
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)  # what a thread sets for itself is also what later threads begin with
+
+
+def _spread(
+    submit: Callable[[Tokens], Future[NDArray[np.floating]]], ahead: int, pieces: Iterable[Tokens]
+) -> Iterator[NDArray[np.floating]]:
     waiting: deque[Future[NDArray[np.floating]]] = deque()
     for piece in pieces:
-        waiting.append(pool.submit(_work, piece.ids.numpy(), piece.lengths.numpy()))
+        waiting.append(submit(piece))
         if len(waiting) >= ahead:
             yield waiting.popleft().result()
     while waiting:

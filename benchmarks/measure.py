@@ -7,6 +7,7 @@ Processor seconds (user and system, all threads) suffer less from a busy machine
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import resource
@@ -65,3 +66,11 @@ def fresh(
         raise SystemExit(done.stderr)
     values: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
     return values
+
+
+def keep(options: argparse.Namespace, sides: Mapping[str, Any], runs: Mapping[str, Any]) -> None:
+    """Write the settings, the summary and every run to `options.output`, a JSON file, if there is one."""
+    if options.output:
+        setting = {name: value for name, value in vars(options).items() if name not in ("output", "one")}
+        text = json.dumps({"options": setting, "sides": sides, "runs": runs}, indent=1)
+        options.output.write_text(text + "\n", encoding="utf-8")

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from measure import STATUS, fresh, memory, now
+from measure import STATUS, fresh, keep, memory, now
 from mining import make, with_product
 
 STRIPE, TILE = 4096, 2048
@@ -58,7 +58,7 @@ def one(side: str, work: Path, k: int, stripes: int) -> None:
 
     def watch(done: int, _total: int) -> None:
         held.append(own())
-        if done % tall == 0:  # a stripe is done, the next one's product not begun
+        if done % tall == 0:  # a stripe is done; the next one's first products are being made, as ever
             ends.append(now().wall)
         if done == stripes * tall:
             raise EnoughError
@@ -144,10 +144,7 @@ def main() -> None:
                 runs[side].append(told)
                 sys.stderr.write(f"round {turn + 1}, {side}: {told['stripes'][-1]:.2f} s for its last stripe\n")
     found = summary(runs, options)
-    if options.output:
-        setting = {name: value for name, value in vars(options).items() if name not in ("output", "one")}
-        text = json.dumps({"options": setting, "sides": found, "runs": runs}, indent=1)
-        options.output.write_text(text + "\n", encoding="utf-8")
+    keep(options, found, runs)
     print(table(found, options))
 
 

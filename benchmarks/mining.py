@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from measure import fresh, memory, now
+from measure import fresh, keep, memory, now
 
 Table = NDArray[np.float32]
 Found = tuple[NDArray[Any], ...]  # scores and ids forward, scores and ids backward
@@ -184,10 +184,7 @@ def main() -> None:
                 runs[side].append(fresh(Path(__file__), words, result=work / "result.json", environment=threads))
                 sys.stderr.write(f"round {turn + 1}, {side}: {runs[side][-1]['wall']:.2f} s\n")
         sides_told = summary(runs, work, options)
-    if options.output:
-        setting = {name: value for name, value in vars(options).items() if name not in ("output", "one")}
-        text = json.dumps({"options": setting, "sides": sides_told, "runs": runs}, indent=1)
-        options.output.write_text(text + "\n", encoding="utf-8")
+    keep(options, sides_told, runs)
     print(table(sides_told, options))
 
 

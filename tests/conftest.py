@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -101,3 +104,23 @@ def toy_static(toy_tokenizer: Tokenizer) -> StaticEncoder:
 def one_thread() -> None:
     """Toy matrices gain nothing from threads, and lose much on a busy machine."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Callable[[str], str]:
+    """Opens an address in headless Chromium and gives the page as its script has left it; errors there are failures."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        pytest.skip("there is no chromium to look at the page with")
+    options = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    options += (
+        "--disable-component-update --disable-sync --enable-logging=stderr --virtual-time-budget=10000 --dump-dom"
+    )
+
+    def look(address: str) -> str:
+        words = [program, *options.split(), f"--user-data-dir={tmp_path / 'profile'}", address]
+        result = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
+        assert "CONSOLE" not in result.stderr
+        return result.stdout
+
+    return look

@@ -44,16 +44,25 @@ class StaticSettings(_Settings):
         return self
 
 
-class BackboneSettings(_Settings):
-    """What a Hugging Face encoder is opened with."""
+class _Opened(_Settings):
+    """What any encoder is opened with."""
 
     model: str = Field(description="folder, packaged name (`isoglot models list`) or hub id")
     pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
         None, description="None: what the model was saved with, else mean"
     )
-    head: Literal["none", "tanh"] = Field("none", description="tanh: a layer over the pooled vector, in training only")
     max_length: int | None = Field(None, gt=0, description="most tokens of a sentence; None: the model's own")
     prompt: str | None = Field(None, description="put before every text; None: the model's own")
+
+
+class TeacherSettings(_Opened):
+    """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""
+
+
+class BackboneSettings(_Opened):
+    """A Hugging Face encoder that is trained."""
+
+    head: Literal["none", "tanh"] = Field("none", description="tanh: a layer over the pooled vector, in training only")
     layers: int | None = Field(None, gt=0, description="keep only the first layers")
     freeze_embeddings: bool = Field(False, description="leave the word embeddings as they are")
 
@@ -92,17 +101,6 @@ class TowersSettings(_Settings):
         if len(set(names)) < len(names):
             raise ValueError(f"two towers are called {max(names, key=names.count)!r}; each needs a name of its own")
         return self
-
-
-class TeacherSettings(_Settings):
-    """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""
-
-    model: str = Field(description="folder, packaged name (`isoglot models list`) or hub id")
-    pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
-        None, description="None: what the model was saved with, else mean"
-    )
-    prompt: str | None = Field(None, description="put before every text; None: the model's own")
-    max_length: int | None = Field(None, gt=0, description="most tokens of a sentence; None: the model's own")
 
 
 class SourceSettings(BaseModel):

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli import cluster
@@ -26,9 +25,7 @@ from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
 from isoglot.scale import Cluster, open_shards
 
 ROOT = Path(__file__).parents[2]
-APP = typer.Typer()
-APP.command("encode")(encode)
-APP.command("mine")(command)
+run = runner(encode=encode, mine=command)
 
 
 @pytest.fixture
@@ -63,15 +60,6 @@ def ray():
     module.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield module
     module.shutdown()
-
-
-def run(*words):
-    """stderr of a command; errors of users are raised, as `main` catches them."""
-    done = CliRunner().invoke(APP, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.stderr
-    return done.stderr
 
 
 def same_vectors(folder, file):

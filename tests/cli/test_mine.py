@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import runner
 
 from isoglot.cli.mine import command
 from isoglot.cli.mining import size_of
@@ -24,8 +23,7 @@ from isoglot.search import mine, quality, tune
 ROOT = Path(__file__).parents[2]
 DATA = Path(os.environ.get("ISOGLOT_DATA", ROOT.parent / "shared" / "data"))
 WORDS = ["cat", "dog", "sun", "sea", "tree", "bird", "king", "road", "rain", "wine", "fish", "moon"]
-APP = typer.Typer()
-APP.command("mine")(command)
+run = runner(mine=command)
 
 
 @pytest.fixture
@@ -44,14 +42,6 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*words):
-    """Exit code, stderr; errors of users are raised, as `main` catches them."""
-    done = CliRunner().invoke(APP, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return done.exit_code, done.stderr
-
-
 VECTORS = ("a.eng", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy")
 
 
@@ -67,8 +57,7 @@ def expected(**options):
 @pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
 def test_the_pairs_are_those_of_the_function(project, direction, margin):
     options = ("--direction", direction, "--margin", margin, "-k", 3)
-    code, err = run(*VECTORS, "--output", "pairs.tsv", "--write-ids", *options)
-    assert code == 0
+    err = run(*VECTORS, "--output", "pairs.tsv", "--write-ids", *options)
     pairs = expected(direction=direction, margin=margin, k=3)
     a, b = Path("a.eng").read_text().splitlines(), Path("b.deu").read_text().splitlines()
     assert table("pairs.tsv") == [
@@ -81,7 +70,7 @@ def test_the_pairs_are_those_of_the_function(project, direction, margin):
 
 def test_every_format_is_read_back(project):
     for output, more in (("p.tsv", ()), ("p.tmx", ()), ("p.en-de", ())):
-        assert run(*VECTORS, "--output", output, "--threshold", 1.05, *more)[0] == 0
+        run(*VECTORS, "--output", output, "--threshold", 1.05, *more)
     rows = table("p.tsv")
     assert len(rows) > 30
     groups = list(read_tsv("p.tsv", languages="score,eng,deu"))
@@ -113,14 +102,14 @@ def test_ids_blank_and_repeated_lines(project):
     Path("b.txt").write_text("\n".join(b) + "\n")
     x = np.load("x.npy")
     np.save("longer.npy", np.concatenate([x, x[5:6], x[:1] * 0]))
-    _, err = run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv")
+    err = run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv")
     assert "62 lines, 2 of them blank, repeated or refused" in err
     pairs = expected()
     assert [row[1:3] for row in table("p.tsv")] == [
         [f"s{i}", f"t{j}"] for i, j in zip(pairs.source, pairs.target, strict=True)
     ]
     Path("gold.tsv").write_text("source\ttarget\n" + "".join(f"s{i}\tt{59 - i}\n" for i in range(40)) + "again\tt54\n")
-    _, err = run(
+    err = run(
         "a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv", "--gold", "gold.tsv"
     )
     best = tune(pairs, {(i, 59 - i) for i in range(40)})
@@ -134,7 +123,7 @@ def test_ids_blank_and_repeated_lines(project):
 def test_gold_by_line_numbers_and_estimate(project):
     Path("gold.tsv").write_text("".join(f"{i + 1}\t{60 - i}\n" for i in range(40)))
     run(*VECTORS, "-o", "tuned.tsv", "--gold", "gold.tsv")
-    _, err = run(*VECTORS, "-o", "estimated.tsv", "--estimate")
+    err = run(*VECTORS, "-o", "estimated.tsv", "--estimate")
     assert "estimated: precision" in err
     tuned, estimated = len(table("tuned.tsv")), len(table("estimated.tsv"))
     assert (
@@ -181,11 +170,11 @@ def test_another_language_takes_no_part(project):
     lines = Path("a.eng").read_text().splitlines()
     lines[3], lines[4] = "это не английский", "42 !"
     Path("a.eng").write_text("\n".join(lines) + "\n")
-    _, err = run(*VECTORS, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
+    err = run(*VECTORS, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
     assert "60 lines, 1 of them blank" in err
     assert {int(row[1]) for row in table("p.tsv")} == set(range(1, 61)) - {4}
     Path("by_article.py").write_text("def guess(text):\n    return 'deu' if text.startswith('das') else 'en'\n")
-    _, err = run(*VECTORS, "-o", "p.tsv", "--check-language", "by_article:guess")
+    err = run(*VECTORS, "-o", "p.tsv", "--check-language", "by_article:guess")
     assert "a.eng: 60 lines, 0 of them" in err
     assert "b.deu: 60 lines, 0 of them" in err
 
@@ -215,7 +204,7 @@ def test_approximate_says_what_it_found(project):
     for name, file in (("x", "a.eng"), ("y", "b.deu")):
         Path(file).write_text("".join(f"{name} {i}\n" for i in range(600)))
         np.save(f"{name}.npy", rng.standard_normal((600, 8), np.float32))
-    _, err = run(*VECTORS, "-o", "p.tsv", "--index", "IVF,Flat", "--probes", 99)
+    err = run(*VECTORS, "-o", "p.tsv", "--index", "IVF,Flat", "--probes", 99)
     assert "100.00% of the true neighbours" in err
     run(*VECTORS, "-o", "exact.tsv")
     found, exact = ({tuple(row[1:]): float(row[0]) for row in table(name)} for name in ("p.tsv", "exact.tsv"))
@@ -256,7 +245,7 @@ def test_formats_that_need_languages_ask_for_them(project):
     Path("a.txt").write_text(Path("a.eng").read_text())
     with pytest.raises(RecipeError, match="--languages"):
         run("a.txt", *VECTORS[1:], "-o", "p.tmx")
-    assert run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")[0] == 0
+    run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")
 
 
 @pytest.mark.parametrize("output", ["a.eng", "./b.deu", "a"])
@@ -353,7 +342,7 @@ def test_f1_on_real_files_is_that_of_the_task(tmp_path, monkeypatch):
     for name, side in zip(("x.npy", "y.npy"), texts, strict=True):
         np.save(name, encode([*side.values()]))
     words = (*files, "--ids", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p.tsv", "--keep-duplicates")
-    _, err = run(*words, "--gold", folder / "zh-en.dev.gold")
+    err = run(*words, "--gold", folder / "zh-en.dev.gold")
     task = next(one for one in bucc.MINING if one.name == "bucc/oracle")
     (score,) = [one for one in task.run(encode, DATA) if one.metric == "f1" and one.subset == "zh-en"]
     assert 0.1 < score.value < 0.9

@@ -5,16 +5,14 @@ from __future__ import annotations
 import lzma
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import runner
 
 from isoglot.cli.negatives import command
 from isoglot.data.readers import read_jsonl
 from isoglot.encoders import encode, load
 from isoglot.errors import CorpusError, RecipeError
 
-APP = typer.Typer()
-APP.command("negatives")(command)
+run = runner(negatives=command)
 PAIRS = [
     ("the cat", "die Katze"),
     ("the dog", "der Hund"),
@@ -31,15 +29,6 @@ def project(tmp_path, monkeypatch, toy_static):
     toy_static.save(tmp_path / "model")
     (tmp_path / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in PAIRS))
     return tmp_path
-
-
-def run(*words):
-    """Stderr; errors of users are raised, as `main` catches them."""
-    done = CliRunner().invoke(APP, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.stderr
-    return done.stderr
 
 
 def nearest(source, others):

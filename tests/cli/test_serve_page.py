@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 import sys
 from importlib.resources import files
@@ -17,10 +16,6 @@ from index_folder import LINES, make_index
 pytest.importorskip("faiss")
 
 SERVE = "import sys; from isoglot.cli.serve import run; from pathlib import Path; run(Path(sys.argv[1]), port=0)"
-OPTIONS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --enable-logging=stderr --virtual-time-budget=10000 --dump-dom"
-)
 HITS = [
     {"score": 0.9, "id": "x" * 200, "text": "<img src=x onerror=alert(1)>" + "w" * 300, "language": "eng", "tag": "en"},
     {"score": 0.5, "id": "b", "text": LINES["ara"][0], "language": "ara", "tag": "ar"},
@@ -59,21 +54,6 @@ addEventListener("load", async () => {
   parent.document.body.append(pre);
 });
 """
-
-
-@pytest.fixture
-def browser(tmp_path):
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        pytest.skip("there is no chromium to look at the page with")
-
-    def look(address):
-        words = [program, *OPTIONS.split(), f"--user-data-dir={tmp_path / 'profile'}", address]
-        result = subprocess.run(words, capture_output=True, text=True, timeout=120, check=True)
-        assert "CONSOLE" not in result.stderr
-        return result.stdout
-
-    return look
 
 
 @pytest.mark.slow

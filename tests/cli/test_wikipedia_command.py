@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import runner
 
 from isoglot.cli.wikipedia import wikipedia
 from isoglot.errors import CorpusError, IsoglotError
@@ -20,8 +19,7 @@ from wiki_world import world
 pytest.importorskip("mwparserfromhell", reason="needs the extra `wikipedia`")
 pytest.importorskip("sentencex", reason="needs the extra `wikipedia`")
 
-APP = typer.Typer()
-APP.command()(wikipedia)
+run = runner(wikipedia=wikipedia)
 
 
 @pytest.fixture
@@ -29,15 +27,6 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     world(tmp_path)
     return tmp_path
-
-
-def run(*words):
-    """What went to stderr; errors of users are raised, as `main` catches them."""
-    done = CliRunner().invoke(APP, [str(word) for word in words])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.stderr
-    return done.stderr
 
 
 def test_from_wikidata(project):
@@ -71,7 +60,7 @@ def test_every_option_reaches_the_report(project):
 def test_mistakes_leave_nothing_that_looks_good(project):
     with pytest.raises(CorpusError, match=r"titles\.tsv: is no MediaWiki XML dump"):
         run("titles.tsv", "--titles", "titles.tsv", "-o", "out")
-    with pytest.raises(IsoglotError, match="name either a Wikidata dump or a table of titles"):
+    with pytest.raises(IsoglotError, match=r"name either a Wikidata dump \(--wikidata\) or a table of titles"):
         run("en.xml", "-o", "out")
     assert not Path("out").exists()
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.data.files import atomic_write, digest, read_blocks, read_lines, without_compression
+from isoglot.data.files import atomic_write, digest, json_object, read_blocks, read_lines, without_compression
 from isoglot.errors import CorpusError
 
 COMPRESS = {"gz": gzip.compress, "xz": partial(lzma.compress, preset=0), "bz2": bz2.compress, "plain": bytes}
@@ -179,3 +179,23 @@ def test_digest_is_sha256_of_the_bytes_on_disk(tmp_path):
     content = gzip.compress(b"x" * 1_000_000)
     (tmp_path / "a.gz").write_bytes(content)
     assert digest(tmp_path / "a.gz") == hashlib.sha256(content).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (" ", "is empty; remove the line"),
+        ("{", "is not JSON .*write one object a line"),
+        ("[" * 100_000, "is not JSON .*write one object a line"),
+        ("3", "holds a JSON int; write one object a line"),
+        ('{"a": {"b": "x\\udc00"}}', r"holds '\\udc00', half of a surrogate pair"),
+        ('{"\\uD800": 1}', r"holds '\\ud800', half of a surrogate pair"),
+    ],
+)
+def test_a_line_that_holds_no_object_is_told(text, words):
+    with pytest.raises(CorpusError, match=f"^f:3: {words}"):
+        json_object(text, file="f", line=3)
+
+
+def test_an_object_of_a_line():
+    assert json_object('{"a": "\\ud83d\\ude00 \\\\ud8"}', file="f", line=1) == {"a": "😀 \\ud8"}

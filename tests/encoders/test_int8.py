@@ -39,6 +39,20 @@ def test_rows_are_near_those_in_float(family, pooling):
 
 
 @onnx
+def test_layers_that_narrow_stay_in_float():
+    from onnx import load_model_from_string
+
+    encoder = build_transformer(family="bert")
+    depth = encoder.backbone.config.num_hidden_layers
+    graph = load_model_from_string(quantize(encoder).graph).graph
+    shapes = {weight.name: tuple(weight.dims) for weight in graph.initializer}
+    kept = [shapes[node.input[1]] for node in graph.node if node.op_type == "MatMul" and node.input[1] in shapes]
+    assert kept == [(encoder.backbone.config.intermediate_size, encoder.dim)] * depth
+    rounded = [node for node in graph.node if node.op_type == "MatMulInteger"]
+    assert len(rounded) == 5 * depth  # query, key, value, what follows the attention, and the first of the block
+
+
+@onnx
 def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
     encoder = build_transformer()
     small = quantize(encoder)

@@ -56,7 +56,7 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
         ("a.jsonl", '{"text": 3}\n', ':1: "text" and'),
         ("a.jsonl", '{"id": "x"}\n', ':1: "text" and'),
         ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
-        ("a.jsonl", "[1]\n", ":1: is no object"),
+        ("a.jsonl", "[1]\n", ":1: holds a JSON list; write one object a line"),
         ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),
         ("a.jsonl", "[" * 100_000, ":1: is not JSON"),
         ("a.jsonl", '{"text": "\\ud800"}\n', ":1: holds '\\ud800', half of a surrogate pair"),

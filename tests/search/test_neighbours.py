@@ -154,3 +154,20 @@ def test_refused(x, y, options, message):
 
 def test_the_package_offers_it():
     assert neighbours_of_package is neighbours
+
+
+def test_a_product_of_ones_own_is_called_by_one_thread_at_a_time():
+    """It may not be made for more, and has threads of its own."""
+    rng, busy, most = np.random.default_rng(0), [], []
+
+    def product(rows, columns, out):
+        busy.append(1)
+        most.append(len(busy))
+        np.matmul(rows, columns.T, out=out)
+        busy.pop()
+
+    x, y = whole(rng, 501, 6), whole(rng, 703, 6)
+    found = neighbours(x, y, 3, product=product, budget=1 << 22)
+    assert len(most) > 2
+    assert set(most) == {1}
+    np.testing.assert_array_equal(found.forward_ids, neighbours(x, y, 3).forward_ids)

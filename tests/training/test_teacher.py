@@ -17,7 +17,7 @@ from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse
 from isoglot.training import teacher
 from isoglot.training.loop import train
-from isoglot.training.teacher import teacher_columns
+from isoglot.training.teacher import open_teacher, teacher_columns
 
 GROUPS = [
     {"texts": ["the cat", "die Katze"], "langs": ["eng", "deu"], "hard_negatives": ["der Hund"], "hard_langs": ["deu"]},
@@ -69,7 +69,8 @@ def opened(recipe):
         cache=cache_folder() / "tables",
         watch=silent,
     )
-    return sources, table, teacher_columns(recipe, sources, table, watch=silent)["teacher"]
+    model = open_teacher(recipe, sources.settings.teacher)
+    return sources, table, teacher_columns(model, sources, table, watch=silent)["teacher"]
 
 
 def folders(project):
@@ -126,7 +127,8 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     first = column(ROWS)
     monkeypatch.setattr(teacher, "encode_file", None)
     monkeypatch.setattr(teacher, "_collect", None)
-    again = teacher_columns(recipe, sources, table, watch=words.append)["teacher"]
+    model = open_teacher(recipe, sources.settings.teacher)
+    again = teacher_columns(model, sources, table, watch=words.append)["teacher"]
     np.testing.assert_array_equal(again(ROWS), first)
     assert words == []
 
@@ -135,7 +137,7 @@ def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
     sources, table, _ = opened(recipe_of(project))
     other = Sources(recipe.stages[0].streams[0], sources.resolve)
-    teacher_columns(recipe, other, table, watch=words.append)
+    teacher_columns(open_teacher(recipe, other.settings.teacher), other, table, watch=words.append)
     assert words == ["stream train: encoding its sentences by the teacher teacher, once for all runs"]
 
 
@@ -214,7 +216,7 @@ def test_without_a_teacher_there_is_no_column(project):
     recipe = recipe_of(project)
     stream = recipe.stages[0].streams[0].model_copy(update={"teacher": None})
     sources = Sources(stream, recipe.resolve)
-    assert teacher_columns(recipe, sources, None, watch=silent) == {}  # type: ignore[arg-type]
+    assert teacher_columns(open_teacher(recipe, None), sources, None, watch=silent) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from glob import escape
+from pathlib import Path
 
 import typer
 
@@ -26,8 +28,31 @@ def show_list() -> None:
 def check(name: str, overrides: Sequence[str]) -> None:
     """Everything that can be known before a run starts."""
     recipe = recipes.load(name, overrides)
+    find_files(recipe, name)
     inspect(recipe)
     typer.echo(f"{name}: ok", err=True)
+
+
+def find_files(recipe: Recipe, name: str) -> None:
+    """Raise RecipeError, saying what to do, for files that only the user can name and data sets that are not there."""
+    streams = [stream for stage in recipe.stages for stream in stage.streams]
+    paths = [source.path for stream in streams for source in stream.sources]
+    own = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
+    if own and recipe.folder.is_relative_to(recipes.PACKAGED):
+        raise RecipeError(
+            f"{name}: does not know your {own[0]}; save it with `isoglot recipe show {name} > mine.toml`, "
+            "name your files in it, and train mine.toml"
+        )
+    root = recipe.data.expanduser()
+    paths += [path for stream in streams for path in stream.leakage]
+    paths += [evaluation.data for evaluation in recipe.evaluation]
+    for path in paths:
+        first = Path(path.removeprefix("data:")).parts[:1]
+        if path.startswith("data:") and first and not any(root.glob(f"{escape(first[0])}*")):
+            raise RecipeError(
+                f"{name}: {path}: there is no {first[0]} in {root}, which `data:` stands for; set ISOGLOT_DATA to the "
+                "folder of your data sets (`isoglot data list` says where each comes from)"
+            )
 
 
 def inspect(recipe: Recipe) -> None:

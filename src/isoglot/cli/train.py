@@ -11,9 +11,8 @@ import typer
 
 from isoglot import recipe as recipes
 from isoglot.cli.display import Display
+from isoglot.cli.recipe import find_files
 from isoglot.data.files import atomic_write
-from isoglot.errors import RecipeError
-from isoglot.settings import Recipe
 from isoglot.training import ranks
 from isoglot.training.loop import Outcome, train
 
@@ -21,11 +20,7 @@ from isoglot.training.loop import Outcome, train
 def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume: bool) -> None:
     """Train, and print where the model is."""
     recipe = recipes.load(name, overrides)
-    if recipe.folder.is_relative_to(recipes.PACKAGED) and (path := _template(recipe)):
-        raise RecipeError(
-            f"{name}: does not know your {path}; save it with `isoglot recipe show {name} > mine.toml`, "
-            "name your files in it, and train mine.toml"
-        )
+    find_files(recipe, name)
     outcomes = []
     for seed in range(recipe.seed, recipe.seed + seeds):
         folder = output if seeds == 1 else output / f"seed-{seed}"
@@ -36,14 +31,6 @@ def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume
             tell(outcomes[-1])
     if seeds > 1 and ranks.is_first():
         summarise(outcomes, output / "seeds.json")
-
-
-def _template(recipe: Recipe) -> str:
-    """The first path of a packaged recipe that stands for the user's own file."""
-    paths = [s.path for stage in recipe.stages for stream in stage.streams for s in stream.sources]
-    return next(
-        (path for path in paths if not path.startswith(("bundled:", "data:")) and not Path(path).is_absolute()), ""
-    )
 
 
 def tell(outcome: Outcome) -> None:

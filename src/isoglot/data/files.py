@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import hashlib
+import json
 import lzma
 import os
 import re
@@ -28,6 +29,8 @@ _BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 # The letters alone could open a sentence, so the magic number of the first block is asked for too.
 _BZ2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -48,6 +51,26 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         pieces = [rest]
     if last := b"".join(pieces):
         yield from enumerate(_decode(last, path, number + 1), number + 1)
+
+
+def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
+    """The object that a line of a file of objects, one a line, holds.
+
+    Raises `CorpusError` for a line that is blank, not JSON or no object, and for half of a surrogate pair, which JSON
+    can escape and UTF-8 cannot hold.
+    """
+    if not text.strip():
+        raise CorpusError("is empty; remove the line", file=file, line=line)
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"is not JSON ({error}); write one object a line", file=file, line=line) from None
+    if not isinstance(found, dict):
+        raise CorpusError(f"holds a JSON {type(found).__name__}; write one object a line", file=file, line=line)
+    if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(found, ensure_ascii=False))):
+        problem = f"holds {half.group()!r}, half of a surrogate pair; write the whole character"
+        raise CorpusError(problem, file=file, line=line)
+    return found
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:

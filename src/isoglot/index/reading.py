@@ -10,12 +10,10 @@ cells are left out, since nothing can be found in them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from isoglot.data.files import read_lines, without_compression
+from isoglot.data.files import json_object, read_lines, without_compression
 from isoglot.data.languages import UNKNOWN, canonical, is_language
 from isoglot.errors import CorpusError
 from isoglot.index.store import Sentence
@@ -48,31 +46,12 @@ def _json(path: str, language: str) -> Iterator[Sentence]:
     for number, line in read_lines(path):
         if not line.strip():
             continue
-        found = _object(line, path, number)
+        found = json_object(line, file=path, line=number)
         text, key, code = found.get("text"), found.get("id", f"{path}:{number}"), found.get("language", language)
         if not isinstance(text, str) or not isinstance(code, str) or isinstance(key, bool | float | list | dict):
             raise CorpusError('"text" and "language" must be strings, "id" a string or number', file=path, line=number)
-        _require_unicode(f"{text}{key}", path, number)
         if text.strip():
             yield Sentence(str(key), text, canonical(code, file=path, line=number))
-
-
-def _object(line: str, path: str, number: int) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"is not JSON ({error}); write one object a line", file=path, line=number) from error
-    if not isinstance(found, dict):
-        raise CorpusError('is no object; write {"text": ...}, one a line', file=path, line=number)
-    return found
-
-
-def _require_unicode(text: str, path: str, number: int) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:  # half of a pair, which JSON can escape and UTF-8 cannot hold
-        problem = f"holds {text[error.start]!r}, half of a surrogate pair; write the whole character"
-        raise CorpusError(problem, file=path, line=number) from error
 
 
 def _table(path: str, language: str) -> Iterator[Sentence]:

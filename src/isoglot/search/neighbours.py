@@ -61,18 +61,18 @@ def neighbours(
 
     Gives float32 scores and int64 ids, `(N, min(k, M))` forward and `(M, min(k, N))` backward. "cosine" divides every
     row by its length first; a row of zeros then scores 0 with everything. Beside the arrays given and returned, at
-    most `budget` bytes are in use. With another `product`, faster and less exact, `k + spare` candidates are found by
-    it, then scored in float32, and the best k are kept. `checkpoint`: saved there now and then, and a search of the
-    same vectors, k and budget goes on from it to the same result. `progress` is called with (tiles done, tiles in
-    all). Raises `ValueError` for shapes that do not fit, values that are not finite, and a budget too small for the
-    smallest tile.
+    most `budget` bytes are in use, and NumPy's own threads are limited meanwhile. With another `product`, faster and
+    less exact, `k + spare` candidates are found by it, then scored in float32, and the best k are kept; it is called
+    by one thread at a time. `checkpoint`: saved there now and then, and a search of the same vectors, k and budget
+    goes on from it to the same result. `progress` is called with (tiles done, tiles in all). Raises `ValueError` for
+    shapes that do not fit, values that are not finite, and a budget too small for the smallest tile.
     """
     _check(x, y, k, metric)
     n, m, kept = len(x), len(y), k if product is None else k + spare
     forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:
         tile = tile_shape(n, m, x.shape[1], kept, budget)
-        workers = _threads()
+        workers = _threads() if product is None else 1
         while workers > 1 and tile_shape(n, m, x.shape[1], kept, budget, workers=workers) != tile:
             workers -= 1  # tiles stay as they are, and so do the bits of their products
         state = f"{kept} {metric} {tile} {getattr(product, '__name__', 'float32')}"

@@ -20,7 +20,7 @@ from isoglot.encoders.packaged import cache_folder
 from isoglot.errors import CheckpointError, RecipeError
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
-from isoglot.settings import ObjectiveSettings, Recipe, StageSettings, StreamSettings
+from isoglot.settings import ObjectiveSettings, Recipe, StageSettings
 from isoglot.training import ranks
 from isoglot.training.teacher import open_teacher, teacher_columns
 
@@ -63,7 +63,8 @@ def make_streams(
             table = build_table(
                 sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
             )
-        sizes = _sizes(recipe, settings, table)
+        teacher = open_teacher(recipe, settings.teacher)
+        sizes = _sizes(table, teacher)
         terms = [
             (
                 o.weight,
@@ -74,7 +75,7 @@ def make_streams(
             for i, o in enumerate(settings.objectives)
         ]
         with ranks.first_alone():  # after the objectives, whose mistakes are found at once
-            columns = teacher_columns(recipe, sources, table, watch=watch)
+            columns = teacher_columns(teacher, sources, table, watch=watch)
         position = positions[number] if number < len(positions) else None
         batches = Batches(
             table,
@@ -90,11 +91,11 @@ def make_streams(
     return streams
 
 
-def _sizes(recipe: Recipe, settings: StreamSettings, table: GroupTable) -> dict[str, int]:
+def _sizes(table: GroupTable, teacher: Encoder | None) -> dict[str, int]:
     """One more than the greatest value of each integer column, and how wide the teacher's vectors are."""
     integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
-    return sizes | ({"teacher": open_teacher(recipe, settings.teacher).dim} if settings.teacher else {})
+    return sizes | ({"teacher": teacher.dim} if teacher else {})
 
 
 def _objective(

@@ -36,7 +36,7 @@ _SILENCE = 30.0  # seconds between words about a long computation
 
 
 def teacher_columns(
-    recipe: Recipe, sources: Sources, table: GroupTable, *, watch: Words
+    teacher: Encoder | None, sources: Sources, table: GroupTable, *, watch: Words
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches; none without a teacher.
 
@@ -44,12 +44,10 @@ def teacher_columns(
     the teacher's own width. Held in memory while texts are collected: some 150 bytes for each distinct one. A line
     break inside a sentence is read as a blank.
 
-    Raises EncoderError for a model that cannot be opened and a damaged cache, CorpusError for sources that changed
-    since the table was made.
+    Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    if sources.settings.teacher is None:
+    if teacher is None or sources.settings.teacher is None:
         return {}
-    teacher = open_teacher(recipe, sources.settings.teacher)
     key = hashlib.sha256(f"{identity(teacher)} {sources.digest()}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
     vectors, index = folder / "vectors.npy", folder / "index.npy"
@@ -64,8 +62,13 @@ def teacher_columns(
     return {"teacher": _column(vectors, index, table)}
 
 
-def open_teacher(recipe: Recipe, settings: TeacherSettings) -> Encoder:
-    """The teacher on the device that there is. Raises EncoderError for settings that do not fit the model."""
+def open_teacher(recipe: Recipe, settings: TeacherSettings | None) -> Encoder | None:
+    """The teacher on the device that there is, if there is one.
+
+    Raises EncoderError for a model that cannot be opened and settings that do not fit it.
+    """
+    if settings is None:
+        return None
     path = recipe.resolve(settings.model)
     try:
         teacher = load(

@@ -83,9 +83,9 @@ def test_batches_carry_integer_columns(tmp_path):
     [
         (item("Q7"), r"sentences\.jsonl:2: the entity 'Q7' is not in entities\.tsv"),
         (item(hard=["Q8"]), r"sentences\.jsonl:2: the entity 'Q8' is not in"),
-        ("{", r"sentences\.jsonl:2: not JSON"),
-        ("", r"sentences\.jsonl:2: not JSON"),
-        ("[1]", r"sentences\.jsonl:2: each line must hold one JSON object"),
+        ("{", r"sentences\.jsonl:2: is not JSON"),
+        ("", r"sentences\.jsonl:2: is empty"),
+        ("[1]", r"sentences\.jsonl:2: holds a JSON list; write one object a line"),
         (item(text=" "), r"sentences\.jsonl:2: 'text' must be a text that is not blank, not ' '"),
         ({"text": "a", "lang": "deu"}, r"sentences\.jsonl:2: 'entity' must be"),
         (item(entity=64), r"sentences\.jsonl:2: 'entity' must be .* not 64"),

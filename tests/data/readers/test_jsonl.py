@@ -76,8 +76,8 @@ def test_queries_with_positives_and_negatives(tmp_path):
     "line, message",
     [
         ("", "is empty"),
-        ('{"en": "Hi"', "not JSON"),
-        ("[" * 100_000, "not JSON"),
+        ('{"en": "Hi"', "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
         ('["Hi"]', "holds a JSON list"),
         ('{"xx": "Hi"}', "unknown language 'xx'"),
         ('{"en": ["Hi"]}', "'en' holds a list where a sentence is expected"),
@@ -88,7 +88,7 @@ def test_queries_with_positives_and_negatives(tmp_path):
         ('{"texts": [1]}', "'texts' must hold a sentence or a list of sentences"),
         ('{"texts": ["a"], "extras": {"x": "y"}}', "the extra 'x' must be a number"),
         ('{"texts": ["a"], "extras": 3}', "'extras' must hold an object"),
-        ('{"en": "half \\ud83d"}', "half a surrogate pair"),
+        ('{"en": "half \\ud83d"}', "half of a surrogate pair"),
     ],
 )
 def test_wrong_lines_are_named(tmp_path, line, message):

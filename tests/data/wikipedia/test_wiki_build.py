@@ -225,8 +225,12 @@ def test_a_cut_dump_is_a_remark_also_when_resumed(made, tmp_path):
 def test_mistakes_are_one_line(made, tmp_path):
     sources, folder, _ = made
     for wrong, error, words in [
-        (replace(sources, wikidata=None), RecipeError, "name either a Wikidata dump or a table of titles"),
-        (replace(sources, titles=folder / "titles.tsv"), RecipeError, "and not both"),
+        (
+            replace(sources, wikidata=None),
+            RecipeError,
+            r"name either a Wikidata dump \(--wikidata\) or a table of titles",
+        ),
+        (replace(sources, titles=folder / "titles.tsv"), RecipeError, "--wikidata.*--titles.*and not both"),
         (replace(sources, dumps=()), RecipeError, "no dump is named"),
         (replace(sources, dumps=(str(folder / "titles.tsv"),)), CorpusError, "is no MediaWiki XML dump"),
         (replace(sources, wikidata=folder / "titles.tsv"), CorpusError, "is no Wikidata JSON dump"),

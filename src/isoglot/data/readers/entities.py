@@ -9,13 +9,12 @@ once and for all, as EASE does (Nishikawa et al. 2022, section 3.2). Entities le
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, read_lines
+from isoglot.data.files import COMPRESSED, json_object, read_lines
 from isoglot.data.languages import canonical
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
@@ -70,12 +69,7 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
 
 def _parse(text: str, file: Path, number: int) -> dict[str, Any]:
     """The object of a line, its four names checked."""
-    try:
-        item = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"not JSON ({error}); each line must hold one object", file=file, line=number) from None
-    if not isinstance(item, dict):
-        raise CorpusError("each line must hold one JSON object", file=file, line=number)
+    item = json_object(text, file=file, line=number)
     item.setdefault("hard", [])
     for name in ("text", "lang", "entity"):
         if not isinstance(item.get(name), str) or not item[name].strip():

@@ -12,12 +12,11 @@ The third is a `Group` written out. The last two, and a `texts` without `langs`,
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import read_lines
+from isoglot.data.files import json_object, read_lines
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
@@ -32,34 +31,14 @@ def read_jsonl(path: str | Path, *, language: str = UNKNOWN) -> Iterator[Group]:
     """
     code = canonical(language, file=path)
     for number, text in read_lines(path):
+        item = json_object(text, file=path, line=number)
         try:
-            group = _group(_parse(text), code)
+            group = _group(item, code)
         except CorpusError as error:
             raise CorpusError(str(error), file=path, line=number) from None
         if not group.texts:
             raise CorpusError("holds no text in any language; remove the line", file=path, line=number)
         yield group
-
-
-def _parse(text: str) -> dict[str, Any]:
-    if not text.strip():
-        raise CorpusError("is empty; remove the line")
-    try:
-        item = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"not JSON ({error}); each line must hold one object") from None
-    if not isinstance(item, dict):
-        raise CorpusError(f"holds a JSON {type(item).__name__}, but each line must hold one object")
-    if "\\ud" in text.lower():
-        _refuse_half_characters(item)
-    return item
-
-
-def _refuse_half_characters(item: dict[str, Any]) -> None:
-    try:
-        json.dumps(item, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise CorpusError(f"holds half a surrogate pair ({error.object[error.start]!r}); repair the text") from None
 
 
 def _group(item: dict[str, Any], code: str) -> Group:

@@ -8,14 +8,13 @@ JSON lines SNLI and MNLI as released, or with the names of the Hugging Face sets
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import read_lines, without_compression
+from isoglot.data.files import json_object, read_lines, without_compression
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
@@ -83,11 +82,8 @@ def _plain_or_packed(path: Path) -> Path:
 
 def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     for number, text in read_lines(path):
-        try:
-            item = json.loads(text)
-        except ValueError as error:
-            raise CorpusError(f"not JSON ({error}); each line must hold one object", file=path, line=number) from None
-        names = list(item) if isinstance(item, dict) else []
+        item = json_object(text, file=path, line=number)
+        names = list(item)
         yield number, {name: _text(item[names[at]]) for name, at in _places(names, path, number).items()}
 
 

@@ -34,7 +34,10 @@ def check(sources: Sources, output: Path) -> None:
     if not sources.dumps:
         raise RecipeError("no dump is named; give at least one")
     if (sources.wikidata is None) == (sources.titles is None):
-        raise RecipeError("name either a Wikidata dump or a table of titles (language, title, id), and not both")
+        raise RecipeError(
+            "name either a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), "
+            "and not both"
+        )
     missing = [name for name, found in versions().items() if not found]
     if missing:
         raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')

@@ -1,0 +1,40 @@
+"""`isoglot recipe check` and the words of `isoglot train` for files that are not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from isoglot.cli import recipe as command
+from isoglot.cli import train
+from isoglot.errors import RecipeError
+
+
+def both(name, folder, words):
+    """The error of `check`, which `train` must give too, before it writes anything."""
+    with pytest.raises(RecipeError, match=words):
+        command.check(name, [])
+    with pytest.raises(RecipeError, match=words):
+        train.run(name, folder / "run", overrides=[], seeds=1, resume=False)
+    assert not (folder / "run").exists()
+
+
+def test_a_packaged_recipe_cannot_know_the_users_files(tmp_path):
+    both("cpu/ease", tmp_path, r"cpu/ease: does not know your wikipedia.*isoglot recipe show cpu/ease > mine\.toml")
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_data_set_that_is_not_there_is_told_with_what_to_do(tmp_path, monkeypatch, there):
+    monkeypatch.setenv("ISOGLOT_DATA", str(tmp_path / "sets"))
+    if there:
+        (tmp_path / "sets" / "other").mkdir(parents=True)
+    both("cpu/mpcl", tmp_path, r"cpu/mpcl: data:xtreme-xnli: there is no xtreme-xnli in .*sets, .*set ISOGLOT_DATA")
+
+
+def test_a_data_set_that_is_there_is_looked_into(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_DATA", str(tmp_path))
+    for name in ("xtreme-xnli", "tatoeba-laser", "sts17-official"):
+        Path(tmp_path, name).mkdir()
+    recipe = command.recipes.load("cpu/mpcl")
+    assert command.find_files(recipe, "cpu/mpcl") is None

@@ -11,7 +11,7 @@ demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
 
 test: $(VENV)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
 
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m slow

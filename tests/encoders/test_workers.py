@@ -14,7 +14,7 @@ from isoglot.errors import EncoderError
 
 ENCODER = build_transformer(pooling="mean", prompt="")
 STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
-TEXTS = [f"{sentence} {number}" for number in range(30) for sentence in SENTENCES]
+TEXTS = [f"{sentence} {number}" for number in range(8) for sentence in SENTENCES]
 
 
 @pytest.fixture

@@ -36,5 +36,7 @@ def test_a_data_set_that_is_there_is_looked_into(tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_DATA", str(tmp_path))
     for name in ("xtreme-xnli", "tatoeba-laser", "sts17-official"):
         Path(tmp_path, name).mkdir()
-    recipe = command.recipes.load("cpu/mpcl")
-    assert command.find_files(recipe, "cpu/mpcl") is None
+    for path in ("data:xtreme-xnli", "data:xtreme", "data:*/dev", "data:**/dev"):
+        command.find_files(command.recipes.load("cpu/mpcl", [f"streams.0.sources.0.path={path}"]), "cpu/mpcl")
+    with pytest.raises(RecipeError, match=r"there is no xnli\* in"):
+        command.find_files(command.recipes.load("cpu/mpcl", ["streams.0.sources.0.path=data:xnli*"]), "cpu/mpcl")

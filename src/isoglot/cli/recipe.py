@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from glob import escape
+from fnmatch import filter as matching
 from pathlib import Path
 
 import typer
@@ -46,11 +46,12 @@ def find_files(recipe: Recipe, name: str) -> None:
     root = recipe.data.expanduser()
     paths += [path for stream in streams for path in stream.leakage]
     paths += [evaluation.data for evaluation in recipe.evaluation]
+    there = [entry.name for entry in root.iterdir()] if root.is_dir() else []
     for path in paths:
-        first = Path(path.removeprefix("data:")).parts[:1]
-        if path.startswith("data:") and first and not any(root.glob(f"{escape(first[0])}*")):
+        first = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
+        if path.startswith("data:") and first and not matching(there, f"{first}*"):
             raise RecipeError(
-                f"{name}: {path}: there is no {first[0]} in {root}, which `data:` stands for; set ISOGLOT_DATA to the "
+                f"{name}: {path}: there is no {first} in {root}, which `data:` stands for; set ISOGLOT_DATA to the "
                 "folder of your data sets (`isoglot data list` says where each comes from)"
             )
 

@@ -65,7 +65,7 @@ class TransformerEncoder(Encoder):
         self.max_length = _allowed_length(backbone, tokenizer, max_length)
         self.backbone, self.tokenizer = backbone, tokenizer
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
-        self.concurrent = pooling not in FIRST_LAYER  # some releases of transformers collect the layers on the model
+        self.concurrent = pooling not in FIRST_LAYER  # transformers 4 makes no promise for threads there
         if layers is not None:
             _keep_layers(backbone, layers)
         if getattr(backbone, "pooler", None) is not None:

@@ -1,7 +1,7 @@
 """Chunks computed side by side: by the threads of this process, or by several processes, for GPUs one each.
 
 A thread makes a whole chunk. Were all of torch's threads to share each product of it, they would wait for each other
-some hundred times a chunk: on two cores that cost a quarter to a third of the speed. Processes have one thread each;
+some hundred times a chunk: on two cores that cost a sixth to two fifths of the speed. Processes have one thread each;
 the parent reads, tokenises and packs, a worker gets the token ids of a chunk and gives its rows. Chunks are the same
 whatever the number of threads or workers, and so are the rows. Weights on a CPU are shared memory, not copies. Workers
 are spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs the

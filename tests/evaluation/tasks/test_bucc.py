@@ -116,7 +116,7 @@ def expected(name, dev, test, vector, *, exact):
 
 @pytest.mark.parametrize("vectors", [signs, gaussian])
 @pytest.mark.parametrize("name", PROTOCOLS)
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=40)
 @given(dev=splits(), test=splits(), seed=st.integers(0, 10_000))
 def test_equals_the_protocol_in_loops(tmp_path_factory, name, vectors, dev, test, seed):
     folder, vector = tmp_path_factory.mktemp("b"), vectors(seed)

@@ -49,6 +49,8 @@ def test_two_ranks_train_the_model_of_one(tmp_path, monkeypatch):
     assert one["state"] == two["state"]
     assert [r["step"] for r in log_of(tmp_path / "one")] == [r["step"] for r in log_of(tmp_path / "two")]
     # The folder holds a run: both ranks say so and stop; with --resume both go on from the end.
-    assert [code for _, code in launch(tmp_path, tmp_path / "two")] == [1, 1]
-    assert [code for _, code in launch(tmp_path, tmp_path / "two", "--resume")] == [0, 0]
+    again = launch(tmp_path, tmp_path / "two")
+    assert [code for _, code in again] == [1, 1], again
+    further = launch(tmp_path, tmp_path / "two", "--resume")
+    assert [code for _, code in further] == [0, 0], further
     assert_same(two["encoder"], state_of(tmp_path / "two")["encoder"])

@@ -68,20 +68,19 @@ def train(
     Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe.
     """
     began, output = time.monotonic(), Path(output)
-    ranks.start()
-    run = Run(
-        recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
-    )
-    run.open(resume=resume)
-    try:
-        for number in range(run.state.stage, len(recipe.stages)):
-            if run.selector.exhausted:
-                break
-            run.stage(number)
-        run.finish()
-    finally:
-        run.log.close()
-        ranks.stop()
+    with ranks.group():
+        run = Run(
+            recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
+        )
+        run.open(resume=resume)
+        try:
+            for number in range(run.state.stage, len(recipe.stages)):
+                if run.selector.exhausted:
+                    break
+                run.stage(number)
+            run.finish()
+        finally:
+            run.log.close()
     return Outcome(output / "model", run.selector.best, run.state.overall, time.monotonic() - began)
 
 

@@ -14,18 +14,22 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch, Tokens
 
 
-def start() -> None:
-    """Join the process group that torchrun announces in the environment; without torchrun, do nothing."""
-    if "RANK" in os.environ and not dist.is_initialized():
+@contextmanager
+def group() -> Iterator[None]:
+    """Be in the process group that torchrun announces in the environment; without torchrun, do nothing.
+
+    It is left also when something goes wrong: the threads of a group that a dying process still holds may abort it.
+    """
+    joining = "RANK" in os.environ and not dist.is_initialized()
+    if joining:
         if torch.cuda.is_available():
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
-
-
-def stop() -> None:
-    """Leave the process group, if this process is in one."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    try:
+        yield
+    finally:
+        if joining:
+            dist.destroy_process_group()
 
 
 @contextmanager

@@ -91,7 +91,8 @@ def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed:
     """Train one row with one seed and test it, or read what an earlier call wrote. Raises EvaluationError if stale."""
     recipe = read_recipe(row, asked)
     folder = asked.output / name / re.sub(r"[^\w.]+", "-", row["name"]).strip("-") / f"seed-{seed}"
-    wanted = [recipe.model_dump_json(exclude={"folder", "data"}), repr(columns), repr(asked.languages)]
+    said = {"name", "description", "folder", "data"}  # changes nothing of a run
+    wanted = [recipe.model_dump_json(exclude=said), repr(columns), repr(asked.languages)]
     digest = hashlib.sha256("\n".join(wanted).encode()).hexdigest()
     if (folder / "results.json").exists():
         known = read_results(folder)

@@ -123,7 +123,8 @@ def test_state_survives_a_round_trip(name):
     assert_equal(*results)
 
 
-@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sparse", [False, True])
 def test_two_ranks_give_the_gradient_of_one(sparse):
     """Two processes over gloo, with unequal numbers of rows, for all objectives at once."""
     with tempfile.TemporaryDirectory() as folder:

@@ -142,6 +142,7 @@ def test_variance_by_language_alone_or_none_at_all():
     assert explained(np.ones((4, 3, 2))) == 0
 
 
+@pytest.mark.slow
 def test_maps_hold_few_groups_in_full_and_many_sentences(tmp_path):
     write_groups(tmp_path, ("deu", "kor", "eng"), 150)
     meaning, language = (s for s in SentenceMap().run(by_language_and_meaning, tmp_path) if s.details)

@@ -63,6 +63,7 @@ def shuffled(seed, count=25, gold=15):
     return *sides, [(f"zh-{i}", f"en-{j}") for i, j in places]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000))
 def test_equals_the_metrics_in_loops(tmp_path_factory, seed):

@@ -7,9 +7,11 @@ import sys
 
 import pytest
 import torch
+import torch.distributed as dist
 from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
 
 from isoglot.recipe import load as load_recipe
+from isoglot.training import ranks
 from isoglot.training.loop import train
 
 
@@ -25,13 +27,30 @@ def launch(project, folder, *more):
         "MASTER_PORT": str(port),
         "OMP_NUM_THREADS": "1",
     }
-    ranks = [
+    processes = [
         subprocess.Popen(
             command, env=common | {"RANK": str(rank)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         for rank in range(2)
     ]
-    return [(rank.communicate(timeout=120), rank.returncode) for rank in ranks]
+    return [(rank.communicate(timeout=120), rank.returncode) for rank in processes]
+
+
+def test_the_group_is_left_when_something_goes_wrong(monkeypatch):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}.items():
+        monkeypatch.setenv(name, str(value))
+
+    def fail():
+        with ranks.group():
+            assert dist.is_initialized()
+            raise RuntimeError("before the first step")
+
+    with pytest.raises(RuntimeError, match="before the first step"):
+        fail()
+    assert not dist.is_initialized()
 
 
 @pytest.mark.slow

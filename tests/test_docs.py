@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
@@ -130,12 +131,18 @@ def test_commands_exist(words):
     given = arguments(words)
     if given is None:
         return
-    command = typer.main.get_command(app)
-    do_nothing(command)
-    command.main(args=list(given), prog_name="isoglot", standalone_mode=False)
+    parser().main(args=list(given), prog_name="isoglot", standalone_mode=False)
     verb = 1 if given[0] == "train" else 2 if given[:2] in (["recipe", "show"], ["recipe", "check"]) else 0
     if verb and not given[verb].endswith(".toml"):
         recipe.find(given[verb])
+
+
+@cache
+def parser():
+    """The command line without what its commands do."""
+    command = typer.main.get_command(app)
+    do_nothing(command)
+    return command
 
 
 def do_nothing(command: object) -> None:

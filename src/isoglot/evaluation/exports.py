@@ -29,7 +29,8 @@ def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") ->
     `EvaluationError` when a shard of several is missing (`test-00000-of-00002.parquet` alone).
     """
     inner = [subset, f"data/{subset}", split] if subset else ["", "data"]
-    for folder in (data / place / name / part for name in names for place in _PLACES for part in inner):
+    folders = (data / place / name / part for name in names for place in _PLACES for part in inner)
+    for folder in filter(Path.is_dir, folders):
         stem = subset if subset and folder.name == split and folder.name != subset else split
         for ending in _ENDINGS:
             found = sorted([*folder.glob(f"{stem}{ending}"), *folder.glob(f"{stem}-[0-9]*{ending}")])

@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,9 @@ from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 from isoglot.search.rescore import Metric, load, rescore
 from isoglot.search.tile import COLUMN_GROUP, ROW_GROUP, tile_shape
 from isoglot.search.top import LOWEST, Best, Floats, Ids
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 # Fills the third table (H, W) with the inner products of the rows of the first (H, D) and the second (W, D).
 Product = Callable[[Floats, Floats, Floats], None]
@@ -189,14 +193,18 @@ def _places(width: int) -> Ids:
 
 def _threads() -> int:
     """How many threads the library of matrix products would use, and so how many cores one wants used."""
-    from threadpoolctl import threadpool_info
-
-    return max((pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"), default=1)
+    return max((pool["num_threads"] for pool in _blas().info()), default=1)
 
 
 def _limited(threads: int) -> AbstractContextManager[object]:
     """A block in which a matrix product is made by so many threads."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[object] = threadpool_limits(threads, user_api="blas")
+    limits: AbstractContextManager[object] = _blas().limit(limits=threads)
     return limits
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """NumPy's library of products. It is looked for once: that takes milliseconds, more than a small search."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

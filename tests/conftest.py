@@ -6,10 +6,12 @@ import gc
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+import typer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from isoglot.encoders import StaticEncoder, TransformerEncoder
@@ -42,6 +44,11 @@ def pytest_collection_finish() -> None:
 
 def build_tokenizer(kind: str = "bpe") -> Tokenizer:
     """A small tokenizer with special tokens around a sentence: `bpe`, `unigram` or `wordpiece`."""
+    return Tokenizer.from_str(_trained(kind))
+
+
+@cache
+def _trained(kind: str) -> str:
     kinds = {
         "bpe": (models.BPE(unk_token="<unk>"), trainers.BpeTrainer, {}),
         "unigram": (models.Unigram(), trainers.UnigramTrainer, {"unk_token": "<unk>"}),
@@ -56,7 +63,7 @@ def build_tokenizer(kind: str = "bpe") -> Tokenizer:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[(name, tokenizer.token_to_id(name)) for name in ("<s>", "</s>")]
     )
-    return tokenizer
+    return tokenizer.to_str()
 
 
 def build_transformer(
@@ -116,6 +123,12 @@ def toy_static(toy_tokenizer: Tokenizer) -> StaticEncoder:
 def one_thread() -> None:
     """Toy matrices gain nothing from threads, and lose much on a busy machine."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_parser() -> None:
+    """The command line is put together once; that is most of a call that ends in an error."""
+    typer.main.get_command = cache(typer.main.get_command)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -140,7 +141,7 @@ def test_commands_exist(words):
 @cache
 def parser():
     """The command line without what its commands do."""
-    command = typer.main.get_command(app)
+    command = deepcopy(typer.main.get_command(app))
     do_nothing(command)
     return command
 

@@ -204,7 +204,7 @@ def _limited(threads: int) -> AbstractContextManager[object]:
 
 @cache
 def _blas() -> ThreadpoolController:
-    """NumPy's library of products. It is looked for once: that takes milliseconds, more than a small search."""
+    """The libraries of products in this process, NumPy's among them; looking for them takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")

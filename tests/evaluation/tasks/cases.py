@@ -18,7 +18,9 @@ import numpy as np
 @cache
 def random_vector(text, dim=32):
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
-    return np.random.default_rng(seed).standard_normal(dim)
+    vector = np.random.default_rng(seed).standard_normal(dim)
+    vector.flags.writeable = False  # one array for all who ask
+    return vector
 
 
 def by_last_word(texts):

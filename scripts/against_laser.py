@@ -2,7 +2,8 @@
 
     python scripts/against_laser.py LASER_CHECKOUT
 
-LASER is not on the Python index, so this is a script and not a test: name a checkout of its repository. Its `xsim.py`,
+xSIM is the task `xsim/own`, from files to errors; mining and F1 are the functions that the tasks of BUCC call. LASER is
+not on the Python index, so this is a script and not a test: name a checkout of its repository. Its `xsim.py`,
 `mine_bitexts.py` and `bucc.py` run as they are; only the modules that would encode text are replaced by one that reads
 vectors. Vectors are drawn: sentences with planted translations, noise, and repeated sentences. Needs faiss.
 """
@@ -19,13 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.search import Pairs, mine, neighbours, tune
-from isoglot.search.margin import margins
+from isoglot.evaluation.tasks.xsim import XSIM, XSim
+from isoglot.search import Pairs, mine, tune
 
 Sides = tuple[list[str], list[str]]
 Gold = set[tuple[int, int]]
+Errors = dict[tuple[str, str], int]  # how a hit is told, direction -> count
 
-DIM, SOURCES, TARGETS, PLANTED = 64, 1500, 1800, 700
+DIM, SOURCES, TARGETS, PLANTED, COPIES = 64, 1500, 1800, 700, 40
+REPEATED = [*range(PLANTED), *range(-COPIES, 0)]  # pairs 600 to 639 stand there twice
 MARGINS = ("ratio", "distance", "absolute")
 READS_VECTORS = """
 import numpy
@@ -43,25 +46,44 @@ def material(seed: int) -> tuple[list[str], list[str], np.ndarray, np.ndarray, G
     y[:PLANTED] = x[:PLANTED] + 2.2 * draw.standard_normal((PLANTED, DIM)).astype(np.float32)
     texts = [f"source {i}" for i in range(SOURCES)], [f"target {i}" for i in range(TARGETS)]
     for side, vectors in zip(texts, (x, y), strict=True):
-        for copy, first in zip(range(len(side) - 40, len(side)), range(600, 640), strict=True):
+        for copy, first in zip(range(len(side) - COPIES, len(side)), range(600, 600 + COPIES), strict=True):
             side[copy], vectors[copy] = side[first], vectors[first]
     return *texts, x, y, {(i, i) for i in range(PLANTED)}
 
 
-def laser_xsim(laser: Path, x: np.ndarray, y: np.ndarray, margin: str) -> int:
+def laser_xsim(laser: Path, x: np.ndarray, y: np.ndarray, margin: str, lines: Path | None = None) -> int:
+    """Errors of `xsim.py` from x to y, told by the lines of a file, or by index."""
     spec = importlib.util.spec_from_file_location("laser_xsim", laser / "source" / "xsim.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return int(module.xSIM(x.copy(), y.copy(), margin=margin)[0])
+    return int(module.xSIM(x.copy(), y.copy(), margin=margin, eval_text=str(lines) if lines else None)[0])
 
 
-def our_xsim(x: np.ndarray, y: np.ndarray, margin: str) -> int:
-    found = neighbours(x, y, 1 if margin == "absolute" else 4, metric="cosine")
-    table = margins(found.forward_scores, found.forward_ids, found.backward_scores, margin=margin)
-    best = found.forward_ids[np.arange(len(x)), table.argmax(axis=1)]
-    return int((best != np.arange(len(x))).sum())
+def xsim_errors(
+    laser: Path, folder: Path, texts: Sides, x: np.ndarray, y: np.ndarray, margin: str
+) -> tuple[Errors, Errors]:
+    """Theirs and the task's: both directions, by text over repeated sentences too, and by index without them."""
+    theirs: Errors = {}
+    vectors = {
+        text: row for side, table in zip(texts, (x, y), strict=True) for text, row in zip(side, table, strict=True)
+    }
+    ours: Errors = {}
+    for metric, pairs in (("error", REPEATED), ("error-by-index", range(PLANTED))):
+        lines = [folder / metric / "xsim" / f"{code}.txt" for code in ("deu", "eng")]
+        lines[0].parent.mkdir(parents=True)
+        for path, side in zip(lines, texts, strict=True):
+            path.write_text("".join(f"{side[i]}\n" for i in pairs))
+        a, b = x[list(pairs)], y[list(pairs)]
+        ways = (("deu-eng", a, b, lines[1]), ("eng-deu", b, a, lines[0]))
+        for subset, source, target, file in ways:
+            theirs[metric, subset] = laser_xsim(laser, source, target, margin, file if metric == "error" else None)
+        task = XSim(XSIM["xsim/own"].texts, margins=(margin,))
+        for score in task.run(lambda asked: np.stack([vectors[text] for text in asked]), folder / metric):
+            if score.metric == f"{metric}/{margin}" and not score.over:
+                ours[metric, score.subset] = round(score.value * score.n)
+    return theirs, ours
 
 
 def laser_mine(laser: Path, folder: Path, margin: str) -> list[tuple[float, str, str]]:
@@ -120,7 +142,7 @@ def compare(laser: Path, folder: Path, seed: int, margin: str) -> str:
     """One line of agreement; an assertion says where it ends."""
     source, target, x, y, gold = material(seed)
     write(folder, (source, target), x, y, gold)
-    errors = laser_xsim(laser, x[:PLANTED], y[:PLANTED], margin), our_xsim(x[:PLANTED], y[:PLANTED], margin)
+    errors = xsim_errors(laser, folder, (source, target), x, y, margin)
     theirs = laser_mine(laser, folder, margin)
     pairs, sides = our_mine((source, target), x, y, margin)
     named = zip(pairs.source.tolist(), pairs.target.tolist(), pairs.score.tolist(), strict=True)
@@ -132,7 +154,8 @@ def compare(laser: Path, folder: Path, seed: int, margin: str) -> str:
     assert gap < 1e-5, f"scores differ by {gap}"
     assert abs(f1[0] - f1[1]) < 0.006, f"F1 differs: {f1}"  # theirs is printed with two decimals
     return (
-        f"seed {seed} {margin:8}: xSIM errors {errors[0]} = {errors[1]} of {PLANTED}; {len(ours)} mined pairs the "
+        f"seed {seed} {margin:8}: xSIM errors {[*errors[0].values()]} both ways by text and by index, the same; "
+        f"{len(ours)} mined pairs the "
         f"same, scores to {gap:.0e}; F1 {f1[0]:.2f} = {f1[1]:.2f}"
     )
 

@@ -3,13 +3,15 @@
     python scripts/known_models.py DATA OUTPUT [--cache FOLDER] [--tasks tatoeba,sts17] [--models glove-6b-50d]
 
 Each model's results go to a folder of OUTPUT, the table to OUTPUT/table.md. A task that needs the model itself and not
-its vectors (fine-tuning) is left out. Vectors are kept in --cache, so a run that was interrupted goes on.
+its vectors (fine-tuning) is left out. Vectors are kept in --cache, so a run that was interrupted goes on; a folder with
+the scores of some of the tasks gets the others added.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from isoglot.cli.counting import Counting
@@ -31,14 +33,17 @@ SUBJECTS = {
 
 
 def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: Path | None) -> Results:
-    """Evaluate one subject, task after task, or read what an earlier run wrote."""
-    if (folder / "results.json").exists():
-        return read_results(folder)
+    """Evaluate one subject, task after task; of tasks that an earlier run scored with it, what that run wrote."""
+    earlier = read_results(folder) if (folder / "results.json").exists() else Results(name, {}, ())
+    if not _lacking(tasks, earlier):
+        return earlier
     _, model, settings = open_subject(SUBJECTS[name])
+    if earlier.settings != settings:
+        earlier = Results(name, settings, ())
     with Counting() as counting:
         scores = evaluate(
             model,
-            tasks,
+            _lacking(tasks, earlier),
             data=data,
             cache=cache,
             on_missing=counting.say,
@@ -47,9 +52,14 @@ def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: P
             ),
             progress=counting,
         )
-    results = Results(name, settings, tuple(scores))
+    results = replace(earlier, scores=(*earlier.scores, *scores))
     write(folder, results)
     return results
+
+
+def _lacking(tasks: Sequence[str], results: Results) -> list[str]:
+    scored = {score.task for score in results.scores}
+    return [task for task in tasks if task not in scored]
 
 
 def main() -> None:

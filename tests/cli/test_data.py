@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "data"))
 from web import Web, serving
 
 from isoglot.cli import data
-from isoglot.data.sets import find
+from isoglot.data.sets import address, catalogue, find
 from isoglot.errors import CorpusError
 
 
@@ -24,35 +26,67 @@ def mirror():
         yield web
 
 
-def test_list_names_every_set_and_what_may_be_done(capsys, tmp_path):
+def sts17():
+    """Pages of a hub that has one small file of the set."""
+    hub = find("sts17-crosslingual-sts").hub
+    listing = [{"type": "file", "path": "ko-ko/test.jsonl", "size": 3}]
+    return {
+        f"/huggingface.co/api/datasets/{hub.repository}/tree/{hub.revision}?recursive=true": json.dumps(
+            listing
+        ).encode(),
+        f"/huggingface.co/datasets/{hub.repository}/resolve/{hub.revision}/ko-ko/test.jsonl": b"{}\n",
+    }
+
+
+def test_list_has_what_is_known_of_every_set(capsys, tmp_path):
     data.show_list(tmp_path)
     out = capsys.readouterr().out
-    rows = {line.split()[0]: line for line in out.splitlines() if line.strip()}
-    assert {"tatoeba-laser", "mldoc", "flores-200"} <= set(rows)
-    assert "88,877 pairs" in rows["tatoeba-laser"]
-    assert "CC BY 2.0 FR" in rows["tatoeba-laser"]
-    assert "by hand" in rows["mldoc"]
-    assert "not recorded" in rows["flores-200"]
-    assert rows["tatoeba-laser"].split()[-1] == "no"
-    assert "here" in rows["name"]
+    sets = [out[match.start() :].split("\n")[:4] for match in re.finditer(r"(?m)^\S", out)]
+    assert [lines[0].split()[0] for lines in sets] == list(catalogue())
+    assert sets[0] == [
+        "tatoeba-laser (here: no): 88,877 pairs; languages: 112 and English",
+        "  evaluate: retrieval (task tatoeba); 224 files with checksums",
+        "  licence: CC BY 2.0 FR; redistribution: yes, with attribution",
+        f"  {address('tatoeba-laser')}",
+    ]
+    known = {lines[0].split()[0]: lines[1] for lines in sets}
+    assert "got by hand" in known["mldoc"]
+    assert "no checksums recorded, expected: 204 × dev/*.dev with 997 lines, 204 × devtest" in known["flores-200"]
+    assert "not counted" not in out
     data.show_list()
     assert "here" not in capsys.readouterr().out.splitlines()[0]
 
 
-def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror, monkeypatch):
-    mirror.pages["/huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/wiki1m_for_simcse.txt"] = (
-        b"a\n"
-    )
-    data.get(["wiki1m"], tmp_path, base_url=mirror.address)
+def test_list_fits_a_terminal_of_80_columns_and_keeps_addresses_whole(capsys, monkeypatch):
+    data.show_list()
+    piped = capsys.readouterr().out
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    data.show_list()
+    lines = capsys.readouterr().out.splitlines()
+    assert {f"  {one.address}" for one in catalogue().values()} <= set(lines)
+    assert all(len(line) <= 80 for line in lines if not line.startswith("  https://"))
+    assert " ".join(lines).split() == piped.split()  # every word is there, and whole
+
+
+def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
+    mirror.pages |= sts17()
+    data.get(["sts17-crosslingual-sts"], tmp_path, base_url=mirror.address)
     out, err = capsys.readouterr()
-    assert out == f"{tmp_path / 'wiki1m'}\n"
-    assert "licence: text CC BY-SA" in err
-    with pytest.raises(typer.Exit) as ended:
-        data.check([], tmp_path)
-    assert ended.value.exit_code == 1
-    out = capsys.readouterr().out
-    assert out.startswith("wiki1m: wrong: wiki1m_for_simcse.txt has 1 lines, 1,000,000 expected")
-    assert out.count("\n") == 1
+    assert out == f"{tmp_path / 'sts17-crosslingual-sts'}\n"
+    assert "licence: not stated by MTEB" in err
+    data.check([], tmp_path)
+    assert capsys.readouterr().out.startswith("sts17-crosslingual-sts: ok: 1 files; as first downloaded")
+
+
+def test_a_page_instead_of_the_set_is_refused(capsys, tmp_path, mirror):
+    mirror.pages["/huggingface.co/datasets/princeton-nlp/datasets-for-simcse/resolve/main/wiki1m_for_simcse.txt"] = (
+        b"<html>log in</html>\n"
+    )
+    with pytest.raises(CorpusError, match=r"wiki1m_for_simcse\.txt has 1 lines, 1,000,000 expected"):
+        data.get(["wiki1m"], tmp_path, base_url=mirror.address)
+    assert not capsys.readouterr().out
+    assert not any((tmp_path / "wiki1m").iterdir())
 
 
 def test_names_are_looked_up_before_anything_is_fetched(tmp_path, mirror):

@@ -16,6 +16,8 @@ from isoglot.evaluation.statistics import STATISTICS
 CASES = all_cases()
 # A task that trains the model itself cannot be given a function; its own tests see to it.
 OF_VECTORS = sorted(name for name, task in TASKS.items() if not getattr(task, "needs_model", False))
+TRANSLATIONS = ("retrieval", "similarity", "sib-200", "sib-200/zero-shot", "xnli", "paws-x", "sts-b-multi")
+APART = ("tatoeba", "mewsc-16", "stc", "tnews", "nearest", "centroids", "map")
 
 
 @pytest.fixture(scope="module", params=OF_VECTORS)
@@ -77,6 +79,17 @@ def test_items_make_the_value(random):
             assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-6)
 
 
+def test_one_sentence_in_many_languages_is_one_unit(task, random):
+    """Sets that are translations of each other name the same units; texts that every language has of its own none."""
+    units = {score.subset: score.units for score in random if score.metric == random[0].metric and not score.over}
+    if task[0] in TRANSLATIONS or task[0].startswith("xsim/"):
+        assert len(units) > 1
+        assert len(set(units.values())) == 1
+        assert all(units.values())
+    elif task[0] in APART or task[0].startswith("bucc/"):
+        assert not any(units.values())
+
+
 def test_details_are_tables_of_strings_and_finite_numbers(random):
     for score in random:
         for detail in score.details:
@@ -109,7 +122,7 @@ def test_languages_choose_subsets_and_change_no_score(task, random):
 def test_unusable_vectors_are_refused_with_task_and_language(task):
     name, folder, case = task
     place = f"{name}.*{case.where}"
-    with pytest.raises(EvaluationError, match=rf"{place}.* \d+: .*NaN"):
+    with pytest.raises(EvaluationError, match=rf"{place}.*[: ]\d+: .*NaN"):
         evaluate(lambda texts: by_text(texts) * np.nan, [name], data=folder)
     with pytest.raises(EvaluationError, match=rf"{place}: .*shape"):
         evaluate(lambda texts: by_text(texts)[1:], [name], data=folder)

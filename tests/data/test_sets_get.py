@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import lzma
+import shutil
 from hashlib import sha256
 
 import pytest
@@ -175,7 +176,61 @@ def test_a_set_inside_an_archive(tmp_path, known, web, pack):
 def test_a_member_that_is_not_there_is_named(tmp_path, known, web):
     web.pages["/data.example/all.tgz"] = tar({"top/else.txt": b"x"})
     known(entry(address="https://data.example/all.tgz", rules=(Rule("(.+)", r"!top/\1"),)), {"one.txt": b"x"})
-    with pytest.raises(CorpusError, match=r"all\.tgz: holds no top/one\.txt"):
+    for _ in range(2):
+        with pytest.raises(CorpusError, match=r"all\.tgz: holds no top/one\.txt"):
+            get("toy", tmp_path, network=network(web))
+    assert web.asked["/data.example/all.tgz"] == 2
+    assert files_in(tmp_path / "toy") == set()
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_an_archive_that_was_none_is_asked_anew(tmp_path, known, web, recorded):
+    """A page for logging in comes with status 200, the archive only the next time."""
+    address = "https://data.example/all.tgz"
+    web.pages["/data.example/all.tgz"] = b"<html>log in</html>"
+    if recorded:
+        known(entry(address=address, rules=(Rule("(.+)", r"!top/\1"),)), {"one.txt": b"x"})
+    else:
+        known(entry(address=address, unpacked=(("!top/", ""),)))
+    with pytest.raises(CorpusError, match=r"^https://data\.example/all\.tgz: cannot be unpacked .*get it again$"):
+        get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == set()
+    web.pages["/data.example/all.tgz"] = tar({"top/one.txt": b"x"})
+    get("toy", tmp_path, network=network(web))
+    assert (tmp_path / "toy" / "one.txt").read_bytes() == b"x"
+    assert web.asked["/data.example/all.tgz"] == 2
+
+
+def test_what_does_not_have_the_counts_is_refused_and_asked_anew(tmp_path, known, web):
+    web.pages["/data.example/all.txt"] = b"<html>\nlog in\n</html>\n"
+    counts = (Count("one.txt", 1, 2), Count("*.txt", 1, 2))
+    one = known(entry(address="https://data.example/all.txt", unpacked=(("", "one.txt"),), counts=counts))
+    message = r"^https://data\.example/all\.txt: is not the set .*: one\.txt has 3 lines, 2 expected; .*nothing of it"
+    with pytest.raises(CorpusError, match=message):
+        get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == set()
+    web.pages["/data.example/all.txt"] = b"1\n2\n"
+    get("toy", tmp_path, network=network(web))
+    assert check(one, tmp_path).state == "ok"
+    assert files_in(tmp_path / "toy") == {"one.txt", LOCK, "SOURCE"}
+
+
+def test_what_a_refused_set_leaves_is_what_was_there(tmp_path, known, web):
+    """One file more than expected: neither the right ones nor the wrong one get their names."""
+    web.pages["/data.example/all.zip"] = zipped({"dev/a": b"1\n", "dev/b": b"2\n"})
+    known(entry(address="https://data.example/all.zip", unpacked=(("!", ""),), counts=(Count("dev/*", 1, 1),)))
+    (tmp_path / "toy" / "dev").mkdir(parents=True)
+    (tmp_path / "toy" / "dev" / "a").write_bytes(b"mine\n")
+    with pytest.raises(CorpusError, match=r"2 files dev/\*, 1 expected"):
+        get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == {"dev/a"}
+    assert (tmp_path / "toy" / "dev" / "a").read_bytes() == b"mine\n"
+
+
+def test_a_set_that_another_must_come_before_says_how_to_get_that(tmp_path, known, web):
+    known(entry(rules=(Rule("(.+)", r"\1", "unleaked"),)), {"a/one.txt": b"x\n", "a/two.txt": b"y\n"})
+    web.pages |= {"/data.example/sets/a/one.txt": b"x\n", "/data.example/sets/a/two.txt": b"y\n"}
+    with pytest.raises(CorpusError, match=rf"isoglot data get tatoeba-laser --data {tmp_path}$"):
         get("toy", tmp_path, network=network(web))
 
 
@@ -215,6 +270,29 @@ def test_a_copy_that_nothing_is_known_of_is_not_called_right(tmp_path, known):
     assert present(one, tmp_path) == "yes"
 
 
+def test_a_download_without_checksums_that_was_interrupted_is_not_there_whole(tmp_path, known, web):
+    one = known(entry(unpacked=(("a/one.txt", "one.txt"), ("two.txt", "two.txt"))))
+    web.cut["/data.example/sets/two.txt"] = [5]
+    with pytest.raises(CorpusError, match="run the command again"):
+        get("toy", tmp_path, network=network(web, attempts=1))
+    assert present(one, tmp_path) == "part"
+    assert str(check(one, tmp_path)).startswith("toy: missing: the rest of a download that was interrupted")
+    get("toy", tmp_path, network=network(web))
+    assert present(one, tmp_path) == "yes"
+    assert check(one, tmp_path).state == "ok"
+    assert web.asked["/data.example/sets/a/one.txt"] == 1
+
+
+def test_a_packed_file_that_is_damaged_is_asked_anew(tmp_path, known, web):
+    known(entry(unpacked=(("two.gz", "two.gz"),)))
+    web.pages["/data.example/sets/two.gz"] = b"\x1f\x8bjunk"
+    for _ in range(2):
+        with pytest.raises(CorpusError, match=rf"^{BASE}: two\.gz: cannot be read to its end"):
+            get("toy", tmp_path, network=network(web))
+    assert web.asked["/data.example/sets/two.gz"] == 2
+    assert files_in(tmp_path / "toy") == set()
+
+
 def hub_pages(files, digest=None):
     listing = [{"type": "directory", "path": "data"}, {"type": "file", "path": "README.md"}]
     for path, text in files.items():
@@ -243,3 +321,12 @@ def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web):
     web.pages["/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"] = b"<html>"
     with pytest.raises(CorpusError, match="listing of its files cannot be read"):
         get("toy", tmp_path, network=network(web))
+    for listing, message in (
+        (b'[{"type": "file", "path": "a.jsonl", "size": 9}]', r"a\.jsonl: is not the file the hub lists \(9 bytes\)"),
+        (b"[]", "is not the set of the catalogue: no files"),
+    ):
+        web.pages["/huggingface.co/api/datasets/org/toy/tree/abc?recursive=true"] = listing
+        shutil.rmtree(tmp_path / "toy" / ".downloads")
+        with pytest.raises(CorpusError, match=message):
+            get("toy", tmp_path, network=network(web))
+    assert not (tmp_path / "toy" / LOCK).exists()

@@ -25,7 +25,8 @@ def test_names_that_lead_out_are_refused(tmp_path, name, pack):
 
 
 def test_links_are_passed_over_and_junk_too(tmp_path):
-    (tmp_path / "a").write_bytes(tar({"link": None, "real.txt": b"x", "__MACOSX/real.txt": b"y"}))
+    # SNLI and MultiNLI hold a file "Icon" with a carriage return, which no line of a manifest could name.
+    (tmp_path / "a").write_bytes(tar({"link": None, "real.txt": b"x", "__MACOSX/real.txt": b"y", "Icon\r": b""}))
     extract(tmp_path / "a", tmp_path / "out")
     assert files_in(tmp_path / "out") == {"real.txt"}
 
@@ -46,6 +47,7 @@ def test_an_archive_may_not_unpack_without_end(tmp_path, pack):
 )
 def test_damaged_archives(tmp_path, data):
     (tmp_path / "a").write_bytes(data)
-    with pytest.raises(CorpusError, match="cannot be unpacked"):
+    with pytest.raises(CorpusError, match="cannot be unpacked") as raised:
         extract(tmp_path / "a", tmp_path / "out")
+    assert "\n" not in str(raised.value)
     assert files_in(tmp_path) == {"a"}

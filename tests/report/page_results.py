@@ -101,6 +101,17 @@ def one(model="runs/first/model", seed=0, lift=0.0, codes=TATOEBA, rows=3):
     return Results(model, settings, (*scores, similarity(random, lift), plane(random, 2 - 8 * lift)))
 
 
+def errors_into(codes, *, task="xsim/x", metric="error/ratio"):
+    """Every pair of languages, the mean into each of them, and the mean of those."""
+    pairs = [Score(task, f"{a}-{b}", metric, 0.5, 9) for a in codes for b in codes if a != b]
+    into = []
+    for place, code in enumerate(codes):
+        over = tuple(score.subset for score in pairs if score.subset.endswith(f"-{code}"))
+        into.append(Score(task, f"xx-{code}", metric, place / 100, len(over), over))
+    over = tuple(score.subset for score in into)
+    return [*pairs, *into, Score(task, "mean", metric, 0.25, len(over), over)]
+
+
 def small(model="m", *scores):
     return Results(model, {}, scores or (Score("tatoeba", "deu-eng", "accuracy/mean", 0.5, 10),))
 

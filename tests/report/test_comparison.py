@@ -13,13 +13,15 @@ from isoglot.evaluation.base import Score
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.comparison import compare
 from isoglot.report.comparison_tables import grid, markdown, tallies, write_comparison
+from isoglot.report.draws import draw
 from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
 from isoglot.report.scores import Results
 
 
-def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean"):
+def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", units=""):
     items = np.asarray(items, np.float32)
-    return Score(task, subset, metric, STATISTICS[statistic](items), len(items), items=items, statistic=statistic)
+    value = STATISTICS[statistic](items)
+    return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, units=units)
 
 
 def average(scores, subset="mean", *, value=None):
@@ -75,13 +77,74 @@ def test_an_average_is_resampled_within_its_subsets():
     assert row.differences[0].p == row.differences[0].corrected
 
 
-def test_subsets_of_one_size_are_drawn_apart():
-    """Drawn alike, the errors of equal languages would not shrink in their average."""
+def test_subsets_of_units_of_their_own_are_drawn_apart():
+    """Drawn alike, the errors of languages with other sentences would not shrink in their average."""
     items = hits(np.random.default_rng(2), 300, 0.5)
     parts = [score(f"l{i}-eng", items) for i in range(16)]
     found = rows(compare({"a": [results(*parts, average(parts))], "b": [results(*parts, average(parts))]}))
     width = [high - low for low, high in (found[name].values[0].interval for name in ("l0-eng", "mean"))]
     assert width[0] / width[1] == pytest.approx(4, rel=0.2)
+
+
+def aligned(rng, *, languages, n, shared=1.0):
+    """A system's hits on one sentence in many languages; `shared` is how much they hang together."""
+    difficulty = rng.normal(size=n)
+    return [(shared * difficulty + rng.normal(size=n) < 0).astype(float) for _ in range(languages)]
+
+
+@pytest.mark.parametrize("statistic", ["mean", "spearman"])
+def test_subsets_of_the_same_units_are_drawn_together(statistic):
+    """Equal languages are one sample, not sixteen: their average is no surer than each of them."""
+    rng = np.random.default_rng(2)
+    items = hits(rng, 300, 0.5) if statistic == "mean" else rng.normal(size=(60, 2))
+    parts = [score(f"l{i}-eng", items, statistic=statistic, units="u") for i in range(16)]
+    runs = {name: [results(*parts, average(parts))] for name in "ab"}
+    found = rows(compare(runs, resamples=100))
+    ends = [found[name].values[0].interval for name in ("l0-eng", "mean")]
+    assert ends[0] == pytest.approx(ends[1], abs=1e-6)
+
+
+def test_averages_over_shared_sentences_raise_no_false_alarms():
+    """Of 80 studies of two systems that are alike, some twentieth may say otherwise; drawn apart, half of them do."""
+    rng, alarms, covered = np.random.default_rng(13), 0, 0
+    for study in range(80):
+        runs = []
+        for columns in (aligned(rng, languages=12, n=40, shared=2.0) for _ in range(2)):
+            parts = [score(f"l{i}", items, units="u") for i, items in enumerate(columns)]
+            runs.append([*parts, average(parts)])
+        groups = {a.subset: [[a], [b]] for a, b in zip(*runs, strict=True)}
+        found = draw(groups, ["mean"], resamples=100, permutations=200, seed=study)["mean"]
+        alarms += found.p_value(1, runs[1][-1].value - runs[0][-1].value) <= 0.05
+        low, high = found.change(1)
+        covered += low <= 0 <= high
+    assert alarms <= 9
+    assert covered >= 70
+
+
+def test_of_hundreds_of_subsets_the_averages_are_compared():
+    """Directions of 15 languages: 210. The targets take their place, in the tally and in the correction."""
+    rng, names = np.random.default_rng(14), [f"l{i}" for i in range(15)]
+    systems = {}
+    for name, share in (("base", 0.5), ("new", 0.6)):
+        parts = [score(f"{a}-{b}", hits(rng, 90, share), units="u") for a in names for b in names if a != b]
+        targets = [average([p for p in parts if p.subset.endswith(f"-{b}")], f"xx-{b}") for b in names]
+        systems[name] = [results(*parts, *targets, average(targets))]
+    found = compare(systems)
+    table = found.tables[0]
+    assert [row.subset for row in table.rows] == [*(f"xx-{name}" for name in names), "mean"]
+    assert [row.average for row in table.rows] == [False] * 15 + [True]
+    assert table.rows[0].differences[0].p <= table.rows[0].differences[0].corrected
+    assert sum(table.tally(0)[way] for way in ("better", "worse", "equal")) == 15
+    assert found.left_out == ("tatoeba accuracy/mean: only averages of its 210 subsets are compared",)
+
+
+def test_other_units_are_other_data_and_results_without_are_compared():
+    items = hits(np.random.default_rng(15), 40, 0.5)
+    run = {units: results(score("a", items, units=units)) for units in ("", "u", "v")}
+    with pytest.raises(EvaluationError, match="evaluated on different data"):
+        compare({"base": [run["u"]], "new": [run["v"]]})
+    old = compare({"base": [run[""]], "new": [run["u"]]})
+    assert rows(old)["a"].differences[0].interval == (0, 0)
 
 
 def test_averages_of_averages_and_weighted_ones():

@@ -57,6 +57,7 @@ def words(svg):
 @pytest.mark.parametrize("kind", ["bars", "heat", "alignment", "map"])
 def test_a_figure_fits_into_a_page(kind):
     svg = drawn("name-7")[kind]
+    assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)) >= 7
     root = ElementTree.fromstring(svg)
     assert root.tag == "svg"
     assert root.attrib["role"] == "img"
@@ -64,6 +65,8 @@ def test_a_figure_fits_into_a_page(kind):
     assert len(words(svg)) > 1
     assert "://" not in svg
     assert not list(root.iter("style"))
+    assert int(root.attrib["width"]) <= 360
+    assert all(group.attrib for group in root.iter("g"))
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]
     links = set(re.findall(r"url\(#([^)]+)\)", svg)) | set(re.findall(r'href="#([^"]+)"', svg))
     assert len(ids) == len(set(ids))
@@ -126,17 +129,44 @@ def test_of_more_languages_the_codes_stand_in_the_map_in_the_colour_of_their_gro
     assert found["eng"] == "#777777"
 
 
+def test_a_large_map_has_room_on_a_phone_and_is_small_in_the_file():
+    points = [Point(str(group), f"l{place}", place, group) for group in range(15) for place in range(60)]
+    svg = maps.sentence_map(points, name="n", label="l")
+    assert len(svg) < 160_000
+    assert 'style="min-width: 960px"' in svg
+    assert min(float(size) for size in re.findall(r"font-size: ([\d.]+)px", svg)) >= 7
+
+
+def test_groups_of_one_colour_differ_in_weight():
+    points = [Point(str(group), f"l{group}x{place}", place, group) for group in range(15) for place in range(2)]
+    svg = maps.sentence_map(points, name="n", label="l")
+    styles = {text: style for style, text in re.findall(r'<text style="([^"]*)"[^>]*>(l\w+)<', svg)}
+    assert len({styles[f"l{group}x0"] for group in range(15)}) == 15
+    assert styles["l8x0"] == styles["l8x1"] != styles["l0x0"]
+
+
+def test_a_heat_map_leaves_what_is_missing_white():
+    values = np.array([[1, np.nan], [np.nan, 1]])
+    found = words(figures.heat_map(["a", "b"], values, name="n", label="l", limits=(0, 1)))
+    assert found.count("1.0") == 3  # two cells and the scale
+    assert "nan" not in found
+
+
 def test_points_of_several_subsets_are_named_and_do_not_cover_each_other():
     svg = figures.alignment_uniformity(SPOTS, name="n", label="l")
     found = words(svg)
     assert found.count("deu") == 2
     assert {"tur", "mean", "a-b"} <= set(found)
     texts = {element.text: element for element in ElementTree.fromstring(svg).iter("text")}
-    heights = [float(re.search(r"[ ,](-?[\d.]+)\)", texts[name].attrib["transform"])[1]) for name in ("tur", "mean")]
+    heights = [_height(texts[name]) for name in ("tur", "mean")]
     assert abs(heights[0] - heights[1]) >= 6
     one = words(figures.alignment_uniformity(SPOTS[:1], name="n", label="l"))
     assert "a-b (−2.000, 0.300)" in one
     assert "deu" not in one
+
+
+def _height(element):
+    return float(element.attrib.get("y") or re.search(r"[ ,](-?[\d.]+)\)", element.attrib["transform"])[1])
 
 
 def test_names_are_text_and_not_formulas():
@@ -146,5 +176,5 @@ def test_names_are_text_and_not_formulas():
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(EvaluationError, match=r"isoglot\[plots\]"), canvas(1, 1):
+    with pytest.raises(EvaluationError, match="pip install matplotlib"), canvas(1, 1):
         pass

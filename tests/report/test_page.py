@@ -125,8 +125,8 @@ def test_the_summary_compares_with_the_first_model():
 
     rows = cells(document := page([result("a", 0.5, 0.031), result("b", 0.5238, 0.04)]), "summary")
     assert rows[0] == ["task", "subset", "a", "b", "n"]
-    assert rows[1] == ["tatoebaaccuracy/mean", "mean", "50.0", "52.4 +2.4", "3"]
-    assert rows[2] == ["xsimerror/ratio ↓", "mean", "3.1", "4.0 +0.9", "3"]
+    assert rows[1] == ["tatoeba accuracy/mean", "mean of x", "50.0", "52.4 +2.4", "3"]
+    assert rows[2] == ["xsim error/ratio ↓", "mean of x", "3.1", "4.0 +0.9", "3"]
     assert re.findall(r"<b>([\d.]+)</b>", document.split('id="summary"')[1].split("</section>")[0]) == ["52.4", "3.1"]
 
 
@@ -135,13 +135,13 @@ def test_different_data_are_not_compared():
         small(name, Score("tatoeba", "mean", "accuracy/mean", 0.5, n, ("x",))) for name, n in (("a", 3), ("b", 4))
     ]
     row = cells(page(results), "summary")[1]
-    assert row == ["tatoebaaccuracy/mean", "mean", "50.0 n 3", "50.0 n 4", "differs"]
+    assert row == ["tatoeba accuracy/mean", "mean of x", "50.0 n 3", "50.0 n 4", "differs"]
 
 
 def test_a_model_that_lacks_a_task_has_a_dash_and_no_bar():
     first = small("a", *(Score("sts17", code, "spearman", -0.25, 9) for code in ("ara-ara", "kor-kor")))
     document = page([first, small("b")])
-    assert ["sts17spearman", "ara-ara", "−25.0", "–", "9"] in cells(document, "summary")
+    assert ["sts17 spearman", "ara-ara", "−25.0", "–", "9"] in cells(document, "summary")
     assert 'id="languages"' not in document
 
 

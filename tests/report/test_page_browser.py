@@ -20,10 +20,34 @@ const table = [...document.querySelectorAll("#scores table")].find((found) => fo
 table.tHead.querySelectorAll("button")[1].click();
 const values = [...table.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent));
 const box = document.querySelector("input");
-box.value = "deu, kor";
+box.value = "DE, kor ja";
 box.dispatchEvent(new Event("input"));
 const left = [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
-parent.document.documentElement.innerHTML = "<pre>" + JSON.stringify({ width, wide, values, left }) + "</pre>";
+const hidden = [...document.querySelectorAll("h2")].filter((heading) => {
+  heading.parentElement.scrollIntoView();
+  return heading.getBoundingClientRect().top < document.querySelector(".filter").getBoundingClientRect().bottom;
+}).map((heading) => heading.textContent);
+const letters = Math.min(...[...document.querySelectorAll("svg text")].map((found) => {
+  const svg = found.ownerSVGElement;
+  const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+  return parseFloat(getComputedStyle(found).fontSize) * scale;
+}));
+const found = { width, wide, values, left, hidden, letters };
+parent.document.documentElement.innerHTML = "<pre>" + JSON.stringify(found) + "</pre>";
+}
+</script>
+"""
+
+
+CLOSED = """
+<script>
+{
+const closed = [...document.querySelectorAll("#scores details:not([open]), #summary details:not([open])")];
+const rows = closed.flatMap((fold) => [...fold.querySelectorAll("tbody tr, p")]);
+const low = rows.filter((row) => row.getBoundingClientRect().height < 10).length;
+const sentences = [...document.querySelectorAll("figure td, .folds td")].filter((cell) => cell.offsetHeight > 0).length;
+const counts = { closed: closed.length, rows: rows.length, low, sentences };
+document.documentElement.innerHTML = "<pre>" + JSON.stringify(counts) + "</pre>";
 }
 </script>
 """
@@ -35,12 +59,25 @@ def test_in_a_browser_it_fits_a_phone_and_its_script_works(tmp_path, browser):
     document = page([one(), one("runs/second/model", seed=1, lift=0.1)], seen=["de", "fr"])
     # A window has at least 500 pixels there, a frame in it may have fewer.
     inner = html.escape(document.replace("</body>", f"{PROBE}</body>"))
-    path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><iframe width="390" srcdoc="{inner}">', encoding="utf-8")
+    path.write_text(
+        f'<!DOCTYPE html><meta charset="utf-8"><iframe width="390" height="700" srcdoc="{inner}">', encoding="utf-8"
+    )
     shown = browser(path.as_uri())
     found = json.loads(re.search(r"<pre>(.*)</pre>", shown)[1])
     assert 360 < found["width"] <= 390
     assert found["wide"] == found["width"]
     assert len(found["values"]) == 112
     assert found["values"] == sorted(found["values"], reverse=True)
-    assert found["left"]
-    assert all("deu" in code or "kor" in code for code in found["left"])
+    assert {code for code in found["left"] if code.endswith("-eng")} == {"deu-eng", "kor-eng", "jpn-eng"}
+    assert found["hidden"] == []
+    assert found["letters"] >= 8.9
+
+
+@pytest.mark.slow
+def test_long_tables_of_scores_and_the_list_of_averages_are_printed_whole(tmp_path, browser):
+    path = tmp_path / "page.html"
+    document = page([one()]).replace("@media print", "@media all")
+    path.write_text(document.replace("</body>", f"{CLOSED}</body>"), encoding="utf-8")
+    found = json.loads(re.search(r"<pre>(.*)</pre>", browser(path.as_uri()))[1])
+    # The list of averages, of two lines, and 112 languages with their mean.
+    assert found == {"closed": 2, "rows": 115, "low": 0, "sentences": 0}

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from page_results import FIFTEEN, cells, small
+from page_results import FIFTEEN, cells, errors_into, small
 
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Detail, Score
@@ -17,27 +17,16 @@ from isoglot.report.page.details import order
 from isoglot.report.page.facts import MANY, called
 
 
-def errors(codes, *, task="xsim/x", metric="error/ratio"):
-    """Every pair of languages, the mean into each of them, and the mean of those."""
-    pairs = [Score(task, f"{a}-{b}", metric, 0.5, 9) for a in codes for b in codes if a != b]
-    into = []
-    for place, code in enumerate(codes):
-        over = tuple(score.subset for score in pairs if score.subset.endswith(f"-{code}"))
-        into.append(Score(task, f"xx-{code}", metric, place / 100, len(over), over))
-    over = tuple(score.subset for score in into)
-    return [*pairs, *into, Score(task, "mean", metric, 0.25, len(over), over)]
-
-
 def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():
     same = ("deu-eng", "kor-eng")
     scores = [Score("tatoeba", code, "accuracy/mean", 0.5, 9) for code in same]
     scores += [Score("tatoeba", name, "accuracy/mean", 0.5, 2, same) for name in ("laser-2", "mean")]
     scores += [Score("tatoeba", "first", "accuracy/mean", 0.5, 1, same[:1])]
-    rows = cells(page([small("m", *errors(FIFTEEN), *scores)]), "summary")[1:]
+    rows = cells(page([small("m", *errors_into(FIFTEEN), *scores)]), "summary")[1:]
     assert [row[:2] for row in rows] == [
-        ["xsim/xerror/ratio ↓", "mean"],
-        ["tatoebaaccuracy/mean", "laser-2"],
-        ["tatoeba", "first"],
+        ["xsim/x error/ratio ↓", "mean of 15 means"],
+        ["tatoeba accuracy/mean", "laser-2 of deu-eng, kor-eng"],
+        ["tatoeba", "first of deu-eng"],
     ]
 
 
@@ -50,7 +39,7 @@ def test_the_summary_has_a_handful_of_subsets_where_there_is_no_average(subsets,
 
 
 def test_of_very_many_subsets_there_are_only_averages_and_words_that_say_so():
-    scores = errors(FIFTEEN) + errors(FIFTEEN, metric="error/distance")
+    scores = errors_into(FIFTEEN) + errors_into(FIFTEEN, metric="error/distance")
     assert len(scores) // 2 > MANY
     for several in (False, True):
         document = page([small("m", *scores)] * (1 + several))
@@ -69,7 +58,7 @@ def test_very_many_subsets_without_an_average_are_cut_off():
 
 
 def test_bars_are_of_the_means_into_each_language_where_there_are_any():
-    label = re.search(r'aria-label="(xsim/x, error/ratio[^"]*)"', page([small("m", *errors(FIFTEEN[:4]))]))[1]
+    label = re.search(r'aria-label="(xsim/x, error/ratio[^"]*)"', page([small("m", *errors_into(FIFTEEN[:4]))]))[1]
     assert re.findall(r"(xx-\w+) ([\d.]+)", label) == [
         ("xx-ara", "0.0"), ("xx-bul", "1.0"), ("xx-deu", "2.0"), ("xx-ell", "3.0")
     ]  # fmt: skip
@@ -102,6 +91,37 @@ def test_in_large_heat_maps_rows_that_are_alike_stand_together():
     document = page([small("m", Score("similarity", "mean", "cosine", 0.5, 9, details=(detail,)))])
     label = document.split('id="similarity"')[1].split("</svg>")[0]
     assert re.findall(r">(l\d+)<", label)[:30] == [codes[place] for place in turn]
+
+
+def captions(document):
+    return re.findall("<figcaption>(.*?)</figcaption>", document)
+
+
+def test_a_table_of_one_group_is_not_called_by_the_metric_over_all_groups():
+    table = Detail("similarity", ("language", "ara", "eng"), (("ara: قطة", 1.0, 0.5), ("eng: cat", 0.5, 1.0)))
+    mean = Detail("similarity", table.columns, (("ara", 1.0, 0.5), ("eng", 0.5, 1.0)))
+    scores = [
+        Score("similarity", "ara-eng", "cosine/min", 0.1, 9, details=(table,)),
+        Score("similarity", "mean", "cosine/translations", 0.1, 1, details=(mean,)),
+    ]
+    document = page([small("m", *scores)])
+    assert captions(document) == [
+        "similarity, ara-eng: cosine within one group of translations",
+        "similarity, mean, cosine/translations",
+    ]
+    assert "cosine/min" not in document.split('id="similarity"')[1].split("</section>")[0]
+    assert ["ara", "قطة"] in cells(document, "similarity")  # the code would decide the direction
+    assert '<td dir="auto" lang="ar">قطة' in document
+
+
+def test_a_map_is_called_by_what_is_in_it_and_not_by_a_metric():
+    rows = (("1", "deu", 0, 0, "a"), ("1", "eng", 1, 1, "b"), ("", "eng", 2, 2, "c"))
+    detail = Detail("map", ("group", "language", "x", "y", "text"), rows)
+    score = Score("map", "deu-eng", "variance/language", 0.1, 9, details=(detail,))
+    section = page([small("m", score)]).split('id="maps"')[1].split("</section>")[0]
+    assert captions(section) == ["map, deu-eng: 3 sentences, 1 groups joined"]
+    assert "variance" not in section
+    assert "t-SNE" in section
 
 
 @pytest.mark.parametrize("task", TASKS)

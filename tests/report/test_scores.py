@@ -28,10 +28,12 @@ scores_of_any_kind = st.builds(
 lists_of_scores = st.lists(scores_of_any_kind, max_size=4, unique_by=lambda s: (s.task, s.subset, s.metric))
 
 
-def with_items(items, *, task="t", subset="s", metric="m", statistic="mean", details=()):
+def with_items(items, *, task="t", subset="s", metric="m", statistic="mean", units="", details=()):
     items = np.asarray(items, np.float32)
     value = STATISTICS[statistic](items)
-    return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, details=details)
+    return Score(
+        task, subset, metric, value, len(items), items=items, statistic=statistic, units=units, details=details
+    )
 
 
 def write_old(path, scores, model="m"):
@@ -44,20 +46,21 @@ def test_the_shape_is_the_agreed_one(tmp_path):
     scores = (
         Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000, items=hits),
         Score("tatoeba", "mean", "accuracy/xx-en", 0.778, 1, ("kor-eng",)),
-        with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman"),
+        with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman", units="u"),
     )
     write_results(tmp_path, Results("한국어", {"prompt": "query: ", "max_length": 128}, scores))
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
     first = {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000}
     mean = {**first, "subset": "mean", "n": 1, "over": ["kor-eng"]}
     sts = {"task": "sts", "subset": "eng", "metric": "spearman", "value": scores[2].value}
-    sts |= {"n": 2, "statistic": "spearman"}
+    sts |= {"n": 2, "statistic": "spearman", "units": "u"}
     assert json.loads(text) == {
         "model": "한국어",
         "settings": {"prompt": "query: ", "max_length": 128},
         "scores": [first, mean, sts],
     }
     assert "한국어" in text
+    assert [score.units for score in read_results(tmp_path).scores] == ["", "", "u"]
     assert len(text.splitlines()) == 5  # one score a line
 
 

@@ -7,7 +7,8 @@ from io import StringIO
 from rich.console import Console
 
 from isoglot.evaluation.base import Score
-from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, to_rich
+from isoglot.evaluation.suites import SUITES
+from isoglot.report.tables import Grid, by_language, by_suite, lacking, side_by_side, to_markdown, to_rich
 
 
 def scores(**values):
@@ -32,8 +33,14 @@ def test_by_language_has_a_row_for_each_subset_and_a_column_for_each_metric():
     ]
     grid = by_language(given, task="tatoeba")
     assert grid.header == ("subset", "accuracy/xx-en", "accuracy/mean", "n")
-    assert grid.rows == (("kor-eng", "77.8", "78.9", "1000"), ("mean", "–", "100.0", "1"))
+    assert grid.rows == (("kor-eng", "77.8", "78.9", "1,000"), ("mean", "–", "100.0", "1"))
     assert grid.first_average == 1
+    assert grid.notes == ("mean: mean of kor-eng",)
+
+
+def test_metrics_over_different_numbers_show_both():
+    given = [Score("alignment", "eng", "alignment", 0.042, 264), Score("alignment", "eng", "uniformity", -0.6, 2909)]
+    assert by_language(given, task="alignment").rows == (("eng", "0.042", "-0.600", "264 / 2,909"),)
 
 
 def test_side_by_side_stresses_the_best_as_it_is_shown():
@@ -72,8 +79,11 @@ def test_nothing_to_show():
 def test_of_very_many_subsets_the_averages_are_shown():
     many = [Score("xsim/own", f"a{place}-eng", "error/ratio", 0.5, 9) for place in range(201)]
     average = Score("xsim/own", "mean", "error/ratio", 0.5, 201, tuple(score.subset for score in many))
-    assert by_language([*many, average], task="xsim/own").rows == (("mean", "50.0", "201"),)
-    assert by_language([*many, average], task="xsim/own").title == "xsim/own (averages of 201 scores)"
+    together = Score("xsim/own", "all", "cosine/min", 0.25, 9)
+    grid = by_language([*many, together, average], task="xsim/own")
+    assert grid.rows == (("all", "25.0", "–", "9"), ("mean", "–", "50.0", "201"))
+    assert grid.title == "xsim/own (without the 201 subsets that averages are over)"
+    assert grid.notes == ("mean: mean of a0-eng … a200-eng (201)",)
     assert len(by_language(many, task="xsim/own").rows) == 201
 
 
@@ -81,3 +91,29 @@ def test_of_errors_the_smallest_is_the_best():
     models = {"a": [Score("xsim/own", "deu-eng", "error/ratio", 0.25, 9)]}
     models["b"] = [Score("xsim/own", "deu-eng", "error/ratio", 0.5, 9)]
     assert side_by_side(models, task="xsim/own", metric="error/ratio").bold == {(0, 1)}
+
+
+def test_a_suite_is_a_column_for_each_model_and_says_what_its_numbers_are_means_of():
+    given = [Score("bucc/mteb", "fr-en", "accuracy", 0.9843, 9), Score("bucc/mteb", "ru-en", "accuracy", 0.978, 9)]
+    grid = by_suite({"a": given, "b": []}, suite="softcl")
+    cells = {label: value for label, value, _ in grid.rows}
+    assert grid.header == ("", "a", "b")
+    assert (cells["BUCC fr-en"], cells["BUCC mean"], cells["xSIM"]) == ("98.4", "98.1", "–")
+    assert {other for _, _, other in grid.rows} == {"–"}
+    for text in (to_markdown(grid), shown(grid)):
+        assert "BUCC mean: mean of the columns BUCC fr-en, BUCC ru-en" in " ".join(text.split())
+        assert "STS fr: sts22/v1 fra spearman" in text
+    assert len(grid.notes) == len(SUITES["softcl"].columns)
+    assert "STS fr: no sts22/v1 fra spearman" in lacking(given, suite="softcl")
+
+
+def test_errors_of_a_suite_have_two_decimals():
+    (column,) = [column for column in SUITES["softcl"].columns if column.label == "xSIM"]
+    given = [Score(*key, 0.0002, 1012) for key in column.keys]
+    grid = by_suite({"a": given}, suite="softcl")
+    assert dict(grid.rows)["xSIM"] == "0.02"
+
+
+def test_notes_are_a_list_below_a_markdown_table():
+    grid = Grid("title", ("subset", "a"), (("x", "1.0"),), notes=("a: one", "b: two"))
+    assert to_markdown(grid) == "| subset | a |\n|---|---:|\n| x | 1.0 |\n\n- a: one\n- b: two\n"

@@ -9,11 +9,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from isoglot.cli.shown import show_grid
 from isoglot.errors import EvaluationError
 from isoglot.report.comparison import compare
 from isoglot.report.comparison_tables import grid, method, tallies, write_comparison
 from isoglot.report.scores import Results, read_results
-from isoglot.report.tables import to_rich
 
 
 def run(
@@ -33,7 +33,7 @@ def run(
     found = compare(open_systems(results), tasks=tasks, metrics=metrics, resamples=resamples, seed=seed)
     console = Console()
     for table in found.tables:
-        console.print(to_rich(grid(table, found.systems)))
+        show_grid(grid(table, found.systems))
         for line in tallies(table, found.systems):
             console.print(Text(line))
         console.print()

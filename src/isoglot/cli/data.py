@@ -1,11 +1,11 @@
 """`isoglot data list|get|check`: sets of the catalogue, fetched into a folder, and whether they are right.
 
-Tables and lines of findings go to stdout, progress to stderr.
+Lists and findings go to stdout, progress to stderr.
 """
 
 from __future__ import annotations
 
-import sys
+import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from pathlib import Path
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-from rich.table import Column, Table
 
-from isoglot.data.sets import Network, catalogue, find, present
+from isoglot.cli.shown import wrapped
+from isoglot.data.sets import DataSet, Network, catalogue, find, present
 from isoglot.data.sets import check as check_set
 from isoglot.data.sets import get as get_set
 
@@ -23,17 +23,26 @@ EVERY = 5.0  # seconds between plain lines where there is no terminal
 
 
 def show_list(data: Path | None = None) -> None:
-    """A table of all sets; with a folder, also which of them are there (by name: `check` reads them)."""
-    here = ["here"] if data else []
-    columns = ["use", "languages", "rows", "licence", "redistribution", "download", "checksums", *here]
-    table = Table(Column("name", no_wrap=True), *columns, box=None, pad_edge=False)
+    """Four lines for each set, the last its address; with a folder, also whether it is there (`check` reads the files).
+
+    A terminal gets them wrapped between words, a pipe whole. An address is never broken.
+    """
     for one in catalogue().values():
-        rows = f"{one.rows:,} {one.unit}" if one.rows else "not counted"
-        how, known = "by hand" if one.manual else "yes", "yes" if one.files else "not recorded"
-        there = [present(one, data)] if data else []
-        table.add_row(one.name, one.use, one.languages, rows, one.licence, one.redistribution, how, known, *there)
-    # In a pipe, one line for each set.
-    Console(width=None if sys.stdout.isatty() else 1000).print(table)
+        there = f" (here: {present(one, data)})" if data else ""
+        size = f"{one.rows:,} {one.unit}" if one.rows else "not counted"
+        typer.echo(wrapped(f"{one.name}{there}: {size}; languages: {one.languages}"))
+        typer.echo(wrapped(f"{one.use}; {_known(one)}", indent="  "))
+        typer.echo(wrapped(f"licence: {one.licence}; redistribution: {one.redistribution}", indent="  "))
+        typer.echo(f"  {one.address}")
+
+
+def _known(one: DataSet) -> str:
+    """How a set is got, and what its files are compared with."""
+    if one.files:
+        return f"{len(one.files):,} files with checksums"
+    counts = ", ".join(map(str, one.counts))
+    how = "got by hand" if one.manual else "no checksums recorded"
+    return f"{how}{counts and f', expected: {counts}'}"
 
 
 def get(names: Sequence[str], data: Path, *, base_url: str = "", timeout: float = 30.0, attempts: int = 5) -> None:
@@ -53,7 +62,8 @@ def check(names: Sequence[str], data: Path) -> None:
     """One line for each set: those named, or all that are there. Exit code 1 if any is absent or wrong."""
     sets = [find(name) for name in names] or [one for one in catalogue().values() if (data / one.name).is_dir()]
     if not sets:
-        typer.echo(f"{data}: none of the sets is there; get one with: isoglot data get NAME --data {data}", err=True)
+        how = f"isoglot data get NAME --data {shlex.quote(str(data))}"
+        typer.echo(f"{data}: none of the sets is there; get one with: {how}", err=True)
         raise typer.Exit(1)
     findings = []
     for one in sets:

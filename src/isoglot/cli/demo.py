@@ -13,18 +13,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from isoglot import recipe as recipes
 from isoglot.cli.display import Display
 from isoglot.cli.evaluate import write
+from isoglot.cli.shown import show_grid
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.encoders import Encoder, encode, load
 from isoglot.errors import EncoderError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
 from isoglot.report.scores import Results
-from isoglot.report.tables import side_by_side, to_markdown, to_rich
+from isoglot.report.tables import side_by_side, to_markdown
 from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
@@ -59,7 +59,7 @@ def run(output: Path) -> None:
     load(chosen).save(output / "model")
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
-    Console().print(to_rich(table))
+    show_grid(table)
     all_three = {label: Results(label, {}, tuple(scores)) for label, scores in tables.items()}
     label = chosen.parent.name
     write(output, all_three[label], before=[results for name, results in all_three.items() if name != label])

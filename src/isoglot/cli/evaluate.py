@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from isoglot import __version__
 from isoglot.cli.counting import Counting
 from isoglot.cli.imported import imported
+from isoglot.cli.shown import show_grid, wrapped
 from isoglot.data.files import atomic_write, digest
 from isoglot.encoders import load
 from isoglot.encoders.identity import identity
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Encode
 from isoglot.evaluation.precomputed import precomputed, write_texts
 from isoglot.evaluation.run import Finished, evaluate, texts_of
@@ -25,7 +25,7 @@ from isoglot.evaluation.suites import SUITES
 from isoglot.report.mteb import write_mteb
 from isoglot.report.page import write_page
 from isoglot.report.scores import Results, Setting, write_results
-from isoglot.report.tables import by_language, by_suite, lacking, to_markdown, to_rich
+from isoglot.report.tables import by_language, by_suite, lacking, to_markdown
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +49,48 @@ def run(
     tasks: Sequence[str],
     languages: Sequence[str],
     cache: Path | None,
+    seen: Sequence[str] = (),
 ) -> None:
-    """Evaluate and write; the tables go to stdout, what is missing and the time taken to stderr."""
+    """Evaluate and write; the tables go to stdout, what is missing and the time taken to stderr.
+
+    An error that stops a task is raised after the scores of the tasks before it are written.
+    """
+    for folder in (output, cache):
+        _must_be_writable(folder)
     name, model, settings = open_subject(subject)
-    times: list[Finished] = []
+    finished, failure = _evaluate(model, tasks, data=data, languages=languages, cache=cache)
+    if not finished:
+        none = f"{data}: none of the tasks {', '.join(tasks)} found its data there; nothing was scored"
+        raise failure or EvaluationError(none)
+    results = Results(name, settings, tuple(score for done in finished for score in done.scores))
+    suites = [task for task in tasks if task in SUITES]
+    try:
+        write(output, results, suites=suites, seen=seen)
+    finally:
+        show(results, suites=suites, data=data)
+    seconds = sum(done.seconds for done in finished)
+    share = sum(done.encoding for done in finished) / seconds if seconds else 0.0
+    took = f"the tasks took {seconds:.0f} s, {share:.0%} in the encoder"
+    typer.echo(f"{took}; wrote {output / 'page.html'} and results.json", err=True)
+    if failure is not None:
+        typer.echo(f"only {', '.join(done.task for done in finished)}: an error stopped the next task", err=True)
+        raise failure
+
+
+def _evaluate(model: Any, tasks: Sequence[str], **options: Any) -> tuple[list[Finished], IsoglotError | None]:
+    """The tasks that ended, and the error that stopped the next one."""
+    finished: list[Finished] = []
     with Counting() as counting:
-        scores = evaluate(
-            model,
-            tasks,
-            data=data,
-            languages=languages,
-            cache=cache,
-            on_missing=counting.say,
-            on_finished=lambda done: times.append(done) or counting.say(_took(done)),  # type: ignore[func-returns-value]
-            progress=counting,
-        )
-    if not scores:
-        raise EvaluationError(f"{data}: none of the tasks {', '.join(tasks)} found its data there; nothing was scored")
-    results = Results(name, settings, tuple(scores))
-    write(output, results, suites=[task for task in tasks if task in SUITES])
-    show(results, suites=[task for task in tasks if task in SUITES])
-    seconds = sum(done.seconds for done in times)
-    share = sum(done.encoding for done in times) / seconds if seconds else 0.0
-    typer.echo(f"{seconds:.0f} s, {share:.0%} in the encoder; wrote {output / 'page.html'} and results.json", err=True)
+
+        def hear(done: Finished) -> None:
+            finished.append(done)
+            counting.say(_took(done))
+
+        try:
+            evaluate(model, tasks, on_missing=counting.say, on_finished=hear, progress=counting, **options)
+        except IsoglotError as error:
+            return finished, error
+    return finished, None
 
 
 def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:
@@ -79,21 +98,47 @@ def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:
     given = [subject.model, subject.function, subject.vectors]
     if sum(entry is not None for entry in given) != 1:
         raise EvaluationError("name one thing to evaluate: a MODEL, --function module:name, or --vectors with --texts")
+    if subject.texts is not None and subject.vectors is None:
+        raise EvaluationError("--texts are those of --vectors, which was not given; leave it out")
+    if subject.model is None:
+        _must_be_unset(subject)
     if subject.function is not None:
         return subject.function, _function(subject.function), {"version": __version__}
     if subject.vectors is not None:
         if subject.texts is None:
             raise EvaluationError("--vectors needs --texts, the file whose line i is the text of row i")
+        function = precomputed(subject.vectors, subject.texts)
         known: dict[str, Setting] = {"vectors": digest(subject.vectors), "version": __version__}
-        return str(subject.vectors), precomputed(subject.vectors, subject.texts), known
+        return str(subject.vectors), function, known
     encoder = load(str(subject.model), pooling=subject.pooling, prompt=subject.prompt, max_length=subject.max_length)
     known = {"encoder": identity(encoder), "version": __version__}
     settings = {name: getattr(encoder, name) for name in ("pooling", "prompt", "max_length") if hasattr(encoder, name)}
     return str(subject.model), encoder, settings | known
 
 
+def _must_be_unset(subject: Subject) -> None:
+    """Nothing that would have to be done to the texts, and was not: results would say nothing of it."""
+    for option in ("pooling", "prompt", "max_length"):
+        if getattr(subject, option) is not None:
+            raise EvaluationError(
+                f"--{option.replace('_', '-')} is for a MODEL; vectors and functions are taken as they are, so do it "
+                "where they are made"
+            )
+
+
+def _must_be_writable(folder: Path | None) -> None:
+    """Told before hours of encoding, not after them."""
+    if folder is None:
+        return
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise EvaluationError(f"{folder}: {there} is no folder that can be written into; name another")
+
+
 def list_texts(path: Path, *, data: Path, tasks: Sequence[str], languages: Sequence[str]) -> None:
     """Write every text that the tasks would encode."""
+    if path.is_dir():
+        raise EvaluationError(f"{path}: is a folder; name a file for the texts, such as {path / 'texts.jsonl'}")
     texts = texts_of(tasks, data=data, languages=languages)
     if not texts:
         raise EvaluationError(f"{data}: none of the tasks {', '.join(tasks)} found its data there; there is no text")
@@ -101,25 +146,35 @@ def list_texts(path: Path, *, data: Path, tasks: Sequence[str], languages: Seque
     typer.echo(f"wrote {len(texts):,} texts to {path}, one JSON string a line", err=True)
 
 
-def write(output: Path, results: Results, *, suites: Sequence[str] = (), before: Sequence[Results] = ()) -> None:
-    """Write everything about a model's scores into a folder; the page shows it after those `before` it."""
+def write(
+    output: Path,
+    results: Results,
+    *,
+    suites: Sequence[str] = (),
+    before: Sequence[Results] = (),
+    seen: Sequence[str] = (),
+) -> None:
+    """Write everything about a model's scores into a folder; the page shows it after those `before` it.
+
+    `seen` are the languages it was trained on, if the page shall tell them apart.
+    """
+    write_mteb(output / "mteb", replace(results, scores=()))  # a kill below must not leave those of an earlier model
     write_results(output, results)
     with atomic_write(output / "results.md") as stream:
         stream.write("\n".join(_sections(results, suites)))
     write_mteb(output / "mteb", results)
-    write_page(output / "page.html", [*before, results])
+    write_page(output / "page.html", [*before, results], seen=seen)
 
 
-def show(results: Results, *, suites: Sequence[str] = ()) -> None:
-    """Print the tables of a model: those of the suites, or else one for each task."""
-    console = Console()
+def show(results: Results, *, suites: Sequence[str] = (), data: Path | None = None) -> None:
+    """Print the tables of a model: those of the suites, with what they lack of `data`, or else one for each task."""
     for suite in suites:
-        console.print(to_rich(by_suite({results.model: results.scores}, suite=suite)))
-        for line in lacking(results.scores, suite=suite):
-            console.print(Text(f"– {line}"), soft_wrap=True)
+        show_grid(by_suite({results.model: results.scores}, suite=suite))
+        for line in lacking(results.scores, suite=suite, data=data):
+            typer.echo(wrapped(f"– {line}"))
     if not suites:
         for task in dict.fromkeys(score.task for score in results.scores):
-            console.print(to_rich(by_language(results.scores, task=task)))
+            show_grid(by_language(results.scores, task=task))
 
 
 def _sections(results: Results, suites: Sequence[str]) -> list[str]:
@@ -127,9 +182,11 @@ def _sections(results: Results, suites: Sequence[str]) -> list[str]:
     for suite in suites:
         notes = "".join(f"- {line}\n" for line in lacking(results.scores, suite=suite))
         table = to_markdown(by_suite({results.model: results.scores}, suite=suite))
-        sections.append(f"## Suite {suite}\n\n{SUITES[suite].about}\n\n{table}\n{notes}")
+        missing = f"\nMissing:\n\n{notes}" if notes else ""
+        sections.append(f"## Suite {suite}\n\n{SUITES[suite].about}\n\n{table}{missing}")
     for task in dict.fromkeys(score.task for score in results.scores):
-        sections.append(f"## {task}\n\n{to_markdown(by_language(results.scores, task=task))}")
+        grid = by_language(results.scores, task=task)
+        sections.append(f"## {grid.title}\n\n{to_markdown(grid)}")
     return sections
 
 
@@ -140,6 +197,9 @@ def _took(done: Finished) -> str:
 
 def _function(name: str) -> Encode:
     try:
-        return imported(name)
+        found = imported(name)
     except ImportError as error:
         raise EvaluationError(f"--function {name}: {error}; write module:name, a function of texts") from error
+    if not callable(found):
+        raise EvaluationError(f"--function {name}: is no function but {type(found).__name__}; name one of texts")
+    return found

@@ -75,6 +75,7 @@ def evaluate(
     prompt: Prompt = None,
     max_length: Annotated[int | None, typer.Option(min=2, help="Most tokens of a text.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Folder in which vectors are kept for later evaluations.")] = None,
+    seen: Annotated[str, typer.Option(help="Languages it was trained on; the page tells them apart.")] = "",
     function: Annotated[str | None, typer.Option(help="module:name of a Python function, texts to vectors.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="NumPy table of vectors made elsewhere; needs --texts.")] = None,
     texts: Annotated[Path | None, typer.Option(help="The texts of --vectors: JSON strings (.jsonl) or lines.")] = None,
@@ -84,10 +85,13 @@ def evaluate(
     from isoglot.cli.evaluate import Subject, list_texts, run
 
     if write_texts:
+        if made := [name for name, given in (("MODEL", model), ("--vectors", vectors), ("--cache", cache)) if given]:
+            raise typer.BadParameter(f"--write-texts encodes nothing, so {made[0]} has no use; leave it out")
         list_texts(output, data=data, tasks=split(tasks), languages=split(languages))
         return
     subject = Subject(model, pooling, prompt, max_length, function, vectors, texts)
-    run(subject, output, data=data, tasks=split(tasks), languages=split(languages), cache=cache)
+    chosen = {"tasks": split(tasks), "languages": split(languages)}
+    run(subject, output, data=data, cache=cache, seen=split(seen), **chosen)
 
 
 @app.command()

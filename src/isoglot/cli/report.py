@@ -14,6 +14,7 @@ from isoglot.report.scores import read_results
 def run(results: Sequence[Path], output: Path, *, seen: Sequence[str], title: str | None) -> None:
     """Write the page; of several results, the first is the base. Without a title, the page has its usual one."""
     found = [read_results(path) for path in results]
+    typer.echo(f"drawing {sum(len(result.scores) for result in found):,} scores of {len(found)} model(s) …", err=True)
     if title is None:
         write_page(output, found, seen=seen)
     else:

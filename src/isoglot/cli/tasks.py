@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+import typer
 
+from isoglot.cli.shown import wrapped
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES
 
 
 def show_list(data: Path | None) -> None:
     """Print suites, then tasks; with a folder of data, how many subsets of each task are in it."""
-    console = Console()
-    suites = Table("suite", "what it is", "tasks", title="Suites", title_justify="left")
+    typer.secho("Suites", bold=True)
     for name, suite in SUITES.items():
-        suites.add_row(name, suite.about, ", ".join(suite.tasks))
-    console.print(suites)
-    here = () if data is None else (f"subsets in {data}",)
-    table = Table("task", "needs", *here, title="Tasks", title_justify="left")
+        _entry(name, f"{suite.about}; tasks: {', '.join(suite.tasks)}")
+    typer.secho("Tasks", bold=True)
     for name, task in TASKS.items():
-        found = () if data is None else (str(len(task.subsets(data)) or "–"),)
-        table.add_row(name, task.needs, *found)
-    console.print(table)
+        found = "" if data is None else f" ({len(task.subsets(data)) or 'no'} subsets in {data})"
+        _entry(name + found, f"needs {task.needs}")
+
+
+def _entry(name: str, about: str) -> None:
+    typer.secho(name, fg="cyan")
+    typer.echo(wrapped(about, indent="    "))

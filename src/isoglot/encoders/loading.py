@@ -59,7 +59,7 @@ def find(name: str, *, allow_download: bool = False) -> Path:
     hint = f" did you mean {near[0]!r}?" if near else ""
     raise EncoderError(
         f"{name!r} is no folder, no packaged model ({', '.join(packaged.NAMES)}) and not in the local Hugging Face "
-        f"cache;{hint or ' check the spelling, or allow the download of a hub id'}"
+        f"cache;{hint or ' check the spelling; a hub id is downloaded by isoglot.load(name, allow_download=True)'}"
     )
 
 

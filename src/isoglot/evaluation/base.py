@@ -7,6 +7,7 @@ under one name can always be compared.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +42,9 @@ class Score:
     `n` says over how many items it is: pairs for a language, languages for an average. An average names the subsets it
     is `over`. `items` (n,) or (n, columns) holds the outcome of each item where there is one, in the order of the
     data, so that two encoders can be compared item by item; `statistic`, a name in `STATISTICS`, makes the value of
-    them. Items and details take no part in equality.
+    them. Where subsets of a task ask about the same things, such as one sentence in many languages, their scores have
+    the same `units` (see `units_of`) and row i of all their items is of the same thing: they are resampled together.
+    Items, units and details take no part in equality.
     """
 
     task: str
@@ -52,6 +55,7 @@ class Score:
     over: tuple[str, ...] = ()
     items: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     statistic: str = "mean"
+    units: str = field(default="", compare=False)
     details: tuple[Detail, ...] = field(default=(), compare=False, repr=False)
 
 
@@ -82,6 +86,15 @@ class Task(Protocol):
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Scores of each subset, then averages. Raises `EvaluationError` naming task, language and line."""
         ...
+
+
+def units_of(keys: Iterable[object]) -> str:
+    """A name for what the items of a score are of, told by a key for each: its id, its line, or what people say of it.
+
+    Gold labels and gold scores do as keys: translations of one set have the same sequence of them, and two sets of
+    hundreds of texts do not.
+    """
+    return hashlib.blake2b("\n".join(map(str, keys)).encode(), digest_size=8).hexdigest()
 
 
 def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None = None) -> list[Score]:

@@ -51,11 +51,16 @@ def _refuse_missing_shards(paths: Sequence[Path]) -> None:
 
 def records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[dict[str, Any]]:
     """The records of one file, each having at least `fields`. Raises `EvaluationError` with file and line."""
+    return (record for _, record in numbered_records(path, fields, where=where))
+
+
+def numbered_records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """`records` with the line of each, or in Parquet its number from 1."""
     for number, record in _parquet(path, where) if path.suffix == ".parquet" else _json(path, where):
         missing = [name for name in fields if not isinstance(record, dict) or name not in record]
         if missing:
             raise EvaluationError(f"{where}: {path}:{number}: lacks {', '.join(missing)}; export the set again")
-        yield record
+        yield number, record
 
 
 def _json(path: Path, where: str) -> Iterator[tuple[int, Any]]:

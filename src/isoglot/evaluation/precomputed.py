@@ -34,10 +34,21 @@ def precomputed(vectors: Path, texts: Path) -> Encode:
         table = np.load(vectors, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise EvaluationError(f"{vectors}: is no NumPy table ({error}); save the vectors with numpy.save") from error
-    places = {text: row for row, text in enumerate(_texts(texts))}
-    count = sum(1 for _ in read_lines(texts))
-    if table.ndim != 2 or len(table) != count:
-        raise EvaluationError(f"{vectors}: has shape {table.shape} for the {count} lines of {texts}; encode them again")
+    if not isinstance(table, np.ndarray):
+        raise EvaluationError(f"{vectors}: holds several tables; save the one of vectors with numpy.save")
+    listed = _texts(texts)
+    if table.ndim != 2 or len(table) != len(listed):
+        raise EvaluationError(
+            f"{vectors}: has shape {table.shape} for the {len(listed)} lines of {texts}; encode them again"
+        )
+    places: dict[str, int] = {}
+    for row, text in enumerate(listed):
+        first = places.setdefault(text, row)
+        if first != row and not np.array_equal(table[first], table[row], equal_nan=True):
+            raise EvaluationError(
+                f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
+                "encode without dropout, and each text alike"
+            )
 
     def look_up(wanted: Sequence[str]) -> NDArray[Any]:
         missing = [text for text in wanted if text not in places]
@@ -57,7 +68,10 @@ def _texts(path: Path) -> list[str]:
     found = []
     for number, line in read_lines(path):
         try:
-            found.append(str(json.loads(line)))
+            text = json.loads(line)
         except json.JSONDecodeError as error:
             raise EvaluationError(f"{path}:{number}: is no JSON string ({error.msg}); write the texts again") from error
+        if not isinstance(text, str):
+            raise EvaluationError(f"{path}:{number}: is JSON, but no string; each line is one text in quotes")
+        found.append(text)
     return found

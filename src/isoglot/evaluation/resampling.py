@@ -5,6 +5,9 @@ n items is then a multinomial draw, and swapping two systems in c equal rows a b
 four rows instead of thousands, and for distinct rows nothing is lost. The same draw serves every system, which is what
 makes the tests paired.
 
+Where subsets are of the same units, such as one sentence in many languages, a unit has to be drawn in all of them or in
+none. Then rows are drawn one by one (`shared`), and the draw depends on their number and the seed alone.
+
 Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 13 and 16; Phipson and Smyth (2010),
 "Permutation P-values Should Never Be Zero"; Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
 """
@@ -21,15 +24,20 @@ from numpy.typing import NDArray
 from isoglot.evaluation.statistics import Doubles, ranks, weighted
 
 _CELLS = 1 << 21  # of weights held at once: 16 MiB
+# Less than what one item changes, more than what keeping items in float32 does.
+_TIE = 1e-7
 
 
-def bootstrap(tables: Sequence[NDArray[Any]], statistic: str, *, resamples: int, seed: Sequence[int]) -> Doubles:
+def bootstrap(
+    tables: Sequence[NDArray[Any]], statistic: str, *, resamples: int, seed: Sequence[int], shared: bool = False
+) -> Doubles:
     """Values (tables, resamples) of a statistic when the items are drawn anew with replacement.
 
     `tables` are the items of several systems, each (n,) or (n, columns), row i of all being the same item; every
-    resample draws the same items for all. Raises `ValueError` for tables of unequal length or none.
+    resample draws the same items for all. With `shared`, any call with as many items and the same seed draws the same.
+    Raises `ValueError` for tables of unequal length or none.
     """
-    distinct, counts = _distinct(tables)
+    distinct, counts = _distinct(tables, shared=shared)
     generator, total = np.random.default_rng(list(seed)), int(counts.sum())
     values = np.empty((len(tables), resamples))
     for start, stop in _blocks(resamples, len(counts)):
@@ -46,6 +54,7 @@ def permutation(
     *,
     permutations: int,
     seed: Sequence[int],
+    shared: bool = False,
 ) -> Doubles:
     """Differences (permutations,) of a statistic, other less base, when each item's outcomes are swapped at random.
 
@@ -55,7 +64,7 @@ def permutation(
     they are standardised instead.) Raises `ValueError` as `bootstrap` does.
     """
     systems = [[_exchangeable(table, statistic) for table in side] for side in (base, other)]
-    distinct, counts = _distinct([*systems[0], *systems[1]])
+    distinct, counts = _distinct([*systems[0], *systems[1]], shared=shared)
     left, right = distinct[: len(base)], distinct[len(base) :]
     pairs = [(left[place % len(base)], right[place % len(other)]) for place in range(lcm(len(base), len(other)))]
     generator, differences = np.random.default_rng([*seed, 1]), np.zeros(permutations)
@@ -74,8 +83,9 @@ def p_value(observed: float, null: Doubles) -> float:
     (b + 1) / (m + 1), where b of the m are at least as large: the difference seen is itself one of the possible ones,
     so it is never 0.
     """
-    # A draw that swaps everything or nothing equals the difference but for rounding, and must count.
-    reached = np.count_nonzero(np.abs(null) >= abs(observed) - 1e-12)
+    # A draw that equals the difference but for rounding must count: one that swaps nothing does, and for items of
+    # tenths or thirds many others do.
+    reached = np.count_nonzero(np.abs(null) >= abs(observed) - _TIE)
     return (int(reached) + 1) / (len(null) + 1)
 
 
@@ -102,18 +112,31 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _exchangeable(table: NDArray[Any], statistic: str) -> Doubles:
     """Items whose predictions may be swapped with another system's."""
     items = np.array(table, np.float64)
-    if statistic == "spearman":
-        items[:, 1] = ranks(items[:, 1])
-    elif statistic == "pearson":
-        items[:, 1] -= items[:, 1].mean()
-        items[:, 1] /= items[:, 1].std() or 1.0
+    kind, _, way = statistic.partition("/")
+    if kind in _SCALES:
+        parts = items[:, 2] if way else np.zeros(len(items))
+        for part in np.unique(parts):
+            items[parts == part, 1] = _SCALES[kind](items[parts == part, 1])
     return items
 
 
-def _distinct(tables: Sequence[NDArray[Any]]) -> tuple[list[Doubles], NDArray[np.int64]]:
-    """The distinct rows of tables side by side, taken apart again, and how often each stands there."""
+def _standardised(values: Doubles) -> Doubles:
+    centred = values - values.mean()
+    return np.asarray(centred / (centred.std() or 1.0))
+
+
+_SCALES = {"spearman": ranks, "pearson": _standardised}
+
+
+def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Doubles], NDArray[np.int64]]:
+    """The distinct rows of tables side by side, taken apart again, and how often each stands there.
+
+    With `shared`, all rows as they are: which of them are distinct would be another matter in another language.
+    """
     if not tables or len({len(table) for table in tables}) != 1 or not len(tables[0]):
         raise ValueError(f"items of lengths {[len(table) for table in tables]}; all must have the same, above 0")
+    if shared:
+        return [np.asarray(table, np.float64) for table in tables], np.ones(len(tables[0]), np.int64)
     columns = [np.asarray(table, np.float64).reshape(len(table), -1) for table in tables]
     rows, counts = np.unique(np.concatenate(columns, axis=1), axis=0, return_counts=True)
     cuts = np.cumsum([part.shape[1] for part in columns])[:-1]

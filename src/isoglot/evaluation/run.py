@@ -54,6 +54,8 @@ def evaluate(
     chunk of texts. Raises `EvaluationError` for lacking data, an unknown task, unusable data and unusable vectors.
     """
     root, vectors = Path(data), function(model, cache=cache, progress=progress)
+    tasks = [tasks] if isinstance(tasks, str) else tasks
+    languages = [languages] if isinstance(languages, str) else languages
     scores: list[Score] = []
     for task, wanted in plan(tasks, languages=languages):
         lacking = [*_missing(task, root, wanted)]
@@ -90,17 +92,19 @@ def function(
 
 
 def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:
-    """Each task once, with its languages: those given, or those its suite names. Raises `EvaluationError`."""
-    found: dict[str, tuple[Task, tuple[str, ...]]] = {}
+    """Each task once, in order, with its languages: those given, or else the union of what each mention of it asks for.
+
+    A suite asks for the languages it names, or for all (none); a task named by itself for all. Raises `EvaluationError`
+    for an unknown name.
+    """
+    found: dict[str, Task] = {}
+    asked: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
-        if isinstance(entry, str) and entry in SUITES:
-            suite = SUITES[entry]
-            for name in suite.tasks:
-                found.setdefault(name, (TASKS[name], tuple(languages) or suite.languages.get(name, ())))
-        else:
-            task = _task(entry)
-            found.setdefault(task.name, (task, tuple(languages)))
-    return list(found.values())
+        suite = SUITES.get(entry) if isinstance(entry, str) else None
+        for task in [TASKS[name] for name in suite.tasks] if suite else [_task(entry)]:
+            found.setdefault(task.name, task)
+            asked.setdefault(task.name, []).append(suite.languages.get(task.name, ()) if suite else ())
+    return [(task, tuple(languages) or _union(asked[name])) for name, task in found.items()]
 
 
 def texts_of(tasks: Sequence[str | Task], *, data: str | Path, languages: Sequence[str] = ()) -> list[str]:
@@ -118,6 +122,11 @@ def texts_of(tasks: Sequence[str | Task], *, data: str | Path, languages: Sequen
         if task.subsets(root, languages=wanted) and not getattr(task, "needs_model", False):
             task.run(record, root, languages=wanted)
     return list(texts)
+
+
+def _union(languages: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The languages of all lists, sorted; none, which is all, if a list has none."""
+    return tuple(sorted(set().union(*languages))) if all(languages) else ()
 
 
 def _task(task: str | Task) -> Task:
@@ -139,10 +148,11 @@ def _unfit(task: Task, vectors: Remembered) -> list[str]:
 def _missing(task: Task, data: Path, languages: Sequence[str]) -> Iterator[str]:
     subsets = task.subsets(data, languages=languages)
     if not subsets and not (languages and task.subsets(data)):
-        how = get_command(task.name, data=data)
+        how = get_command(task.name, data=data, languages=languages)
         yield f"{task.name}: {data} lacks its data; it needs {task.needs}" + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}
     lacking = [language for language in languages if not any(among(code, [language]) for code in covered)]
     if lacking:
-        yield f"{task.name}: {data} has no data for {', '.join(lacking)}"
+        how = get_command(task.name, data=data, languages=lacking)
+        yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")

@@ -7,12 +7,14 @@ of one's own have none.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from isoglot.data.sets.catalogue import command
+from isoglot.data.languages import is_language
+from isoglot.data.sets import command, find, present
+from isoglot.evaluation.codes import among
 
 _GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
 _SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "sick-r/dev", "alignment")
@@ -49,11 +51,21 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
-def get_command(task: str, *, data: str | Path = "DIR") -> str:
-    """What to type to get the data of the task of that name into the folder `data`.
+def get_command(task: str, *, data: str | Path = "DIR", languages: Sequence[str] = ()) -> str:
+    """What to type to get data of the task of that name, or more of them, into the folder `data`.
 
-    For a set that no program may download, the command says how people get it. Empty for a task on files of one's own,
-    and for one that is not in `TASKS`.
+    It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them.
+    For a set that no program may download, the command says how people get it. Empty when no set of the catalogue
+    would add anything: all are there, or none has the languages, or the task is on files of one's own or is not in
+    `TASKS`. Raises `CorpusError` for a language that does not exist.
     """
-    sets = SETS.get(task, ())
-    return f"{command(sets[0])} --data {shlex.quote(str(data))}" if sets else ""
+    for name in SETS.get(task, ()):
+        if present(find(name), Path(data)) != "yes" and _may_have(find(name).languages, languages):
+            return command(name, data=data)
+    return ""
+
+
+def _may_have(stated: str, languages: Sequence[str]) -> bool:
+    """Whether a set has one of the languages; one that states no codes ("204", "40 of 205") is taken to have any."""
+    codes = re.split("[ -]", stated)
+    return not all(map(is_language, codes)) or any(among(code, languages) for code in codes)

@@ -38,6 +38,18 @@ def f1(items: NDArray[Any]) -> float:
     return float(2 * right / (predicted + gold)) if predicted + gold else 0.0
 
 
+def precision(items: NDArray[Any]) -> float:
+    """Right over predicted of counts (n, 3) as `f1` has them. 0 when nothing is predicted."""
+    right, predicted, _ = np.asarray(items, np.float64).sum(axis=0)
+    return float(right / predicted) if predicted else 0.0
+
+
+def recall(items: NDArray[Any]) -> float:
+    """Right over gold of counts (n, 3) as `f1` has them. 0 without gold."""
+    right, _, gold = np.asarray(items, np.float64).sum(axis=0)
+    return float(right / gold) if gold else 0.0
+
+
 def ranks(values: Doubles) -> Doubles:
     """Ranks (n,) of values (n,) from 1, equal values sharing the mean of theirs."""
     _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -45,11 +57,30 @@ def ranks(values: Doubles) -> Doubles:
     return np.asarray((last - (counts - 1) / 2)[place.reshape(-1)])
 
 
+def over_parts(kind: str, way: str) -> Callable[[NDArray[Any]], float]:
+    """The mean over parts of their correlations, of items (n, 3): gold, predicted, and the number of the part.
+
+    `kind` is `spearman` or `pearson`; with `way` `wmean` a part weighs as many as its items, with `mean` all the same.
+    """
+
+    def value(items: NDArray[Any]) -> float:
+        rows = np.asarray(items, np.float64)
+        parts = [rows[rows[:, 2] == part, :2] for part in np.unique(rows[:, 2])]
+        # Shares, not a sum divided at the end: of one part, the mean is then its value to the last bit.
+        shares = [len(part) / len(rows) if way == "wmean" else 1 / len(parts) for part in parts]
+        return float(np.dot([STATISTICS[kind](part) for part in parts], shares))
+
+    return value
+
+
 STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {
     "mean": mean,
     "spearman": spearman,
     "pearson": pearson,
     "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    **{f"{kind}/{way}": over_parts(kind, way) for kind in ("spearman", "pearson") for way in ("wmean", "mean")},
 }
 
 
@@ -72,10 +103,30 @@ def _mean(items: Doubles, weights: Doubles) -> Doubles:
     return np.asarray(weights @ items / weights.sum(axis=1))
 
 
-def _f1(items: Doubles, weights: Doubles) -> Doubles:
-    right, predicted, gold = (weights @ items).T
-    total = predicted + gold
-    return np.asarray(np.divide(2 * right, total, out=np.zeros_like(right), where=total > 0))
+def _counts(right: int, predicted: int, gold: int) -> Callable[[Doubles, Doubles], Doubles]:
+    """So many times right over so many times predicted and gold: F1 is 2, 1, 1."""
+
+    def values(items: Doubles, weights: Doubles) -> Doubles:
+        sums = weights @ items
+        above, below = right * sums[:, 0], predicted * sums[:, 1] + gold * sums[:, 2]
+        return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
+
+    return values
+
+
+def _over_parts(kind: str, way: str) -> Callable[[Doubles, Doubles], Doubles]:
+    def values(items: Doubles, weights: Doubles) -> Doubles:
+        total = shares = np.zeros(len(weights))
+        for part in np.unique(items[:, 2]):
+            mask = items[:, 2] == part
+            own = weights[:, mask]
+            size = own.sum(axis=1)
+            own[size == 0] = 1  # a part of which nothing was drawn: any value, for it has no share
+            share = size if way == "wmean" else (size > 0).astype(np.float64)
+            total, shares = total + share * WEIGHTED[kind](items[mask, :2], own), shares + share
+        return np.asarray(total / shares)
+
+    return values
 
 
 def _pearson(items: Doubles, weights: Doubles) -> Doubles:
@@ -129,5 +180,8 @@ WEIGHTED: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
     "mean": _mean,
     "spearman": _spearman,
     "pearson": _pearson,
-    "f1": _f1,
+    "f1": _counts(2, 1, 1),
+    "precision": _counts(1, 1, 0),
+    "recall": _counts(1, 0, 1),
+    **{f"{kind}/{way}": _over_parts(kind, way) for kind in ("spearman", "pearson") for way in ("wmean", "mean")},
 }

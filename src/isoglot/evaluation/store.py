@@ -1,8 +1,12 @@
 """Vectors kept on disk from one evaluation to the next, found by the text they are of.
 
-A store is a folder of one encoder's vectors, written in shards: `00000.vectors.npy` (N, D) float32, then
-`00000.keys.npy` (N, 16), a digest of each text. A shard counts once its keys are there, and both files appear whole or
+A store is a folder of one encoder's vectors, written in shards: `NAME.vectors.npy` (N, D) float32, then
+`NAME.keys.npy` (N, 16), a digest of each text. A shard counts once its keys are there, and both files appear whole or
 not at all, so an evaluation that was killed loses its last shard at most and the next one goes on from the rest.
+
+What is special here: NAME is a digest of the keys, so files of one name are always of the same texts in the same order,
+whoever wrote them. Evaluations that share a folder at the same time therefore keep their shards apart; each sees what
+was there when it began. Any other NAME is read as well, such as the numbers of earlier versions.
 """
 
 from __future__ import annotations
@@ -48,11 +52,12 @@ class Store:
     def add(self, texts: Sequence[str], vectors: Vectors) -> None:
         """Keep the vectors (N, D) of N texts that are not kept yet, as one shard."""
         number = len(self._shards)
-        path = self.folder / f"{number:05}.vectors.npy"
         keys = [_key(text) for text in texts]
+        name = hashlib.blake2b(b"".join(keys), digest_size=16).hexdigest()
+        path = self.folder / f"{name}.vectors.npy"
         with atomic_write(path, binary=True) as file:
             np.save(file, np.asarray(vectors, np.float32))
-        with atomic_write(self.folder / f"{number:05}.keys.npy", binary=True) as file:
+        with atomic_write(self.folder / f"{name}.keys.npy", binary=True) as file:
             np.save(file, np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), -1))
         self._shards.append(_read(path))
         self._places.update({key: (number, row) for row, key in enumerate(keys)})

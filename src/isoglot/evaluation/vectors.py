@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -57,10 +57,18 @@ class Remembered:
         return answer
 
 
-def embed(encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line") -> NDArray[np.float32]:
+def embed(
+    encode: Encode,
+    texts: Sequence[str],
+    *,
+    where: str,
+    unit: str = "line",
+    place: Callable[[int], str] | None = None,
+) -> NDArray[np.float32]:
     """Vectors (N, D) of N texts, checked. `where` (task, subset, language) opens the message of what is wrong.
 
-    Raises `EvaluationError` for a wrong number of rows, or a value that is not finite, naming its `unit` from 1.
+    `place` tells of a text, by its number from 0, where it was read (`file:line`). Raises `EvaluationError` for a wrong
+    number of rows, or a value that is not finite, naming its place, or without places its `unit` from 1.
     """
     try:
         rows = _table(encode(texts), len(texts))
@@ -69,8 +77,9 @@ def embed(encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if len(bad):
         text = texts[bad[0]] if len(texts[bad[0]]) <= 60 else texts[bad[0]][:57] + "..."
+        at = f": {place(int(bad[0]))}" if place else f", {unit} {bad[0] + 1}"
         raise EvaluationError(
-            f"{where}, {unit} {bad[0] + 1}: the encoder gave a vector with NaN or infinity for {text!r} "
+            f"{where}{at}: the encoder gave a vector with NaN or infinity for {text!r} "
             f"({len(bad)} of {len(texts)} texts); check its weights, or encode in float32"
         )
     return rows

@@ -12,7 +12,7 @@ Key = tuple[str, str, str]  # task, metric, subset
 Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
 
 # Statistics whose items tell what the data say, and in which column.
-_GOLD = {"spearman": 0, "pearson": 0, "f1": 2}
+_GOLD = {"spearman": 0, "pearson": 0, "f1": 2, "precision": 2, "recall": 2}
 
 
 def key(score: Score) -> Key:
@@ -78,9 +78,11 @@ def problem(
 
 
 def _same_gold(a: Score, b: Score) -> bool:
+    if a.units and b.units and a.units != b.units:
+        return False
     if a.items is None or b.items is None:
         return True
     if a.statistic != b.statistic or a.items.shape != b.items.shape:
         return False
-    column = _GOLD.get(a.statistic)
+    column = _GOLD.get(a.statistic.partition("/")[0])
     return column is None or bool((a.items[:, column] == b.items[:, column]).all())

@@ -1,9 +1,11 @@
 """Systems compared score by score: differences from the first, how sure they are, wins and losses over languages.
 
-What is special here: resamples are drawn once for each subset and used for everything it is part of, so an average is
-resampled within each of its subsets (stratified) at no further cost. A system that was trained with several seeds is
-the mean over them, in every resample too; their standard deviation is given beside it, because resampled items tell
-nothing about how another training would have ended. Whatever cannot be compared is left out with a line that says so.
+What is special here: resamples are drawn once and used for everything that an item is part of. In an average each
+subset is resampled within itself (stratified), but subsets of the same sentences in other languages all at once. Of
+hundreds of subsets, such as the directions of `xsim`, only the averages are compared. A system that was trained with
+several seeds is the mean over them, in every resample too; their standard deviation is given beside it, because
+resampled items tell nothing about how another training would have ended. Whatever cannot be compared is left out with a
+line that says so.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from isoglot.report.metrics import is_average, lower_is_better
 from isoglot.report.scores import Results
 
 LEVEL = 0.05
+MOST = 200  # subsets of a task that are compared one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A subset of `n` items, or an average `over` subsets: a value of each system, a difference of all but the base."""
+    """A subset of `n` items, or an average `over` subsets: a value of each system, a difference of all but the base.
+
+    Averages that take the place of too many subsets (see `MOST`) count as subsets: `average` is then False.
+    """
 
     subset: str
     n: int
@@ -140,16 +146,31 @@ def _table(
             left_out.append(f"{task} {subset} {metric}: {reason}")
         else:
             groups[subset] = found
-    family = sum(not is_average(group[0][0]) for group in groups.values())
+    chosen, family = _chosen(groups)
+    if len(chosen) < len(groups):
+        left_out.append(f"{task} {metric}: only averages of its {len(groups) - len(chosen)} subsets are compared")
     # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
-    permutations = max(resamples, round(5 * family / LEVEL))
-    drawn = draw(groups, resamples=resamples, permutations=permutations, seed=seed)
+    permutations = max(resamples, round(5 * len(family) / LEVEL))
+    drawn = draw(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
     lower = lower_is_better(task, metric)
-    rows = [_row(group, drawn.get(subset), lower=lower) for subset, group in groups.items()]
+    rows = [_row(groups[name], drawn.get(name), average=name not in family, lower=lower) for name in chosen]
     return Table(task, metric, lower, permutations, _corrected(rows))
 
 
-def _row(group: list[list[Score]], draws: Draws | None, *, lower: bool) -> Row:
+def _chosen(groups: Mapping[str, list[list[Score]]]) -> tuple[list[str], set[str]]:
+    """The subsets and averages that have a row, and which of them are the family that is corrected for its number.
+
+    Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
+    """
+    plain = {name for name, group in groups.items() if not is_average(group[0][0])}
+    if len(plain) <= MOST:
+        return list(groups), plain
+    averages = [name for name in groups if name not in plain]
+    lowest = {name for name in averages if plain.issuperset(groups[name][0][0].over)}
+    return averages, lowest if len(lowest) > 1 else set()
+
+
+def _row(group: list[list[Score]], draws: Draws | None, *, average: bool, lower: bool) -> Row:
     first = group[0][0]
     values, differences = [], []
     for place, runs in enumerate(group):
@@ -161,7 +182,7 @@ def _row(group: list[list[Score]], draws: Draws | None, *, lower: bool) -> Row:
         p = draws.p_value(place, change) if draws else None
         better = None if abs(change) < 1e-12 else (change < 0) == lower
         differences.append(Difference(change, draws.change(place) if draws else None, p, p, better))
-    return Row(first.subset, first.n, first.over, is_average(first), tuple(values), tuple(differences))
+    return Row(first.subset, first.n, first.over, average, tuple(values), tuple(differences))
 
 
 def _corrected(rows: Sequence[Row]) -> tuple[Row, ...]:

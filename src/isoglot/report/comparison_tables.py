@@ -51,9 +51,9 @@ def method(comparison: Comparison) -> str:
     return (
         f"Differences are from {comparison.systems[0]}. Brackets hold 95 % percentile intervals of a paired bootstrap "
         f"over items ({comparison.resamples} resamples, seed {comparison.seed}); averages are resampled within each of "
-        f"their subsets. p is of a two-sided paired permutation test ({' or '.join(map(str, tests))} permutations), "
-        "corrected over the subsets of a task by Holm's method; averages are not corrected. ▲ is better and ▼ worse at "
-        f"p ≤ 0.05.{seeds}"
+        "their subsets, those of the same sentences all at once. p is of a two-sided paired permutation test "
+        f"({' or '.join(map(str, tests))} permutations), corrected over the subsets of a task by Holm's method; "
+        f"averages are not corrected. ▲ is better and ▼ worse at p ≤ 0.05.{seeds}"
     )
 
 

@@ -1,10 +1,15 @@
-"""Bootstrap and permutation draws of a task's subsets and of the averages over them, for all systems at once."""
+"""Bootstrap and permutation draws of a task's subsets and of the averages over them, for all systems at once.
+
+What is special here: subsets that ask about the same units, such as one sentence in many languages, are drawn together,
+unit by unit. Drawn apart, the errors of forty languages would cancel in their average as those of forty samples do, and
+they do not: a hard sentence is hard in most of them.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +18,7 @@ from isoglot.evaluation.resampling import bootstrap, interval, p_value, permutat
 from isoglot.evaluation.statistics import Doubles
 
 Interval = tuple[float, float]
+Group = Sequence[Sequence[Score]]  # one subset: the scores of each system's seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,45 +45,84 @@ class Draws:
 
 
 def draw(
-    groups: Mapping[str, Sequence[Sequence[Score]]], *, resamples: int, permutations: int, seed: int
+    groups: Mapping[str, Group], wanted: Sequence[str], *, resamples: int, permutations: int, seed: int
 ) -> dict[str, Draws]:
-    """Draws of each subset whose items are there, and of each average that is the plain mean of such subsets.
+    """Draws of each wanted subset whose items are there, and of each average that is the plain mean of such subsets.
 
-    `groups` has, for each subset, the scores of each system's seeds; an average stands after what it is over. Draws of
-    a subset depend on the seed and on the names of task and subset, not on what else is compared.
+    In `groups` an average stands after what it is over. Draws depend on the seed, on the task and on the name of the
+    subset or of its units, not on what else is compared.
     """
-    drawn: dict[str, Draws] = {}
+    complete: dict[str, Group] = {}
     for subset, group in groups.items():
-        first = group[0][0]
-        if first.over:
-            if _is_plain_mean(subset, groups) and all(name in drawn for name in first.over):
-                parts = [drawn[name] for name in first.over]
-                drawn[subset] = Draws(_mean([part.values for part in parts]), _mean([part.null for part in parts]))
-        elif all(score.items is not None for runs in group for score in runs) and first.n:
-            stream = [seed, zlib.crc32(f"{first.task}\n{subset}".encode())]
-            drawn[subset] = _of_items(group, resamples=resamples, permutations=permutations, stream=stream)
-    return drawn
+        complete[subset] = _joined(group, complete) if group[0][0].over else group
+    drawn: dict[str, Draws | None] = {}
+
+    def found(subset: str) -> Draws | None:
+        if subset not in drawn:
+            group = complete[subset]
+            if _has_items(group):
+                drawn[subset] = _of_items(group, resamples=resamples, permutations=permutations, seed=seed)
+            else:
+                drawn[subset] = _mean([found(name) for name in _parts(group, groups)])
+        return drawn[subset]
+
+    return {subset: draws for subset in wanted if (draws := found(subset)) is not None}
 
 
-def _of_items(group: Sequence[Sequence[Score]], *, resamples: int, permutations: int, stream: Sequence[int]) -> Draws:
-    statistic = group[0][0].statistic
+def _has_items(group: Group) -> bool:
+    return bool(group[0][0].n) and all(score.items is not None for runs in group for score in runs)
+
+
+def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
+    """An average with items, where it is over means of the same units: the mean outcome of each unit."""
+    parts = [complete[name] for name in _parts(group, complete)]
+    scores = [score for part in parts for runs in part for score in runs]
+    kinds = {(score.statistic, score.units) for score in scores if score.items is not None}
+    if not parts or kinds != {("mean", scores[0].units)} or not scores[0].units or not all(map(_has_items, parts)):
+        return group
+
+    def filled(score: Score, place: int, at: int) -> Score:
+        outcomes = [items for part in parts if (items := part[place][at].items) is not None]
+        mean = np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32)
+        return replace(score, items=mean, units=scores[0].units)
+
+    return [[filled(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
+
+
+def _shared(group: Group) -> bool:
+    """Whether its items are of units that all systems name alike. Results of version 0.1 name none."""
+    return bool(group[0][0].units) and len({score.units for runs in group for score in runs}) == 1
+
+
+def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Draws:
+    first, shared = group[0][0], _shared(group)
+    stream = [seed, zlib.crc32(f"{first.task}\n{first.units if shared else first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
-    values = bootstrap([table for side in tables for table in side], statistic, resamples=resamples, seed=stream)
-    cuts = np.cumsum([len(side) for side in tables])[:-1]
-    means = [part.mean(axis=0) for part in np.split(values, cuts)]
-    null = [permutation(tables[0], other, statistic, permutations=permutations, seed=stream) for other in tables[1:]]
+    every = [table for side in tables for table in side]
+    values = bootstrap(every, first.statistic, resamples=resamples, seed=stream, shared=shared)
+    means = [part.mean(axis=0) for part in np.split(values, np.cumsum([len(side) for side in tables])[:-1])]
+    null = [
+        permutation(tables[0], other, first.statistic, permutations=permutations, seed=stream, shared=shared)
+        for other in tables[1:]
+    ]
     return Draws(np.stack(means), np.stack(null))
 
 
-def _is_plain_mean(subset: str, groups: Mapping[str, Sequence[Sequence[Score]]]) -> bool:
-    """Whether the score is what the mean of its subsets is; a weighted mean has draws of its own, not these."""
-    for place, runs in enumerate(groups[subset]):
+def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
+    """What an average is the plain mean of; nothing for a weighted mean, which has draws of its own, not these."""
+    for place, runs in enumerate(group):
         for at, score in enumerate(runs):
             parts = [groups[name][place][at].value for name in score.over if name in groups]
-            if len(parts) != len(score.over) or abs(sum(parts) / len(parts) - score.value) > 1e-6:
-                return False
-    return True
+            if not parts or len(parts) != len(score.over) or abs(sum(parts) / len(parts) - score.value) > 1e-6:
+                return ()
+    return group[0][0].over
 
 
-def _mean(tables: Sequence[Doubles]) -> Doubles:
-    return np.asarray(sum(tables[1:], start=tables[0]) / len(tables))
+def _mean(parts: Sequence[Draws | None]) -> Draws | None:
+    there = [part for part in parts if part is not None]
+    if not there or len(there) < len(parts):
+        return None
+    return Draws(
+        np.mean([part.values for part in there], axis=0),
+        np.mean([part.null for part in there], axis=0),
+    )

@@ -22,7 +22,7 @@ MAIN_METRIC: dict[str, tuple[str, ...]] = {
     "mewsc-16": ("accuracy",),
     "stc": ("accuracy",),
     "clustering": ("accuracy",),
-    "tnews": ("purity/macro", "accuracy"),
+    "tnews": ("accuracy",),
     "mtop": ("accuracy",),
     "sib-200": ("accuracy",),
     "mldoc": ("accuracy",),

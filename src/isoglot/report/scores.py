@@ -121,6 +121,7 @@ def _fits_items(score: Score) -> bool:
 def _record(score: Score) -> dict[str, Any]:
     record = {name: kind(getattr(score, name)) for name, kind in _FIELDS.items()}
     record |= {"over": list(score.over)} if score.over else {}
+    record |= {"units": score.units} if score.units else {}
     return record | ({"statistic": score.statistic} if score.items is not None and score.statistic != "mean" else {})
 
 
@@ -136,8 +137,10 @@ def _score(record: Any, where: str) -> Score:
         raise EvaluationError(f"{where}: 'over' has the value {over!r}; it must be a list of subsets")
     if statistic not in STATISTICS:
         raise EvaluationError(f"{where}: 'statistic' has the value {statistic!r}; known: {', '.join(STATISTICS)}")
+    if not isinstance(units := record.get("units", ""), str):
+        raise EvaluationError(f"{where}: 'units' has the value {units!r}; it must be a string")
     plain = {name: kind(record[name]) for name, kind in _FIELDS.items()}
-    return Score(**plain, over=tuple(over), statistic=statistic)
+    return Score(**plain, over=tuple(over), statistic=statistic, units=units)
 
 
 def _fits(value: Any, kind: type) -> bool:

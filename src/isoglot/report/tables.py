@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.suites import SUITES
+from isoglot.evaluation.sources import get_command
+from isoglot.evaluation.suites import SUITES, Cell, counted, listed
 from isoglot.report.metrics import lower_is_better, shown
 
 if TYPE_CHECKING:
@@ -24,7 +26,8 @@ _NOTHING = "–"
 class Grid:
     """Cells of a table. `rows` have as many cells as `header`; `bold` holds (row, column) of the cells to stress.
 
-    `first_average` is the row before which a line is drawn: the languages are above, averages of them below.
+    `first_average` is the row before which a line is drawn: the languages are above, averages of them below. `notes`
+    are lines below the table.
     """
 
     title: str
@@ -32,23 +35,33 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     bold: frozenset[tuple[int, int]] = frozenset()
     first_average: int | None = None
+    notes: tuple[str, ...] = ()
 
 
 def by_language(scores: Sequence[Score], *, task: str, most: int = 200) -> Grid:
     """One model on one task: a row for each subset, a column for each metric, and the number of items.
 
-    Of a task with more than `most` subsets (60 languages have 3540 pairs) only the averages are shown, if it has any.
+    Where metrics are over different numbers of items, all of them are given, in the order of the metrics. Of a task
+    with more than `most` subsets (60 languages have 3540 pairs) those that an average is over are left out. The notes
+    say of each average what it is over.
     """
     chosen = [score for score in scores if score.task == task]
     averages = [score for score in chosen if score.over]
-    many = len({score.subset for score in chosen}) > most and averages
-    told = averages if many else chosen
+    plain = {score.subset for score in chosen if not score.over}
+    parts = {name for score in averages for name in score.over if name in plain} if len(plain) > most else set()
+    told = [score for score in chosen if score.subset not in parts]
     metrics = list(dict.fromkeys(score.metric for score in told))
     values = {(score.subset, score.metric): score.value for score in told}
-    items = {score.subset: str(score.n) for score in told}
-    rows = [(name, *(shown(values.get((name, m)), m) for m in metrics), items[name]) for name in items]
-    title = f"{task} (averages of {len(chosen) - len(averages)} scores)" if many else task
-    return Grid(title, ("subset", *metrics, "n"), tuple(rows), first_average=_first_average(list(items), averages))
+    items: dict[str, list[str]] = {}
+    for score in told:
+        items.setdefault(score.subset, []).append(f"{score.n:,}")
+    rows = [
+        (name, *(shown(values.get((name, metric)), metric) for metric in metrics), " / ".join(dict.fromkeys(counts)))
+        for name, counts in items.items()
+    ]
+    title = f"{task} (without the {len(parts):,} subsets that averages are over)" if parts else task
+    first = _first_average(list(items), averages)
+    return Grid(title, ("subset", *metrics, "n"), tuple(rows), first_average=first, notes=_over(averages))
 
 
 def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: str) -> Grid:
@@ -68,35 +81,51 @@ def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: st
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
-    """The main table of a paper: a row for each model, a column for each number the paper's table has.
+    """The main table of a paper, on its side: a row for each number of the paper's table, a column for each model.
 
-    A dash stands where a model lacks one of the scores that a column is the mean of; see `lacking`.
+    A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes say of
+    each number what it is the mean of. Errors, which good models bring below a tenth of a percent, have two decimals.
     """
-    rows = tuple((name, *(shown(cell.value, "") for cell in SUITES[suite].table(s))) for name, s in models.items())
-    return Grid(suite, ("model", *(column.label for column in SUITES[suite].columns)), rows)
+    columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
+    rows = tuple((column.label, *(_number(table[place]) for table in tables)) for place, column in enumerate(columns))
+    return Grid(suite, ("", *models), rows, notes=tuple(column.note for column in columns))
 
 
-def lacking(scores: Sequence[Score], *, suite: str) -> list[str]:
-    """One line for each column without a value: the scores it would need and does not have."""
-    cells = [cell for cell in SUITES[suite].table(scores) if cell.lacking]
-    return [f"{cell.label}: no {', '.join(' '.join(key) for key in cell.lacking)}" for cell in cells]
+def lacking(scores: Sequence[Score], *, suite: str, data: Path | None = None) -> list[str]:
+    """One line for each column without a value: the scores it would need and does not have.
+
+    With `data`, the folder that was evaluated, also the command that gets a set which may have them, once.
+    """
+    lines, said = list[str](), set[str]()
+    for cell in SUITES[suite].table(scores):
+        if cell.lacking:
+            tasks = dict.fromkeys(task for task, _, _ in cell.lacking)
+            commands = [get_command(task, data=data) for task in tasks] if data else []
+            new = [command for command in dict.fromkeys(filter(None, commands)) if command not in said]
+            said.update(new)
+            how = f"; get it with: {' and '.join(new)}" if new else ""
+            lines.append(f"{cell.label}: no {listed(cell.lacking)}{how}")
+    return lines
 
 
 def to_markdown(grid: Grid) -> str:
-    """The table in Markdown, ending in a line feed."""
+    """The table in Markdown, its notes a list below it, ending in a line feed."""
     lines = ["| " + " | ".join(map(_escaped, grid.header)) + " |", "|---|" + "---:|" * (len(grid.header) - 1)]
     for place, row in enumerate(grid.rows):
         cells = [f"**{_escaped(cell)}**" if (place, at) in grid.bold else _escaped(cell) for at, cell in enumerate(row)]
         lines.append("| " + " | ".join(cells) + " |")
+    if grid.notes:
+        lines += ["", *(f"- {note}" for note in grid.notes)]
     return "\n".join(lines) + "\n"
 
 
 def to_rich(grid: Grid) -> Table:
-    """The table for a terminal, to be printed by a `rich` console."""
+    """The table for a terminal, to be printed by a `rich` console; notes are its caption."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=grid.title, title_justify="left")
+    caption = Text("\n".join(grid.notes)) if grid.notes else None
+    table = Table(title=grid.title, title_justify="left", caption=caption, caption_justify="left")
     for at, name in enumerate(grid.header):
         table.add_column(Text(name), justify="left" if at == 0 else "right", no_wrap=at == 0)
     for place, row in enumerate(grid.rows):
@@ -107,6 +136,16 @@ def to_rich(grid: Grid) -> Table:
 
 def _values(scores: Sequence[Score], task: str, metric: str) -> dict[str, Score]:
     return {score.subset: score for score in scores if score.task == task and score.metric == metric}
+
+
+def _over(averages: Sequence[Score]) -> tuple[str, ...]:
+    """Each average with what it is over, once for all metrics that are over the same."""
+    found = dict.fromkeys((score.subset, score.over) for score in averages)
+    return tuple(f"{subset}: mean of {counted(over)}" for subset, over in found)
+
+
+def _number(cell: Cell) -> str:
+    return shown(cell.value, cell.metric, digits=2 if cell.metric.startswith("error") else 1)
 
 
 def _cells(scores: list[Score | None]) -> list[str]:

@@ -53,6 +53,6 @@ CASES = {
         chance=CHANCE,
         oracle=one_point,
         languages=("ar", "ko"),
-        where="ara-ara",
+        where="ara-ara, sentence 1, language ara",
     ),
 }

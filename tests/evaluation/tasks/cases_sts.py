@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from itertools import chain
 
@@ -76,11 +77,12 @@ def sts17(folder, names=STS17, count=PAIRS):
         export(folder / "sts17-crosslingual-sts" / name, rows(name, count))
 
 
-def sts22(folder, name="sts22-crosslingual-sts", empty=False, names=STS22):
+def sts22(folder, name="sts22-crosslingual-sts", empty=None, names=STS22):
+    """Revision 2, or with one text that is `empty` (blanks, if any) revision 1."""
     for subset in names:
         table = rows(subset, PAIRS, (1, 4))
-        if empty and subset == "es":
-            table[3] = ("", *table[3][1:])
+        if empty is not None and subset == "es":
+            table[3] = (empty, *table[3][1:])
         export(folder / name / subset, table)
 
 
@@ -99,11 +101,13 @@ def tsv(folder):
         write(folder / f"sts/mine.{code}.tsv", "score\tsentence2\tremark\tsentence1\n" + "".join(lines))
 
 
-def _case(fill, metrics=("spearman", "pearson"), **others):
+def _case(fill, metrics=("spearman", "pearson"), corpora=1, **others):
+    """A correlation of n unrelated pairs deviates by 1 / sqrt(n - 1); a mean over corpora loses one pair in each."""
+    pairs = {name: PAIRS // corpora * corpora - (1 if name.endswith("/all") else corpora) for name in metrics}
     return Case(
         fill,
         perfect=dict.fromkeys(metrics, 1.0),
-        chance=dict.fromkeys(metrics, (0.0, 0.4)),
+        chance={name: (0.0, 4 / math.sqrt(count)) for name, count in pairs.items()},
         oracle=cosine_of_gold,
         **others,
     )
@@ -112,7 +116,9 @@ def _case(fill, metrics=("spearman", "pearson"), **others):
 WAYS = tuple(chain.from_iterable((f"{kind}/all", f"{kind}/wmean", f"{kind}/mean") for kind in ("spearman", "pearson")))
 CASES = {
     **{
-        task: _case(english(task), WAYS, where=f"eng, corpus {CORPORA[task][0]}, sentence 1, language eng")
+        task: _case(
+            english(task), WAYS, len(CORPORA[task]), where=f"eng, corpus {CORPORA[task][0]}, sentence 1, language eng"
+        )
         for task in CORPORA
     },
     "sts-b": _case(stsb("test"), WAYS, where="eng, sentence 1, language eng"),
@@ -122,7 +128,7 @@ CASES = {
     "sts17": _case(sts17, languages=("ar", "ko"), where="ara-ara, sentence 1, language ara"),
     "sts22": _case(sts22, languages=("de", "zh"), where="eng, sentence 1, language eng"),
     "sts22/v1": _case(
-        lambda folder: sts22(folder, empty=True), languages=("de", "zh"), where="eng, sentence 1, language eng"
+        lambda folder: sts22(folder, empty=""), languages=("de", "zh"), where="eng, sentence 1, language eng"
     ),
     "sts-b-multi": _case(stsb_multi("test"), languages=("deu", "zho"), where="deu, sentence 1, language deu"),
     "sts-b-multi/dev": _case(stsb_multi("dev"), languages=("deu", "zho"), where="deu, sentence 1, language deu"),

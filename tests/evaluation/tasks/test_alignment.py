@@ -104,6 +104,12 @@ def test_no_pair_of_one_meaning_is_an_error(tmp_path):
         ALIGNMENT["alignment"].run(by_text, tmp_path)
 
 
+def test_a_vector_that_is_not_finite_is_told_with_its_side_and_line(tmp_path):
+    export(tmp_path / "STS17/ko-ko", [("a 0", "a 1", None), ("a 0", "a 2", 4), ("a 3", "a 0", 5)])
+    with pytest.raises(EvaluationError, match=r"kor-kor, sentence 2, language kor: \S*ko-ko/test.jsonl:2: .*NaN"):
+        ALIGNMENT["alignment/sts17"].run(lambda texts: [[np.nan if t == "a 2" else 1.0] for t in texts], tmp_path)
+
+
 def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
     sts17(tmp_path)
     task = ALIGNMENT["alignment/sts17"]

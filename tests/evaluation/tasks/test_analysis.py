@@ -263,19 +263,41 @@ def by_meaning_of_many(texts):
 def test_files_of_unequal_length_are_refused(tmp_path):
     plain(tmp_path, {"NTREX-128/newstest2019-src.eng.txt": "eng"})
     write(tmp_path / "NTREX-128" / "newstest2019-ref.deu.txt", "a\nb\n")
-    with pytest.raises(EvaluationError, match=r"centroids, ntrex: .*deu.txt has 2 .*eng.txt has 6; .*line 3"):
+    with pytest.raises(
+        EvaluationError, match=r"^centroids, set ntrex, languages deu and eng: .*; .*is line 3 of \S*eng.txt;"
+    ):
         Centroids().run(by_text, tmp_path)
+
+
+def test_an_id_without_a_partner_is_told_with_the_file_and_line_it_stands_in(tmp_path):
+    sib(tmp_path, ("deu_Latn", "eng_Latn"))
+    folder = tmp_path / "sib-200" / "annotated"
+    write(folder / "deu_Latn" / "test.tsv.xz", "index_id\tcategory\ttext\n5\ttravel\tfive\n7\ttravel\tseven\n")
+    with pytest.raises(EvaluationError) as caught:
+        Centroids(source="sib").run(by_text, tmp_path)
+    assert str(caught.value) == (
+        f"centroids, set sib, languages deu_Latn and eng_Latn: {folder / 'deu_Latn'} has 7 sentences and "
+        f"{folder / 'eng_Latn'} has 8; the first without a partner is index_id 6 in line 3 of "
+        f"{folder / 'eng_Latn' / 'test.tsv.xz'}; fetch both again"
+    )
+
+
+def test_a_vector_that_is_not_finite_is_told_with_the_line_of_its_id(tmp_path):
+    sib(tmp_path, ("deu_Latn", "eng_Latn"))
+    place = tmp_path / "sib-200" / "annotated" / "deu_Latn" / "test.tsv.xz"
+    with pytest.raises(EvaluationError, match=f"^map deu_Latn: {place}:3: .*NaN"):
+        SentenceMap().run(lambda texts: [[np.nan if text == 'deu_Latn "6"' else 1.0] for text in texts], tmp_path)
 
 
 @pytest.mark.parametrize("task", [Similarity(), Centroids(), SentenceMap()])
 def test_unusable_vectors_are_refused_with_task_and_language(tmp_path, task):
     analysis_data(tmp_path)
-    with pytest.raises(EvaluationError, match=rf"{task.name} deu, sentence 1: .*NaN"):
+    with pytest.raises(EvaluationError, match=rf"^{task.name} deu: .*NaN"):
         task.run(lambda texts: by_meaning(texts) * np.nan, tmp_path)
 
 
 def test_a_file_that_is_missing_is_told_by_the_task_that_wants_it(tmp_path):
     sib(tmp_path, ("deu_Latn", "eng_Latn"))
     (tmp_path / "sib-200" / "annotated" / "deu_Latn" / "dev.tsv.xz").unlink()
-    with pytest.raises(EvaluationError, match=r"^centroids, sib, language deu_Latn: beside .*, its dev is missing"):
+    with pytest.raises(EvaluationError, match=r"^centroids, set sib, language deu_Latn: beside .*, its dev is missing"):
         Centroids(source="sib").run(by_text, tmp_path)

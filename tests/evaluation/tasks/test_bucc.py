@@ -287,7 +287,7 @@ def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
     sources, targets, gold = numbered(6, 4)
     split_files(tmp_path, "zh-en.dev", [("zh-x", sources[0][1]), *sources], targets, gold)
     bad = lambda texts: np.array([random_vector(t) * (np.nan if t == "zh 2" else 1) for t in texts])  # noqa: E731
-    with pytest.raises(EvaluationError, match=r"bucc/dev-split zh-en, dev, language zh, line 4: .*NaN"):
+    with pytest.raises(EvaluationError, match=r"bucc/dev-split zh-en, dev, language zh: .*zh-en\.dev\.zh:4: .*NaN"):
         TASKS["bucc/dev-split"].run(bad, tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from cases import by_last_word, by_text, random_vector
 from cases_classification import CASES, mldoc_data, mtop_data, put, sib_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks.classification import (
@@ -245,6 +247,30 @@ def test_the_grid_is_chosen_by_the_mean_dev_accuracy_of_the_seeds():
         np.testing.assert_array_equal(layer[0], fit(train, dev, classes=3, batch=batch, rate=rate, seed=seed)[1][0])
 
 
+def with_threads(count):
+    """Weights, probabilities and predictions of a linear layer and of logistic regression by `count` threads."""
+    draw = np.random.default_rng(0)
+    tables = []
+    for rows, width, classes in ((701, 384, 7), (99, 384, 7), (1000, 384, 7), (88, 768, 11), (1000, 768, 11)):
+        gold = np.arange(rows) % classes
+        vectors = draw.standard_normal((classes, width))[gold] + 6 * draw.standard_normal((rows, width))
+        tables.append((vectors.astype(np.float32), gold))
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        with threadpool_limits(count):
+            _, layer = fit(tables[0], tables[1], classes=7, batch=64, rate=0.01, seed=0)
+            answers = [apply(layer, tables[2][0]), logistic(*tables[3])(tables[4][0])]
+    finally:
+        torch.set_num_threads(before)
+    return [*layer, *(probability for _, probability in answers)], [predicted for predicted, _ in answers]
+
+
+def test_the_number_of_threads_changes_no_byte():
+    one, two = (with_threads(count) for count in (1, 2))
+    assert [[part.tobytes() for part in kind] for kind in one] == [[part.tobytes() for part in kind] for kind in two]
+
+
 def test_probabilities_sum_to_one_and_agree_with_the_prediction():
     layer = (np.eye(3, dtype=np.float32) * 4, np.zeros(3, np.float32))
     predicted, probability = apply(layer, np.eye(3, dtype=np.float32)[[2, 0]])
@@ -254,9 +280,40 @@ def test_probabilities_sum_to_one_and_agree_with_the_prediction():
     assert answer[0].tolist() == answer[1].argmax(axis=1).tolist() == [0, 1, 2]
 
 
+def cleaned_in_loops(text):
+    """The steps of EASE's reader one after the other: runs, the line of Reuters, case, blanks, marks, composition."""
+    text = text.rstrip()
+    kept = "".join(sign for i, sign in enumerate(text) if sign not in " \u3000" or text[i - 1 : i] != sign)
+    notice, bare = "(c) Reuters Limited ", ""
+    while kept:
+        year = kept[len(notice) : len(notice) + 4]
+        cut = len(notice) + 4 if kept.startswith(notice) and len(year) == 4 and year.isdigit() else 0
+        bare, kept = bare + ("" if cut else kept[0]), kept[cut or 1 :]
+    spaced = ""
+    for sign in bare.lower():
+        if not sign.isspace():
+            spaced += sign
+        elif not spaced.endswith(" "):
+            spaced += " "
+    letters = [sign for sign in unicodedata.normalize("NFD", spaced) if unicodedata.category(sign) != "Mn"]
+    return unicodedata.normalize("NFC", "".join(letters))
+
+
+NOTICES = ("(c) Reuters Limited 1997", "(c)  Reuters Limited 96", "(c) ", "Reuters Limited ", "1997")
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.sampled_from([*NOTICES, *"AÉが한й \u0301\u3000\xa0\u2028\n"]), max_size=12))
+def test_cleaning_equals_the_steps_of_ease_in_loops(pieces):
+    assert clean("".join(pieces)) == cleaned_in_loops("".join(pieces))
+
+
 def test_cleaning_is_that_of_ease():
-    assert clean("Über  die\u3000\u3000Börse (c) Reuters Limited 1997.") == "uber die\u3000borse ."
-    assert clean("が й") == "か и"
+    assert clean("Über  die\u3000\u3000Börse (c) Reuters Limited 1997.") == "uber die borse ."
+    assert clean("A (c)  Reuters Limited 1997 B") == "a b"
+    assert clean("東京\u3000大阪\xa0x") == "東京 大阪 x"
+    assert clean("が й 한국\n") == "か и 한국"
+    assert len(clean("한국")) == 2  # composed again
 
 
 def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
@@ -334,7 +391,7 @@ def test_quotes_of_sib_are_undone(tmp_path):
         ("mldoc", "german.test", ["CCAT\ta", "CCAT a"], r"german.test:2: 1 cells"),
         ("mldoc", "german.test", ["CCAT\t "], r"german.test:1: the text is empty"),
         ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a"}'], r"mtop de, split test: .*test.jsonl:1: lacks label"),
-        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a", "label": "x"}'], r"record 1: text 'a' with label 'x'"),
+        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a", "label": "x"}'], r"jsonl:1: text 'a' with label 'x'"),
         ("mtop", "mtop_domain/de/train.jsonl", ['{"text": "a", "label": 1}'], r"labels \[1\]; two or more"),
     ],
 )  # fmt: skip
@@ -370,5 +427,16 @@ def test_the_shared_copy_of_sib_is_as_documented():
 def test_a_text_of_mtop_that_is_none_is_refused(tmp_path):
     mtop_data(tmp_path)
     put(tmp_path / "mtop_domain/de/test.jsonl", ['{"text": null, "label": 1}'])
-    with pytest.raises(EvaluationError, match=r"^mtop de, split test: .*record 1: text None with label 1"):
+    with pytest.raises(EvaluationError, match=r"^mtop de, split test: .*:1: text None with label 1"):
         FewShot("mtop", Mtop()).run(by_text, tmp_path)
+
+
+def test_a_vector_of_a_sampled_text_that_is_not_finite_is_told_with_the_line_of_its_file(tmp_path):
+    sib_data(tmp_path, codes=("deu_Latn",))
+    task, asked = FewShot("sib-200", Sib200()), []
+    task.run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
+    bad = next(text for text in reversed(asked) if " train " in text)
+    place = tmp_path / "annotated" / "deu_Latn" / "train.tsv"
+    number = 1 + [line.split("\t")[-1] for line in place.read_text(encoding="utf-8").split("\n")].index(bad)
+    with pytest.raises(EvaluationError, match=rf"^sib-200 deu_Latn, split train: {place}:{number}: .*NaN"):
+        task.run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)

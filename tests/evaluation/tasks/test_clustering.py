@@ -271,7 +271,7 @@ def test_marks_and_tabs_belong_where_they_are(tmp_path):
         (
             STC,
             {"agnews.txt": "1\ta\n2\tb\n", "tweet.txt": '{"text": "a", "cluster": 1}\n{"text": 7, "cluster": 2}\n'},
-            r"stc eng-tweet: .*tweet.txt, record 2: text 7",
+            r"stc eng-tweet: .*tweet.txt:2: text 7",
         ),
         (STC, {"agnews.txt": "1\ta\n2\tb\n", "tweet.txt": '{"text": "a"}\n'}, r"stc eng-tweet: .*:1: lacks cluster"),
         (TNEWS, {"tnews/dev.json": '{"label": "1", "sentence": "a"}\n{\n'}, r"tnews zho: .*dev.json:2: is no JSON"),
@@ -283,6 +283,13 @@ def test_unusable_files_are_refused_with_task_set_and_line(tmp_path, task, files
         write(tmp_path / name, text)
     with pytest.raises(EvaluationError, match=message):
         task.run(by_text, tmp_path)
+
+
+def test_the_line_of_a_vector_that_is_not_finite_counts_sentences_left_out(tmp_path):
+    write(tmp_path / "de_sentences.txt", "a\n\nb\nc")
+    write(tmp_path / "de_categories.txt", "1\n1\n2\n2")
+    with pytest.raises(EvaluationError, match=r"^mewsc-16 de: \S*de_sentences.txt:3: .*NaN or infinity for 'b'"):
+        MEWSC_16.run(lambda texts: [[np.nan if text == "b" else 1.0] for text in texts], tmp_path)
 
 
 def shared_data():

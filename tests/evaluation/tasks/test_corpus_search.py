@@ -103,5 +103,5 @@ def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
     """The line is the file's though the corpus is searched without its repetitions."""
     folder = nearest(tmp_path, {"deu": ["q"]}, {"eng": ["a", "a", "b", "bad"]})
     encode = lambda texts: by_text(texts) * np.array([[np.nan if t == "bad" else 1] for t in texts])  # noqa: E731
-    with pytest.raises(EvaluationError, match=r"nearest, corpus, language eng, line 4: .*NaN.*'bad'"):
+    with pytest.raises(EvaluationError, match=r"nearest, corpus, language eng: .*corpus.eng.txt:4: .*NaN.*'bad'"):
         CorpusSearch().run(encode, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import random
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 import torch
 from cases import by_text
 from cases_classification import pawsx_data, put
+from torch.nn.functional import dropout
 
-from isoglot.encoders import encode
+from isoglot.encoders import TransformerEncoder, encode
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.tasks import finetune
 from isoglot.evaluation.tasks.finetune import PawsXFinetune, build, predict
 from isoglot.evaluation.tasks.pair_sets import Pairs, PawsX
 from isoglot.evaluation.vectors import Remembered
@@ -84,6 +87,72 @@ def test_predictions_do_not_depend_on_the_batch_and_long_pairs_are_cut(toy_trans
     texts = tuple(f"{word} " * (40 * number + 1) for number, word in enumerate(WORDS))
     pairs = Pairs(texts, texts[::-1], ("0",) * 4, ("x",) * 4)
     assert np.array_equal(predict(classifier, pairs, batch=1), predict(classifier, pairs, batch=4))
+
+
+def roomy(model):
+    """The toy with room for 256 tokens, and outputs large enough for gradients that have to be clipped."""
+    import transformers
+
+    config = copy.deepcopy(model.backbone.config)
+    config.max_position_embeddings = model.tokenizer.model_max_length = 256
+    torch.manual_seed(1)
+    model = TransformerEncoder(transformers.BertModel(config), model.tokenizer)
+    model.backbone.encoder.layer[-1].output.LayerNorm.weight.data.mul_(30)
+    return model
+
+
+def learnt_in_loops(model, train):
+    """The recipe of XTREME's script from the same draws, AdamW and clipping written out; and the gradients' norms."""
+    torch.manual_seed(0)
+    layers = build(model, length=128).layers
+    weights = list(layers.parameters())
+    first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
+    count, step, norms = len(train.labels), 0, []
+    total = 5 * math.ceil(count / 32)
+    for _ in range(5):
+        layers.train()
+        order = torch.randperm(count).tolist()
+        for start in range(0, count, 32):
+            rows = order[start : start + 32]
+            pairs = [[side[row] for row in rows] for side in (train.firsts, train.seconds)]
+            inputs = model.tokenizer(*pairs, truncation=True, max_length=128, padding=True, return_tensors="pt")
+            token = dropout(layers["backbone"](**inputs).last_hidden_state[:, 0], 0.1)
+            logits = layers["head"][4](dropout(torch.tanh(layers["head"][1](token)), 0.1))
+            loss = sum(row.logsumexp(0) - row[int(train.labels[i])] for row, i in zip(logits, rows, strict=True))
+            gradients = torch.autograd.grad(loss / len(rows), weights, allow_unused=True)
+            norms.append(math.sqrt(sum(float((each**2).sum()) for each in gradients if each is not None)))
+            rate = 2e-5 * (1 - step / total)
+            step += 1
+            for place, gradient in enumerate(gradients):
+                if gradient is not None:  # BERT's pooler takes no part
+                    clipped = gradient * min(1.0, 1.0 / norms[-1])
+                    first[place] = 0.9 * first[place] + 0.1 * clipped
+                    second[place] = 0.999 * second[place] + 0.001 * clipped**2
+                    root = (second[place] / (1 - 0.999**step)).sqrt()
+                    weights[place].data -= rate * first[place] / (1 - 0.9**step) / (root + 1e-8)
+    return weights, norms
+
+
+def flat(weights):
+    return torch.cat([weight.detach().flatten() for weight in weights]).double()
+
+
+def test_the_protocol_equals_its_steps_in_loops(tmp_path, toy_transformer, monkeypatch):
+    """Epochs, rate, batch, length, decay, clipping: each moves the weights, so none may differ from the loops."""
+    model = roomy(toy_transformer())
+    read = PawsX().read(pairs_data(tmp_path, codes=("en",), count=70), "en", split="train", where="t")
+    long = tuple(f"{text} {'cat dog mat ' * 60}" if row < 9 else text for row, text in enumerate(read.firsts))
+    train = Pairs(long, read.seconds, read.labels, read.places)
+    looks = iter(range(100))
+    gold = np.array([int(label) for label in train.labels])  # as if every epoch got one more pair right
+    monkeypatch.setattr(finetune, "predict", lambda *_: np.where(np.arange(70) < next(looks), gold, 1 - gold))
+    learnt = flat(PawsXFinetune()._learn(model, train, train).layers.parameters())
+    expected, norms = learnt_in_loops(model, train)
+    assert max(norms) > 1  # clipped: else the test would not tell
+    torch.manual_seed(0)
+    moved = flat(expected) - flat(build(model, length=128).layers.parameters())
+    assert float((learnt - flat(expected)).norm()) < 1e-3 * float(moved.norm())
+    assert next(looks) == 5  # the dev split is looked at after each epoch
 
 
 def test_the_epoch_best_on_the_dev_split_is_kept(tmp_path, toy_transformer):

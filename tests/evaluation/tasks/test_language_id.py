@@ -54,6 +54,21 @@ def test_each_premise_counts_once(tmp_path):
     assert {score.n for score in LanguageId().run(by_text, tmp_path) if not score.over} == {4 * 15}
 
 
+def test_the_first_thousand_premises_that_differ_are_taken(tmp_path):
+    xnli_data(tmp_path, codes=("en", "tr", "ar", "bg"), premises=1010)
+    asked = []
+
+    def cheap(texts):
+        asked.extend(texts)
+        return np.array([[len(text), text.count("e")] for text in texts], np.float32)
+
+    scores = LanguageId().run(cheap, tmp_path)
+    assert {code: [text for text in asked if text.startswith(code)] for code in ("en", "tr", "ar", "bg")} == {
+        code: [f"{code} premise test {i} {code}" for i in range(1000)] for code in ("en", "tr", "ar", "bg")
+    }
+    assert {score.n for score in scores if not score.over} == {4 * 500}
+
+
 def test_a_set_lacking_a_language_is_left_out(tmp_path):
     xnli_data(tmp_path, codes=("en", "de", "fr", "hi", "tr"))
     assert LanguageId().subsets(tmp_path) == ("en-de-fr-hi",)
@@ -87,6 +102,13 @@ def test_unusable_premises_are_refused(tmp_path, lines, message):
     put(tmp_path / "test-de.tsv", lines)
     with pytest.raises(EvaluationError, match=message):
         LanguageId().run(by_text, tmp_path)
+
+
+def test_the_line_of_a_vector_that_is_not_finite_counts_premises_that_stand_twice(tmp_path):
+    xnli_data(tmp_path)
+    place, bad = tmp_path / "test-de.tsv", "de premise test 1 de"
+    with pytest.raises(EvaluationError, match=rf"language de: {place}:4: .*NaN or infinity for '{bad}'"):
+        LanguageId().run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
 
 
 def test_unusable_sentences_are_refused(tmp_path):

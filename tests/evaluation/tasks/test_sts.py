@@ -75,7 +75,8 @@ def judged(first, second, gold):
     texts = tuple(map(str, range(len(gold))))
     table = {"a": np.array(first, np.float32), "b": np.array(second, np.float32)}
     answers = iter(table.values())
-    return judge(lambda _: next(answers), Pairs((texts, texts), tuple(gold)), where="sts deu", languages=("deu", "deu"))
+    pairs = Pairs((texts, texts), tuple(gold), tuple(f"x:{text}" for text in texts))
+    return judge(lambda _: next(answers), pairs, where="sts deu", languages=("deu", "deu"))
 
 
 def test_the_cosine_of_a_zero_vector_is_zero():
@@ -106,7 +107,7 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     cosine = gold / 20
     cosine[[2, 17]] = cosine[[17, 2]]
     cosine[[5, 9]] = cosine[[9, 5]]
-    pairs = Pairs((tuple(f"a{i}" for i in range(20)), tuple("b" * 500 for i in range(20))), tuple(gold))
+    pairs = Pairs((tuple(f"a{i}" for i in range(20)), tuple("b" * 500 for i in range(20))), tuple(gold), ("",) * 20)
     detail = mistakes(pairs, np.stack([gold, cosine], 1).astype(np.float32))
     assert (detail.kind, len(detail.rows)) == ("mistakes", 10)
     assert detail.columns == ("sentence 1", "sentence 2", "gold", "cosine", "rank difference")
@@ -145,8 +146,8 @@ def test_languages_of_a_subset():
 
 
 def test_joined_keeps_order():
-    parts = [Pairs((("a",), ("b",)), (1.0,)), Pairs((("c", "d"), ("e", "f")), (2.0, 3.0))]
-    assert joined(parts) == Pairs((("a", "c", "d"), ("b", "e", "f")), (1.0, 2.0, 3.0))
+    parts = [Pairs((("a",), ("b",)), (1.0,), ("x:1",)), Pairs((("c", "d"), ("e", "f")), (2.0, 3.0), ("y:1", "y:3"))]
+    assert joined(parts) == Pairs((("a", "c", "d"), ("b", "e", "f")), (1.0, 2.0, 3.0), ("x:1", "y:1", "y:3"))
 
 
 def test_rows_of_the_cases_are_what_they_say():

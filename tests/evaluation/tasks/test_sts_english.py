@@ -13,6 +13,7 @@ from folders import write
 from scipy.stats import spearmanr
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.sts_english import ENGLISH, combine
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
@@ -65,7 +66,8 @@ def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
     assert found["spearman/wmean"] == pytest.approx(sum(a * b for a, b in zip(single, sizes, strict=True)) / 71)
     assert found["spearman/mean"] == pytest.approx(sum(single) / 3)
     assert {score.n for score in scores} == {71}
-    assert {score.metric for score in scores if score.items is not None} == {"spearman/all", "pearson/all"}
+    for score in scores:
+        assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-7)
 
 
 @pytest.mark.parametrize("task", ["sts-b", "sts-b/dev", "sick-r"])
@@ -118,10 +120,10 @@ def test_english_is_asked_for_by_any_code_and_nothing_else_is(tmp_path):
     [
         ("a\tb\nc\td\n", "1\n", r"input.FNWN.txt has 2 lines and .*gs.FNWN.txt has 1, so from line 2 on"),
         ("a\tb\n", "1\n2\n", r"input.FNWN.txt has 1 lines and .*gs.FNWN.txt has 2, so from line 2 on"),
-        ("a\tb\nc\td\n", "1\nhigh\n", r"line 2 of STS.input.FNWN.txt and .*gs.FNWN.txt: the score 'high' is no number"),
-        ("a\tb\nc\td\n", "1\n5.1\n", r"line 2 of .*the score '5.1' is no number from 0 to 5"),
-        ("a\tb\nc\td\n", "1\nnan\n", r"line 2 of .*the score 'nan' is no number"),
-        ("a\tb\nc\t \n", "1\n2\n", r"line 2 of .*: sentence 2 is empty; restore it"),
+        ("a\tb\nc\td\n", "1\nhigh\n", r".*STS.gs.FNWN.txt:2: the score 'high' is no number"),
+        ("a\tb\nc\td\n", "1\n5.1\n", r".*STS.gs.FNWN.txt:2: the score '5.1' is no number from 0 to 5"),
+        ("a\tb\nc\td\n", "1\nnan\n", r".*STS.gs.FNWN.txt:2: the score 'nan' is no number"),
+        ("a\tb\nc\t \n", "1\n2\n", r".*STS.input.FNWN.txt:2: sentence 2 is empty; restore it"),
         ("a\tb\nc d\n", "1\n2\n", r"input.FNWN.txt:2: 1 cells between tabs where 2 are expected"),
         ("a\tb\n\nc\td\n", "1\n2\n3\n", r"input.FNWN.txt:2: 1 cells"),
         ("a\tb\r\nc\td\r\n", "1\n2\n", r"input.FNWN.txt:1: .*carriage return"),
@@ -170,3 +172,13 @@ def test_the_published_files_have_the_published_numbers_of_pairs(task):
     scores = ENGLISH[task].run(by_words, SHARED)
     assert {score.n for score in scores} == {COUNTS[task]}
     assert scores == ENGLISH[task].run(by_words, folder)
+
+
+def test_the_line_of_a_vector_that_is_not_finite_counts_pairs_without_a_score(tmp_path):
+    table = rows("sts13", 9)
+    english("sts13", 90)(tmp_path)
+    partly = [(a, b, gold if i % 3 else None) for i, (a, b, gold) in enumerate(table)]
+    semeval(tmp_path / "STS/STS13-en-test", partly, "FNWN")
+    bad = table[7][1]
+    with pytest.raises(EvaluationError, match=r"corpus FNWN, sentence 2, language eng: \S*STS.input.FNWN.txt:8: .*NaN"):
+        ENGLISH["sts13"].run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)

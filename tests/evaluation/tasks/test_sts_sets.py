@@ -136,8 +136,9 @@ def test_sts22_averages_17_of_18(tmp_path):
     assert len(means(scores)["mean"]) == 18
 
 
-def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path):
-    sts22(tmp_path / "one", empty=True)
+@pytest.mark.parametrize("empty", ["", "  ", "\u3000\n"])
+def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path, empty):
+    sts22(tmp_path / "one", empty=empty)
     sts22(tmp_path / "two")
     with pytest.raises(EvaluationError, match=r"^sts22 spa: .*es/test.jsonl:4: sentence 1 is empty; .*sts22/v1"):
         MULTILINGUAL["sts22"].run(by_text, tmp_path / "one")
@@ -148,7 +149,7 @@ def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path):
 
 
 def test_revisions_of_sts22_may_lie_side_by_side(tmp_path):
-    sts22(tmp_path, "STS22", empty=True, names=STS22[:4])
+    sts22(tmp_path, "STS22", empty="", names=STS22[:4])
     sts22(tmp_path, "STS22.v2", names=STS22[:3])
     assert MULTILINGUAL["sts22"].subsets(tmp_path) == ("eng", "deu", "spa")
     assert MULTILINGUAL["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")

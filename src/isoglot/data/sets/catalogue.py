@@ -11,6 +11,7 @@ appended to the set's `address`. `archive!member` names a file inside a publishe
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -51,6 +52,9 @@ class Count:
     files: str
     number: int
     lines: int
+
+    def __str__(self) -> str:
+        return f"{self.number:,} × {self.files} with {self.lines:,} lines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +128,9 @@ def address(name: str) -> str:
     return find(name).address
 
 
-def command(name: str) -> str:
-    """What to type to get a set, for messages that it is missing. Raises as `find`."""
-    return f"isoglot data get {find(name).name}"
+def command(name: str, *, data: str | Path = "DIR") -> str:
+    """What to type to get a set into the folder `data`, for messages that it is missing. Raises as `find`."""
+    return f"isoglot data get {find(name).name} --data {shlex.quote(str(data))}"
 
 
 def read_manifest(text: str, file: str | Path) -> dict[str, Content]:

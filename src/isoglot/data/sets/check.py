@@ -15,6 +15,7 @@ from isoglot.data.sets.content import Content, measure, stored
 from isoglot.errors import CorpusError
 
 LOCK = "checksums.tsv"
+DOWNLOADS = ".downloads"  # folder of what was fetched for a set that is not complete yet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +46,19 @@ def check(one: DataSet, data: Path) -> Finding:
     recorded, note = _expected(one, folder)
     missing = [f"missing {path}" for path in recorded if stored(folder, path) is None]
     wrong = [problem for path, content in recorded.items() for problem in _compare(folder, path, content)]
-    wrong += [problem for count in one.counts for problem in _count(folder, count)]
+    wrong += miscounted(one, folder)
+    if not recorded and (folder / DOWNLOADS).is_dir():
+        missing.append("the rest of a download that was interrupted")
     if wrong or missing:
         return Finding(one.name, "wrong" if wrong else "missing", (*wrong, *missing), note)
     if not recorded and not one.counts:
         return Finding(one.name, "unknown", note=note)
     return Finding(one.name, "ok", note="; ".join(filter(None, [f"{len(recorded):,} files" if recorded else "", note])))
+
+
+def miscounted(one: DataSet, folder: Path) -> list[str]:
+    """What is wrong with the numbers of files and lines in a folder of the set, as far as the catalogue has them."""
+    return [problem for count in one.counts for problem in _count(folder, count)]
 
 
 def present(one: DataSet, data: Path) -> str:
@@ -62,9 +70,11 @@ def present(one: DataSet, data: Path) -> str:
         recorded, _ = _expected(one, folder)
     except CorpusError:
         return "part"
+    if not recorded:
+        return "part" if (folder / DOWNLOADS).is_dir() else "yes" if any(folder.iterdir()) else "no"
     there = [stored(folder, path) is not None for path in recorded]
     if all(there):
-        return "yes" if there or any(folder.iterdir()) else "no"
+        return "yes"
     return "part" if any(there) else "no"
 
 

@@ -1,8 +1,9 @@
 """Getting a set: download, unpack, normalise, verify, and only then give files their names.
 
 What is special here: a call that was interrupted is simply made again. Files that are there and right are left alone,
-what was downloaded stays in the hidden folder `.downloads` of the set until the set is complete, and a file that the
-catalogue does not know is never touched.
+what was downloaded stays in the hidden folder `.downloads` of the set until the set is complete, unless it is found to
+be something else than it should: that the next call fetches anew. A file that the catalogue does not know is never
+touched.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -17,8 +19,8 @@ from urllib.parse import quote
 
 from isoglot.data.files import atomic_write
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
-from isoglot.data.sets.check import LOCK, check
-from isoglot.data.sets.content import Content, measure, stored
+from isoglot.data.sets.check import DOWNLOADS, LOCK, check, miscounted
+from isoglot.data.sets.content import Content, blocks, measure, stored
 from isoglot.data.sets.download import Network, Watch, download
 from isoglot.data.sets.normalise import put, step
 from isoglot.data.sets.unpack import extract, safe
@@ -41,30 +43,41 @@ class _Job:
     def folder(self) -> Path:
         return self.data / self.one.name
 
+    @property
+    def downloads(self) -> Path:
+        return self.folder / DOWNLOADS
+
     def raw(self, address: str) -> Path:
         """The published file of an address, `archive!member` included, downloaded and unpacked if it is not yet."""
         outer, _, member = address.partition("!")
-        name = sha256(outer.encode()).hexdigest()[:16]
-        target = self.folder / ".downloads" / name
+        target = self.downloads / sha256(outer.encode()).hexdigest()[:16]
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             download(outer, target, network=self.network, watch=self.watch)
         if "!" not in address:
             return target
-        unpacked = target.with_name(f"{name}.d")
-        if not unpacked.exists():
-            extract(target, unpacked)
-        inner = unpacked / safe(member, target) if member else unpacked
-        if not inner.exists():
-            raise CorpusError(f"{outer}: holds no {member}; the archive is another one than the catalogue means")
-        return inner
+        with self.blaming(target, outer):
+            return _member(target, member)
+
+    @contextmanager
+    def blaming(self, raw: Path, address: str) -> Iterator[None]:
+        """What is found wrong with the download that `raw` is, or is a member of, names the address; it is not kept."""
+        try:
+            yield
+        except CorpusError as error:
+            if raw.is_relative_to(self.downloads):
+                name = raw.relative_to(self.downloads).parts[0].removesuffix(".d")
+                (self.downloads / name).unlink(missing_ok=True)
+                shutil.rmtree(self.downloads / f"{name}.d", ignore_errors=True)
+            raise CorpusError(str(error).replace(str(raw), address)) from error
 
 
 def get(name: str, data: Path, *, network: Network | None = None, watch: Watch | None = None) -> Path:
     """Bring the set `name` into the folder `data/name` and give that folder. What is there and right stays.
 
     Raises `CorpusError` when no such set is in the catalogue, when its licence leaves the download to people (the
-    message says what to do), when the network fails for good, or when a file is not the one recorded.
+    message says what to do), when the network fails for good, or when a file is not the one recorded or has
+    other lines than are expected.
     """
     one = find(name)
     job = _Job(one, data, network or Network(), watch)
@@ -82,7 +95,7 @@ def get(name: str, data: Path, *, network: Network | None = None, watch: Watch |
         _unrecorded(job)
     with atomic_write(job.folder / "SOURCE") as stream:
         stream.write(source(one))
-    shutil.rmtree(job.folder / ".downloads", ignore_errors=True)
+    shutil.rmtree(job.downloads, ignore_errors=True)
     return job.folder
 
 
@@ -92,20 +105,26 @@ def source(one: DataSet) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
 
 
+def _member(archive: Path, name: str) -> Path:
+    unpacked = archive.with_name(f"{archive.name}.d")
+    if not unpacked.exists():
+        extract(archive, unpacked)
+    inner = unpacked / safe(name, archive) if name else unpacked
+    if not inner.exists():
+        raise CorpusError(f"holds no {name}; the archive is another one than the catalogue means", file=archive)
+    return inner
+
+
 def _recorded(job: _Job, path: str, expected: Content) -> None:
     target, there = job.folder / path, stored(job.folder, path)
     if there and _holds(there, expected):
         return
     address, name = job.one.source(path)
-    own = address.startswith("packaged:")
-    raw = FILES / address.removeprefix("packaged:") if own else job.raw(address)
+    packaged = address.removeprefix("packaged:")
+    raw = job.raw(address) if packaged == address else FILES / packaged
     partner = job.raw(job.one.source(_other(job.one, path))[0]) if name == "unleaked" else None
-    try:
+    with job.blaming(raw, address):
         put(raw, target, step(name, raw, partner=partner, data=job.data), expected=expected, where=address)
-    except CorpusError:
-        if not own:
-            _forget(job, address)
-        raise
 
 
 def _holds(path: Path, expected: Content) -> bool:
@@ -121,15 +140,8 @@ def _other(one: DataSet, path: str) -> str:
     return next(other for other in one.files if PurePosixPath(other).parent == folder and other != path)
 
 
-def _forget(job: _Job, address: str) -> None:
-    """A download that did not hold what it should is not kept, so that the next call asks anew."""
-    name = sha256(address.partition("!")[0].encode()).hexdigest()[:16]
-    (job.folder / ".downloads" / name).unlink(missing_ok=True)
-    shutil.rmtree(job.folder / ".downloads" / f"{name}.d", ignore_errors=True)
-
-
 def _unrecorded(job: _Job) -> None:
-    """A set without checksums: what comes is taken, and what it was is kept in `checksums.tsv`.
+    """A set without checksums: what comes is taken if its counts are right, and what it was is kept in `checksums.tsv`.
 
     With that file, and everything still as it says, there is nothing to do; a changed set is for the user to judge.
     """
@@ -139,10 +151,21 @@ def _unrecorded(job: _Job) -> None:
             return
         if finding.state == "wrong":
             raise CorpusError(f"{finding}; move the folder {job.folder} away to get the set anew")
-    seen = {
-        path: put(raw, job.folder / path, step("", raw, partner=None, data=job.data), expected=None, where=path)
-        for path, raw in _published(job)
-    }
+    staged = job.downloads / "staged"
+    shutil.rmtree(staged, ignore_errors=True)
+    seen: dict[str, Content] = {}
+    for path, raw in _published(job):
+        with job.blaming(raw, f"{job.one.address}: {path}"):
+            seen[path] = put(raw, staged / path, blocks(raw), expected=None, where=path)
+    if problems := miscounted(job.one, staged) if seen else ["no files"]:
+        shutil.rmtree(job.downloads)
+        raise CorpusError(
+            f"{job.one.address}: is not the set of the catalogue: {'; '.join(problems[:3])}; nothing of it was kept: "
+            f"run the command again, or get it by hand into {job.folder}"
+        )
+    for path in seen:
+        (job.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (staged / path).replace(job.folder / path)
     with atomic_write(job.folder / LOCK) as stream:
         stream.write(manifest(seen))
 
@@ -161,22 +184,23 @@ def _published(job: _Job) -> Iterator[tuple[str, Path]]:
 
 
 def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
-    """The data files of a repository; those the hub stores apart have a checksum in its listing."""
+    """The data files of a repository. Its listing has their sizes, and checksums of those that the hub stores apart."""
     listing = job.raw(f"{_HUB}/api/datasets/{hub.repository}/tree/{hub.revision}?recursive=true")
     try:
         rows = [
-            (row["path"], row.get("lfs", {}).get("oid"))
+            (row["path"], row.get("size"), row.get("lfs", {}).get("oid"))
             for row in json.loads(listing.read_text(encoding="utf-8"))
             if row["type"] == "file" and row["path"].endswith(_TEXT)
         ]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         listing.unlink()
         raise CorpusError(f"{job.one.address}: the listing of its files cannot be read; try again later") from error
-    for path, digest in rows:
+    for path, size, digest in rows:
         target = safe(path, listing).as_posix()
         address = f"{_HUB}/datasets/{hub.repository}/resolve/{hub.revision}/{quote(path)}"
         raw = job.raw(address)
-        if digest and sha256(raw.read_bytes()).hexdigest() != digest:
-            _forget(job, address)
-            raise CorpusError(f"{address}: is not the file the hub lists (sha256 {digest}); run the command again")
+        with job.blaming(raw, address):
+            if size not in (None, raw.stat().st_size) or (digest and sha256(raw.read_bytes()).hexdigest() != digest):
+                listed = f"{size} bytes, sha256 {digest}" if digest else f"{size} bytes"
+                raise CorpusError(f"is not the file the hub lists ({listed}); run the command again", file=raw)
         yield target, raw

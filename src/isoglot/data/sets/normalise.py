@@ -19,7 +19,7 @@ from typing import IO
 
 from isoglot.data.corpus.leaks import normalise, test_sentences
 from isoglot.data.files import atomic_write
-from isoglot.data.sets.catalogue import find
+from isoglot.data.sets.catalogue import command, find
 from isoglot.data.sets.content import Content, Measure, blocks, is_compressed, stored
 from isoglot.errors import CorpusError
 
@@ -91,9 +91,8 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
     files = find("tatoeba-laser").files
     missing = [path for path in files if stored(folder, path) is None]
     if missing:
-        raise CorpusError(
-            f"{folder / missing[0]}: is needed to leave out its sentences: isoglot data get tatoeba-laser"
-        )
+        how = command("tatoeba-laser", data=data)
+        raise CorpusError(f"{folder / missing[0]}: is needed to leave out its sentences: {how}")
     tests = _tests(folder / "v1", (folder / "v1").stat().st_mtime_ns)
     own, other = _lines(raw), _lines(partner)
     if len(own) != len(other):

@@ -22,7 +22,7 @@ from isoglot.errors import CorpusError
 
 LIMIT = 16 << 30  # bytes out of one archive; the largest of the catalogue makes about 2 GB
 
-_JUNK = {"__MACOSX", ".DS_Store"}
+_JUNK = {"__MACOSX", ".DS_Store", "Icon\r"}
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError)
 
 
@@ -61,7 +61,7 @@ def _members(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[byt
     try:
         yield from _zip(archive) if zipfile.is_zipfile(archive) else _tar(archive)
     except _DAMAGE as error:
-        raise CorpusError(f"cannot be unpacked ({error}); get it again", file=archive) from error
+        raise _damaged(archive, error) from error
 
 
 def _zip(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[bytes]]]]:
@@ -94,5 +94,10 @@ def _read(source: IO[Any], archive: Path) -> bytes:
     try:
         block: bytes = source.read(BLOCK)
     except _DAMAGE as error:
-        raise CorpusError(f"cannot be unpacked ({error}); get it again", file=archive) from error
+        raise _damaged(archive, error) from error
     return block
+
+
+def _damaged(archive: Path, error: Exception) -> CorpusError:
+    reason = str(error).partition("\n")[0].rstrip(":")  # tarfile adds a line for every compression that it tried
+    return CorpusError(f"cannot be unpacked ({reason}); get it again", file=archive)

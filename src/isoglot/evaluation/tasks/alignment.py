@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages
-from isoglot.evaluation.tasks.sts import Find, Pairs, chosen, joined, unit
+from isoglot.evaluation.base import Encode, Score, averages, units_of
+from isoglot.evaluation.tasks.sts import Find, Pairs, chosen, embed_sides, joined, sides, unit
 from isoglot.evaluation.tasks.sts_english import ENGLISH, find_stsb_english
 from isoglot.evaluation.tasks.sts_sets import EXTENDED_10, STS17_NEEDS, find_sts17
-from isoglot.evaluation.vectors import embed
 
 POSITIVE = 4.0  # the gold score from which a pair counts as of one meaning
 POOLED = "pooled-10"
@@ -86,18 +85,20 @@ def uniformity(rows: NDArray[Any], *, block: int = _BLOCK) -> float:
 
 
 def _scores(encode: Encode, pairs: Pairs, *, task: str, subset: str) -> list[Score]:
-    places = {text: place for place, text in enumerate(dict.fromkeys(chain(*pairs.sides)))}
+    texts = list(chain(*pairs.sides))
+    distinct = sorted({text: row for row, text in reversed(list(enumerate(texts)))}.values())
     positive = np.array(pairs.gold) >= POSITIVE
-    if len(places) < 2 or not positive.any():
+    if len(distinct) < 2 or not positive.any():
         raise EvaluationError(
             f"{task} {subset}: none of its {len(pairs.gold)} labelled pairs has a score of {POSITIVE:g} or more; "
             "give a set with pairs of one meaning, on the scale 0 to 5"
         )
-    rows = embed(encode, list(places), where=f"{task} {subset}", unit="sentence")
-    first, second = (rows[[places[text] for text in side]][positive] for side in pairs.sides)
-    squares = alignment(first, second).astype(np.float32)
+    first, second = embed_sides(encode, pairs, where=f"{task} {subset}", languages=sides(subset))
+    squares = alignment(first[positive], second[positive]).astype(np.float32)
+    rows = np.concatenate([first, second])[distinct]
+    value, units = float(squares.mean(dtype=np.float64)), units_of(pairs.gold)
     return [
-        Score(task, subset, "alignment", float(squares.mean(dtype=np.float64)), len(squares), items=squares),
+        Score(task, subset, "alignment", value, len(squares), items=squares, units=units),
         Score(task, subset, "uniformity", uniformity(rows), len(rows)),
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -79,9 +79,12 @@ class Mining:
         kept = _together([cut.kept for cut in cuts])
         found, items = quality(kept, mined.split.gold), _items(kept, mined.split)
         details = (self._mining(cuts), _mistakes(kept, mined.split))
-        f1 = Score(self.name, subset, "f1", found.f1, len(items), items=items, statistic="f1", details=details)
-        rest = {"precision": found.precision, "recall": found.recall}
-        return [f1, *(Score(self.name, subset, metric, value, len(items)) for metric, value in rest.items())]
+        values = {"f1": found.f1, "precision": found.precision, "recall": found.recall}
+        f1, *rest = (
+            Score(self.name, subset, name, value, len(items), items=items, statistic=name)
+            for name, value in values.items()
+        )
+        return [replace(f1, details=details), *rest]
 
     def _mining(self, cuts: Sequence[Cut]) -> Detail:
         columns = ("tuned on", "scored on", "threshold", "f1 tuned", "kept", "gold", "margin", "k", "direction")
@@ -106,7 +109,8 @@ MINING: tuple[Mining, ...] = (
 
 def _embed(encode: Encode, split: Split, side: Side) -> NDArray[np.float32]:
     # All lines, repeated ones too, so that a message names the line of the file.
-    return embed(encode, side.texts, where=f"{split.where}, {split.name}, language {side.language}")
+    where = f"{split.where}, {split.name}, language {side.language}"
+    return embed(encode, side.texts, where=where, place=lambda row: f"{side.path}:{row + 1}")
 
 
 def _distinct(side: Side, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

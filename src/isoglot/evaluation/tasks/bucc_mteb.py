@@ -7,7 +7,7 @@ tasks `BUCC` and `BUCC.v2` of its package). Both run on the files of BUCC as wel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Score, averages
 from isoglot.evaluation.codes import among
-from isoglot.evaluation.exports import export, records
+from isoglot.evaluation.exports import export, numbered_records, records
 from isoglot.evaluation.tasks.bucc_data import TRAINING, golds, load
 from isoglot.evaluation.vectors import embed
 from isoglot.search.neighbours import neighbours
 
 MISTAKES = 10
+
+Place = Callable[[int], str]
 
 _PAIRS = ("de-en", "fr-en", "ru-en", "zh-en")
 _FIELDS = ("sentence1", "sentence2", "gold")
@@ -32,11 +34,15 @@ _COPIES = {"all": ("BUCC",), "gold": ("BUCC.v2", "bucc-bitext-mining")}
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Q queries, the corpus searched, and for each query the row of its translation there, (Q,)."""
+    """Q queries, the corpus searched, and for each query the row of its translation there, (Q,).
+
+    `places` tell where a query and where a row of the corpus was read.
+    """
 
     queries: tuple[str, ...]
     corpus: tuple[str, ...]
     labels: NDArray[np.int64]
+    places: tuple[Place, Place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +92,10 @@ class Bitext:
 
     def _score(self, encode: Encode, pair: str, lookup: Lookup) -> list[Score]:
         foreign, english = pair.split("-")
-        sides = (lookup.queries, foreign, "query"), (lookup.corpus, english, "sentence")
+        sides = (lookup.queries, foreign), (lookup.corpus, english)
         vectors = [
-            embed(encode, texts, where=f"{self.name} {pair}, language {language}", unit=unit)
-            for texts, language, unit in sides
+            embed(encode, texts, where=f"{self.name} {pair}, language {language}", place=place)
+            for (texts, language), place in zip(sides, lookup.places, strict=True)
         ]
         found = neighbours(vectors[0], vectors[1], 1, metric="cosine")
         answers = _firsts(lookup.corpus)[found.forward_ids[:, 0]]
@@ -137,24 +143,31 @@ def _of_bucc(gold: Path, *, task: str, corpus: str) -> Lookup:
     split = load(gold, task=task)
     queries = tuple(split.source.texts[source] for source, _ in split.gold)
     targets = np.array([target for _, target in split.gold], np.int64)
+
+    def query(row: int) -> str:
+        return f"{split.source.path}:{split.gold[row][0] + 1}"
+
     if corpus == "all":
-        return Lookup(queries, split.target.texts, targets)
-    return Lookup(queries, tuple(split.target.texts[row] for row in targets), np.arange(len(targets)))
+        return Lookup(queries, split.target.texts, targets, (query, lambda row: f"{split.target.path}:{row + 1}"))
+    places = query, lambda row: f"{split.target.path}:{targets[row] + 1}"
+    return Lookup(queries, tuple(split.target.texts[row] for row in targets), np.arange(len(targets)), places)
 
 
 def _rows(paths: Sequence[Path], *, where: str) -> Lookup:
     """One pair a record."""
     pairs: list[tuple[str, str]] = []
+    places: list[str] = []
     for path in paths:
-        for number, record in enumerate(records(path, ("sentence1", "sentence2"), where=where), 1):
+        for number, record in numbered_records(path, ("sentence1", "sentence2"), where=where):
             pair = record["sentence1"], record["sentence2"]
             if not all(isinstance(text, str) and text.strip() for text in pair):
                 raise EvaluationError(
                     f"{where}: {path}:{number}: sentence1 or sentence2 is no sentence; export it again"
                 )
             pairs.append(pair)
+            places.append(f"{path}:{number}")
     queries, corpus = zip(*pairs, strict=True) if pairs else ((), ())
-    return _checked(Lookup(queries, corpus, np.arange(len(pairs))), paths, where)
+    return _checked(Lookup(queries, corpus, np.arange(len(pairs)), (places.__getitem__,) * 2), paths, where)
 
 
 def _whole(paths: Sequence[Path], *, where: str) -> Lookup:
@@ -173,7 +186,12 @@ def _whole(paths: Sequence[Path], *, where: str) -> Lookup:
                 f"{where}: {paths[0]}: gold has {pair} for {len(sources)} and {len(targets)} sentences, numbered from 1"
             )
     queries = tuple(sources[source - 1] for source, _ in gold)
-    return _checked(Lookup(queries, tuple(targets), np.array([row - 1 for _, row in gold], np.int64)), paths, where)
+    labels = np.array([row - 1 for _, row in gold], np.int64)
+    places = (
+        lambda row: f"{paths[0]}, number {gold[row][0]} of sentence1",
+        lambda row: f"{paths[0]}, number {row + 1} of sentence2",
+    )
+    return _checked(Lookup(queries, tuple(targets), labels, places), paths, where)
 
 
 def _is_pair(pair: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.base import Detail, Score, units_of
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -89,11 +89,17 @@ def logistic(train: Floats, gold: Ids, *, strength: float = 1.0, iterations: int
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
+    from threadpoolctl import threadpool_limits
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):  # several threads add up in another order
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = LogisticRegression(C=strength, max_iter=iterations).fit(train, gold)
-    return lambda test: (fitted.predict(test).astype(np.int64), fitted.predict_proba(test).astype(np.float32))
+
+    def answer(test: Floats) -> tuple[Ids, Floats]:
+        with threadpool_limits(1):
+            return fitted.predict(test).astype(np.int64), fitted.predict_proba(test).astype(np.float32)
+
+    return answer
 
 
 def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, iterations: int = 200) -> float:
@@ -121,7 +127,8 @@ def accuracy(task: str, subset: str, outcome: Outcome, *, details: tuple[Detail,
     right = outcome.predicted == outcome.gold
     items = right.mean(axis=0, dtype=np.float64).astype(np.float32)
     value = float(right.mean(axis=1, dtype=np.float64).mean())
-    return Score(task, subset, "accuracy", value, len(items), items=items, details=details)
+    units = units_of(outcome.gold)
+    return Score(task, subset, "accuracy", value, len(items), items=items, units=units, details=details)
 
 
 def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:

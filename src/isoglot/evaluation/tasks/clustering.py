@@ -35,10 +35,11 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Texts (n) and the class of each, in the order of the file."""
+    """Texts (n), the class of each, and where each was read (`file:line`), in the order of the file."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
+    places: tuple[str, ...]
 
 
 # From the folder of the user and the languages asked for to the subsets that are there, each with what reads it.
@@ -74,7 +75,7 @@ class Clustering:
                 raise EvaluationError(
                     f"{where}: the texts have no two labels, only {classes}; check the file of labels"
                 )
-            vectors = embed(encode, labelled.texts, where=where, unit="text")
+            vectors = embed(encode, labelled.texts, where=where, place=labelled.places.__getitem__)
             scores += score(vectors, labelled.labels, task=self.name, subset=subset)
         named = averages(scores, self.average[0], over=self.average[1]) if self.average else []
         return [*scores, *named, *averages(scores, "mean")]

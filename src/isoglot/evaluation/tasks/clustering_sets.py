@@ -15,11 +15,12 @@ from pathlib import Path
 from isoglot.data.files import without_compression
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.codes import among
-from isoglot.evaluation.exports import records
+from isoglot.evaluation.exports import numbered_records
 from isoglot.evaluation.files import find, lines, rows
 from isoglot.evaluation.tasks.clustering import Clustering, Labelled
 
 Sets = dict[str, Callable[[], Labelled]]
+Row = tuple[str, str, str]  # text, label, place
 
 MEWSC_LANGUAGES = ("ar", "ca", "cs", "de", "en", "eo", "es", "fa", "fr", "ja", "ko", "pl", "pt", "ru", "sv", "tr")
 # The name of a set -> the name of its file.
@@ -131,31 +132,33 @@ def _aligned(path: Path, labels: Path, where: str, *, skip_empty: bool = False) 
             f"{where}: {path} has {len(texts)} lines and {labels} has {len(classes)}, so from line "
             f"{min(len(texts), len(classes)) + 1} on texts lack their labels; fetch both files again"
         )
-    return _labelled((text, label) for text, label in zip(texts, classes, strict=True) if text.strip())
+    table = enumerate(zip(texts, classes, strict=True), 1)
+    return _labelled((text, label, f"{path}:{number}") for number, (text, label) in table if text.strip())
 
 
 def _table(path: Path, where: str) -> Labelled:
-    pairs: list[tuple[str, str]] = []
+    found: list[Row] = []
     for number, (label, *text) in enumerate(rows(path, 2, where=where, at_least=True), 1):
-        pairs.append(("\t".join(text), label))
-        if not all(part.strip() for part in pairs[-1]):
+        found.append(("\t".join(text), label, f"{path}:{number}"))
+        if not all(part.strip() for part in found[-1]):
             raise EvaluationError(f"{where}: {path}:{number}: the label or the text is empty; restore it")
-    return _labelled(pairs)
+    return _labelled(found)
 
 
 def _records(path: Path, fields: tuple[str, str], where: str) -> Labelled:
-    pairs: list[tuple[str, str]] = []
-    for number, record in enumerate(records(path, fields, where=where), 1):
+    found: list[Row] = []
+    for number, record in numbered_records(path, fields, where=where):
         text, label = (record[field] for field in fields)
         if not isinstance(text, str) or not text.strip() or not isinstance(label, str | int) or not str(label).strip():
             raise EvaluationError(
-                f"{where}: {path}, record {number}: {fields[0]} {text!r} with {fields[1]} {label!r} is no text with a "
+                f"{where}: {path}:{number}: {fields[0]} {text!r} with {fields[1]} {label!r} is no text with a "
                 "label; mend it"
             )
-        pairs.append((text, str(label)))
-    return _labelled(pairs)
+        found.append((text, str(label), f"{path}:{number}"))
+    return _labelled(found)
 
 
-def _labelled(pairs: Iterable[tuple[str, str]]) -> Labelled:
-    kept = [(text.strip(), label.strip()) for text, label in pairs]
-    return Labelled(tuple(text for text, _ in kept), tuple(label for _, label in kept))
+def _labelled(found: Iterable[Row]) -> Labelled:
+    table = list(found)
+    texts, labels = (tuple(row[column].strip() for row in table) for column in (0, 1))
+    return Labelled(texts, labels, tuple(place for *_, place in table))

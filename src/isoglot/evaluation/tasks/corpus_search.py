@@ -66,7 +66,7 @@ class CorpusSearch:
         """The sentences of a corpus, each once, and their vectors."""
         where = f"{self.name}, corpus, language {code}"
         texts = list(lines(path, where=where))
-        vectors = embed(encode, texts, where=where)
+        vectors = embed(encode, texts, where=where, place=lambda row: f"{path}:{row + 1}")
         kept = np.unique(first_places(texts))
         if len(kept) < len(texts):
             texts, vectors = [texts[place] for place in kept], vectors[kept]
@@ -76,7 +76,8 @@ class CorpusSearch:
         subset = _subset(*pair)
         where = f"{self.name} {subset}, queries, language {pair[0]}"
         queries = list(lines(path, where=where))
-        found = neighbours(embed(encode, queries, where=where), vectors, self.top + 1, metric="cosine")
+        table = embed(encode, queries, where=where, place=lambda row: f"{path}:{row + 1}")
+        found = neighbours(table, vectors, self.top + 1, metric="cosine")
         hits = [
             _hits(query, texts, ids, cosines)[: self.top]
             for query, ids, cosines in zip(queries, found.forward_ids, found.forward_scores, strict=True)

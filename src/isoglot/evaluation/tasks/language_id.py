@@ -89,7 +89,8 @@ class LanguageId:
 
     def _table(self, encode: Encode, data: Path, subset: str, code: str) -> Floats:
         where = f"{self.name} {subset}, language {code}"
-        english, premises = (self._premises(data, name, where) for name in ("en", code))
+        path = self._file(data, code, where)
+        english, premises = (self._premises(file, where) for file in (self._file(data, "en", where), path))
         if len(english) != len(premises):
             raise EvaluationError(
                 f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(premises)}, so from line "
@@ -99,12 +100,16 @@ class LanguageId:
         taken = sorted(first.values())[:PREMISES]
         if len(taken) < 2:
             raise EvaluationError(f"{where}: test-en.tsv has one premise, over and over; two that differ are needed")
-        return embed(encode, [premises[row] for row in taken], where=where, unit="premise")
+        texts = [premises[row] for row in taken]
+        return embed(encode, texts, where=where, place=lambda row: f"{path}:{taken[row] + 1}")
 
-    def _premises(self, data: Path, code: str, where: str) -> list[str]:
+    def _file(self, data: Path, code: str, where: str) -> Path:
         path = Xnli().file(data, code, "test")
         if path is None:
             raise EvaluationError(f"{where}: {data} has no test-{code}.tsv of XNLI; add that file")
+        return path
+
+    def _premises(self, path: Path, where: str) -> list[str]:
         found = [cells[0] for cells in rows(path, 2, where=where, at_least=True)]
         empty = next((number for number, text in enumerate(found, 1) if not text.strip()), None)
         if empty is not None or len(found) < 2:
@@ -161,7 +166,7 @@ class LanguageIdLingua:
         texts = list(lines(path, where=where))
         if len(texts) < 2:
             raise EvaluationError(f"{where}: {path} has one line; two or more are needed")
-        return embed(encode, texts, where=where)
+        return embed(encode, texts, where=where, place=lambda row: f"{path}:{row + 1}")
 
 
 def _halves(count: int) -> tuple[Ids, Ids]:

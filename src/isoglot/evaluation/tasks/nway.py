@@ -8,6 +8,7 @@ even where a sentence stands in both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, combinations, islice
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from isoglot.evaluation.base import Detail, Encode
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks import retrieval
 from isoglot.evaluation.tasks.sts import unit
-from isoglot.evaluation.tasks.xsim_sets import SETS, Texts, aligned
+from isoglot.evaluation.tasks.xsim_sets import SETS, Texts
 from isoglot.evaluation.vectors import embed
 
 GROUPS = 200
@@ -49,9 +50,10 @@ def read_groups(
 
     `source` is one of `SOURCES`; without it one's own groups come first, then the sets in that order. None when
     nothing is there. Of a language that a group has twice, the first sentence counts. Codes are those of the files, in
-    the order of the alphabet, English last. Raises `EvaluationError` naming task, language and line.
+    the order of the alphabet, English last. The key of a group is where each of its sentences was read (`file:line`),
+    with NUL between them. Raises `EvaluationError` naming task, language and line.
     """
-    own = retrieval.read_groups(data, task=task) if not source else iter(())
+    own = _own(data, task) if not source else iter(())
     if first := next(own, None):
         return tuple(islice(_narrow(chain([first], own), languages), limit))
     if data.is_dir():
@@ -87,7 +89,7 @@ def vectors(encode: Encode, groups: Sequence[Group], *, task: str) -> dict[str, 
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
         places = shared(groups, [code])
-        rows = embed(encode, [text(groups[place], code) for place in places], where=f"{task} {code}", unit="sentence")
+        rows = _embed(encode, [groups[place] for place in places], code, f"{task} {code}")
         table = np.zeros((len(groups), rows.shape[1]))
         table[places] = unit(rows)
         tables[code] = table
@@ -117,22 +119,39 @@ def _english(code: str) -> bool:
     return is_language(code) and canonical(code) == "eng"
 
 
+def _embed(encode: Encode, groups: Sequence[Group], code: str, where: str) -> NDArray[np.float32]:
+    def place(row: int) -> str:
+        return groups[row].key.split("\0")[groups[row].langs.index(code)]
+
+    return embed(encode, [text(group, code) for group in groups], where=where, place=place)
+
+
 def _narrow(groups: Iterator[Group], languages: Sequence[str]) -> Iterator[Group]:
     for group in groups:
-        firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
+        found = zip(group.langs, group.texts, group.key.split("\0"), strict=True)
+        firsts = {code: (text, place) for code, text, place in reversed(list(found))}
         kept = sorted((code for code in firsts if _english(code) or among(code, languages)), key=_order)
         if len(kept) >= 2:
-            yield Group(tuple(firsts[code] for code in kept), tuple(kept))
+            texts, places = zip(*(firsts[code] for code in kept), strict=True)
+            yield Group(texts, tuple(kept), "\0".join(places))
+
+
+def _own(data: Path, task: str) -> Iterator[Group]:
+    for number, group in enumerate(retrieval.read_groups(data, task=task)):
+        yield replace(group, key="\0".join([retrieval.origin(data, number)] * len(group.texts)))
 
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Group]:
-    texts, where = _BY_NAME[source], f"{task}, {source}"
+    texts, where = _BY_NAME[source], f"{task}, set {source}"
     found = texts.find(data, where=where, languages=languages)
     # TICO-19 has an English for each partner, a few words apart: the first of them stands for all.
     files = {code: texts.files(found, code, partner=min(found[code]), where=where) for code in found}
     tables = {code: texts.read(files[code], where=f"{where}, language {code}") for code in found}
-    for code in list(tables)[1:]:
-        first = next(iter(tables))
-        aligned(tables[first], tables[code], where=where, files=(files[first][0], files[code][0]), unit="line")
-    for place in next(iter(tables.values()), {}):
-        yield Group(tuple(table[place] for table in tables.values()), tuple(tables))
+    first, *others = [*tables] or [""]
+    for code in others:
+        both = (tables[first], tables[code])
+        texts.align(both, files=(files[first], files[code]), where=f"{where}, languages {first} and {code}")
+    places = {code: texts.origins(files[code], table) for code, table in tables.items()}
+    for number in tables.get(first, {}):
+        stand = "\0".join(places[code][number] for code in tables)
+        yield Group(tuple(table[number] for table in tables.values()), tuple(tables), stand)

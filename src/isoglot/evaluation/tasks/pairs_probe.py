@@ -9,13 +9,13 @@ sentences together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks.classification import (
     Classifier,
@@ -65,7 +65,9 @@ class PairProbe:
         for code in codes:
             test = self._read(data, code, "test")
             answer = classify(self._features(encode, test, code, "test"))
-            scores.append(accuracy(self.name, code, combined(self.pairs.classes, self._gold(test), [answer])))
+            found = accuracy(self.name, code, combined(self.pairs.classes, self._gold(test), [answer]))
+            # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
+            scores.append(replace(found, units=units_of(range(found.n))))
         named = [averages(scores, name, over=over) for name, over in self.pairs.averages.items()]
         return [*scores, *(score for mean in named for score in mean), *averages(scores, "mean")]
 
@@ -83,12 +85,14 @@ class PairProbe:
 
     def _features(self, encode: Encode, part: Pairs, code: str, split: str) -> Floats:
         where = f"{self.name} {code}, split {split}"
-        first, second = (embed(encode, side, where=where, unit="pair") for side in (part.firsts, part.seconds))
+        place = part.places.__getitem__
+        first, second = (embed(encode, side, where=where, place=place) for side in (part.firsts, part.seconds))
         with np.errstate(over="ignore"):
             found = features(first, second)
         if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
             raise EvaluationError(
-                f"{where}, pair {bad[0] + 1}: the product of its vectors does not fit float32; scale the vectors down"
+                f"{where}: {place(int(bad[0]))}: the product of the pair's vectors does not fit float32; scale the "
+                "vectors down"
             )
         return found
 

@@ -6,8 +6,8 @@ such as a part of the training data held out: the dev score of a run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -16,13 +16,18 @@ from numpy.typing import NDArray
 
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed
 from isoglot.search.neighbours import neighbours
 from isoglot.search.top import Floats, Ids
 
 SHOWN = 10  # worst mistakes of a direction that are kept as a detail
+
+# Two sides of a pair of languages, and the place of the group that each of its rows is of.
+Aligned = tuple[tuple[list[str], list[str]], list[int]]
+
+Place = Callable[[int], str]
 
 _COLUMNS = ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
 _SUFFIXES = ("jsonl", "tsv", "tmx")
@@ -36,21 +41,22 @@ def nearest(
     task: str,
     languages: tuple[str, str],
     names: tuple[str, str] = ("xx", "yy"),
-    unit: str = "line",
+    places: tuple[Place, Place] | None = None,
     f1: bool = False,
 ) -> list[Score]:
     """Three accuracies of N aligned pairs: first language to second, second to first, and their mean.
 
     A sentence counts when the sentence of greatest cosine on the other side is its own partner, told by place and not
     by text: where a text stands twice on the other side, the first of them is the one found. `names` are the two
-    sides in the metrics (`accuracy/xx-en`). With `f1` the main score of MTEB is added for the first direction, the
-    mean over sentences of the F1 of each as a class: found too often, it loses precision. The score of a direction has
-    its worst mistakes as a detail. Raises `EvaluationError`, see `embed`.
+    sides in the metrics (`accuracy/xx-en`); `places` tell where the rows of each side were read (see `embed`). With
+    `f1` the main score of MTEB is added for the first direction, the mean over sentences of the F1 of each as a class:
+    found too often, it loses precision. The score of a direction has its worst mistakes as a detail. Raises
+    `EvaluationError`, see `embed`.
     """
     subset = "-".join(languages)
     tables = [
-        embed(encode, side, where=f"{task} {subset}, language {language}", unit=unit)
-        for side, language in zip(sides, languages, strict=True)
+        embed(encode, side, where=f"{task} {subset}, language {language}", unit="pair", place=place)
+        for side, language, place in zip(sides, languages, places or (None, None), strict=True)
     ]
     found = neighbours(tables[0], tables[1], 1, metric="cosine")
     forward, backward = (
@@ -109,18 +115,27 @@ class Retrieval:
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """The three accuracies of each pair of languages, then the `mean`."""
         scores: list[Score] = []
-        for pair, sides in self._pairs(data, languages).items():
-            scores += nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), unit="pair")
+        for pair, (sides, places) in self._pairs(data, languages).items():
+            found = nearest(
+                encode, sides, task=self.name, languages=pair, names=_names(pair), places=self._origins(data, places)
+            )
+            scores += [replace(score, units=units_of(places)) for score in found]
         return scores + averages(scores, "mean")
 
-    def _pairs(self, data: Path, languages: Sequence[str]) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
-        pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        for group in self.groups if self.groups is not None else read_groups(data, task=self.name):
+    def _origins(self, data: Path, places: Sequence[int]) -> tuple[Place, Place] | None:
+        if self.groups is not None:
+            return None
+        return (lambda row: origin(data, places[row]),) * 2
+
+    def _pairs(self, data: Path, languages: Sequence[str]) -> dict[tuple[str, str], Aligned]:
+        pairs: dict[tuple[str, str], Aligned] = {}
+        for place, group in enumerate(self.groups if self.groups is not None else read_groups(data, task=self.name)):
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             known = sorted(firsts, key=lambda language: (language == "eng", language))
             for pair in combinations(known, 2):
                 if all(language == "eng" or among(language, languages) for language in pair):
-                    sides = pairs.setdefault(pair, ([], []))
+                    sides, places = pairs.setdefault(pair, (([], []), []))
+                    places.append(place)
                     for side, language in zip(sides, pair, strict=True):
                         side.append(firsts[language])
         return dict(sorted(pairs.items()))
@@ -178,6 +193,14 @@ def read_groups(data: Path, *, task: str) -> Iterator[Group]:
         yield from read("folder" if path.is_dir() else str(suffix), path)
     except CorpusError as error:
         raise EvaluationError(f"{task}: {error}") from error
+
+
+def origin(data: Path, number: int) -> str:
+    """Where the group of this number, from 0, was read by `read_groups`: file and line, or what is nearest to that."""
+    path = _file(data)
+    if path is None or path.is_dir() or ".tmx" in path.suffixes[-2:]:
+        return f"{path}, {'line' if path and path.is_dir() else 'unit'} {number + 1}"
+    return f"{path}:{number + 1 + ('.tsv' in path.suffixes[-2:])}"
 
 
 def _file(data: Path) -> Path | None:

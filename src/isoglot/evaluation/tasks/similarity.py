@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from isoglot.data.records import Group
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.tasks.nway import (
     NEEDS,
     Doubles,
@@ -61,19 +61,19 @@ class Similarity:
         scores: list[Score] = []
         for pair in pairs(groups):
             places = shared(groups, pair)
-            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places])
+            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places], units=units_of(places))
         means = [self._with_table(mean, scores, codes(groups)) for mean in averages(scores, "mean")]
         return [*scores, *self._together(groups, tables), *means]
 
     def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Group, ...]:
         return read_groups(data, task=self.name, source=self.source, languages=languages)
 
-    def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles) -> list[Score]:
+    def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles, *, units: str) -> list[Score]:
         same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
         # The cosines of a sentence with all of the other language add up to its product with their sum.
         rest = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
         items = {"cosine/translations": same, "cosine/contrast": same - rest / (2 * others)}
-        return [self._score("-".join(pair), metric, values) for metric, values in items.items()]
+        return [replace(self._score("-".join(pair), metric, row), units=units) for metric, row in items.items()]
 
     def _together(self, groups: Sequence[Group], tables: Mapping[str, Doubles]) -> list[Score]:
         together = everyone(groups, least=3)

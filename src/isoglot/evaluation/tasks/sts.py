@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed
@@ -33,16 +33,21 @@ Items = NDArray[np.float32]  # (n, 2): gold, cosine
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """The labelled pairs of a subset: two sides of N sentences, and N gold scores that grow with similarity."""
+    """The labelled pairs of a subset: two sides of N sentences, N gold scores that grow with similarity, N places.
+
+    `places` say where each pair was read (`file:line`).
+    """
 
     sides: tuple[tuple[str, ...], tuple[str, ...]]
     gold: tuple[float, ...]
+    places: tuple[str, ...]
 
 
 def joined(parts: Sequence[Pairs]) -> Pairs:
     """All pairs of several parts, one part after the other."""
     first, second = (tuple(chain.from_iterable(pairs.sides[side] for pairs in parts)) for side in (0, 1))
-    return Pairs((first, second), tuple(chain.from_iterable(pairs.gold for pairs in parts)))
+    gold = tuple(chain.from_iterable(pairs.gold for pairs in parts))
+    return Pairs((first, second), gold, tuple(chain.from_iterable(pairs.places for pairs in parts)))
 
 
 # Reads the pairs of a subset when it is called with `where=`, the task and subset that open its messages.
@@ -102,14 +107,22 @@ def judge(encode: Encode, pairs: Pairs, *, where: str, languages: tuple[str, str
             f"{where}: its {len(pairs.gold)} labelled pairs have no two different scores, so nothing can be ranked; "
             "give more pairs"
         )
-    tables = [
-        embed(encode, side, where=f"{where}, sentence {place}, language {language}", unit="pair")
-        for place, (side, language) in enumerate(zip(pairs.sides, languages, strict=True), 1)
-    ]
+    tables = embed_sides(encode, pairs, where=where, languages=languages)
     # Computed in double and kept in single precision, so that pairs of equal sentences tie at exactly 1.
     first, second = (unit(table) for table in tables)
     cosines = np.einsum("nd,nd->n", first, second)
     return np.stack([np.array(pairs.gold), cosines], axis=1).astype(np.float32)
+
+
+def embed_sides(
+    encode: Encode, pairs: Pairs, *, where: str, languages: tuple[str, str]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Vectors (N, D) of the first and of the second sentences. Raises `EvaluationError` with the language and place."""
+    first, second = (
+        embed(encode, side, where=f"{where}, sentence {number}, language {language}", place=pairs.places.__getitem__)
+        for number, (side, language) in enumerate(zip(pairs.sides, languages, strict=True), 1)
+    )
+    return first, second
 
 
 def correlation(
@@ -117,8 +130,10 @@ def correlation(
 ) -> Score:
     """The score of gold against cosine, `kind` being one of `CORRELATIONS`. Only Spearman shows the mistakes."""
     value = STATISTICS[kind](items)
-    shown = details if kind == "spearman" else ()
-    return Score(task, subset, metric or kind, value, len(items), items=items, statistic=kind, details=shown)
+    shown, units = details if kind == "spearman" else (), units_of(items[:, 0])
+    return Score(
+        task, subset, metric or kind, value, len(items), items=items, statistic=kind, units=units, details=shown
+    )
 
 
 def mistakes(pairs: Pairs, items: Items) -> Detail:

@@ -21,7 +21,6 @@ import numpy as np
 
 from isoglot.evaluation.base import Detail, Encode, Score
 from isoglot.evaluation.files import find
-from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.tasks.sts import (
     CORRELATIONS,
     Find,
@@ -81,16 +80,14 @@ class EnglishSts:
 def combine(parts: Sequence[Items], *, task: str, kind: str, details: tuple[Detail, ...] = ()) -> list[Score]:
     """One correlation, `kind`, of the corpora of a set in the three ways: `all`, `wmean`, `mean`.
 
-    Only `all` has items: the two means are of correlations, and no statistic over the pairs makes them.
+    The items of the two means say of each pair which corpus it is of.
     """
-    values = [STATISTICS[kind](part) for part in parts]
-    pairs = sum(len(part) for part in parts)
-    # Shares, not a sum divided at the end: of one corpus, all three are then the same to the last bit.
-    shares = [len(part) / pairs for part in parts]
-    means = {"wmean": np.dot(values, shares), "mean": np.mean(values)}
+    together = np.concatenate(parts)
+    corpora = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    marked = np.column_stack([together, corpora]).astype(np.float32)
     return [
-        correlation(task, SUBSET, kind, items=np.concatenate(parts), metric=f"{kind}/all", details=details),
-        *(Score(task, SUBSET, f"{kind}/{way}", float(value), pairs) for way, value in means.items()),
+        correlation(task, SUBSET, kind, items=together, metric=f"{kind}/all", details=details),
+        *(correlation(task, SUBSET, f"{kind}/{way}", items=marked) for way in ("wmean", "mean")),
     ]
 
 

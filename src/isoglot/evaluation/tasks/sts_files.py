@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.exports import records
+from isoglot.evaluation.exports import numbered_records
 from isoglot.evaluation.files import lines, rows
 from isoglot.evaluation.tasks.sts import Pairs
 
@@ -39,7 +39,7 @@ def labelled(
 
     Raises `EvaluationError` for a score outside `scale` and for an empty sentence, the latter ending in `advice`.
     """
-    kept: list[tuple[str, str, float]] = []
+    kept: list[tuple[str, str, float, str]] = []
     for place, one, other, cell in table:
         gold = _gold(cell, f"{where}: {place}", scale)
         if gold is None:
@@ -47,8 +47,9 @@ def labelled(
         for number, text in enumerate((one, other), 1):
             if not isinstance(text, str) or not (empty or text.strip()):
                 raise EvaluationError(f"{where}: {place}: sentence {number} is empty; {advice}")
-        kept.append((other, one, gold) if swap else (one, other, gold))
-    return Pairs((tuple(row[0] for row in kept), tuple(row[1] for row in kept)), tuple(row[2] for row in kept))
+        kept.append((other, one, gold, place) if swap else (one, other, gold, place))
+    first, second, scores, places = zip(*kept, strict=True) if kept else ((), (), (), ())
+    return Pairs((first, second), scores, places)
 
 
 def read_two_files(
@@ -66,7 +67,7 @@ def read_two_files(
             f"{min(len(pairs), len(scores)) + 1} on they do not belong together; fetch both files again"
         )
     table = [
-        (f"line {number} of {sentences.name} and {gold}", one, other, score)
+        (f"{sentences}:{number}", one, other, _gold(score, f"{where}: {gold}:{number}", STS_SCALE))
         for number, ((one, other), score) in enumerate(zip(pairs, scores, strict=False), 1)
     ]
     return labelled(table, where=where, swap=swap)
@@ -113,7 +114,7 @@ def read_export(
 def exported(paths: Sequence[Path], *, where: str) -> Iterator[Row]:
     """The records of an export, unchecked but for their fields."""
     for path in paths:
-        for number, record in enumerate(records(path, ("sentence1", "sentence2", "score"), where=where), 1):
+        for number, record in numbered_records(path, ("sentence1", "sentence2", "score"), where=where):
             yield f"{path}:{number}", record["sentence1"], record["sentence2"], record["score"]
 
 

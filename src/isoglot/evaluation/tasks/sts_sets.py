@@ -137,7 +137,8 @@ def _sts22(data: Path, names: Sequence[str]) -> dict[str, tuple[list[Path], bool
 
 
 def _read_sts22_v1(paths: Sequence[Path], everything: Sequence[Path], *, where: str, swap: bool) -> Pairs:
-    if not any("" in (one, other) for _, one, other, _ in exported(everything, where=where)):
+    texts = (text for _, one, other, _ in exported(everything, where=where) for text in (one, other))
+    if not any(isinstance(text, str) and not text.strip() for text in texts):
         raise EvaluationError(
             f"{where}: no text of {everything[0]} and the other subsets is empty, so this is not revision 1 of the "
             "set; evaluate it as sts22"

@@ -19,7 +19,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.files import lines
-from isoglot.evaluation.tasks.retrieval import nearest
+from isoglot.evaluation.tasks.retrieval import Place, nearest
 
 
 def _codes(text: str) -> tuple[str, ...]:
@@ -67,7 +67,9 @@ class Tatoeba:
         scores: list[Score] = []
         for code, files in _find(data, languages).items():
             sides = _read(code, files)
-            scores += nearest(encode, sides, task=self.name, languages=(code, "eng"), names=("xx", "en"), f1=True)
+            places = _place(files[code]), _place(files["eng"])
+            pair = code, "eng"
+            scores += nearest(encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True)
         means = [averages(scores, name, over=[f"{code}-eng" for code in codes]) for name, codes in AVERAGES.items()]
         return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]
 
@@ -83,6 +85,10 @@ def _find(data: Path, languages: Sequence[str]) -> dict[str, dict[str, Path]]:
         if found:
             return {code: found[code] for code in sorted(found) if among(code, languages)}
     return {}
+
+
+def _place(path: Path) -> Place:
+    return lambda row: f"{path}:{row + 1}"
 
 
 def _read(code: str, files: dict[str, Path]) -> tuple[list[str], list[str]]:

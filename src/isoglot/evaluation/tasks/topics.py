@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.exports import export, records
+from isoglot.evaluation.exports import export, numbered_records
 from isoglot.evaluation.files import find, lines, rows
 from isoglot.evaluation.tasks.classification import Examples, Label
 
@@ -76,8 +76,8 @@ class Mtop:
         found: list[Row] = []
         names: dict[Label, str] = {}
         for path in self._files(data, code, split):
-            for number, record in enumerate(records(path, ("text", "label"), where=where), 1):
-                text, label, place = record["text"], record["label"], f"{path}, record {number}"
+            for number, record in numbered_records(path, ("text", "label"), where=where):
+                text, label, place = record["text"], record["label"], f"{path}:{number}"
                 if not isinstance(label, int) or not isinstance(text, str):
                     raise EvaluationError(
                         f"{where}: {place}: text {text!r} with label {label!r} is no text with a number; mend it"

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Score, averages, units_of
 from isoglot.evaluation.tasks.retrieval import first_places
-from isoglot.evaluation.tasks.xsim_sets import SETS, Found, Texts, aligned
+from isoglot.evaluation.tasks.xsim_sets import SETS, Found, Texts
 from isoglot.evaluation.vectors import embed
 from isoglot.search.margin import margins
 from isoglot.search.neighbours import neighbours
@@ -76,8 +76,9 @@ class XSim:
             near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
             forward = near.forward_scores, near.forward_ids, near.backward_scores
             backward = near.backward_scores, near.backward_ids, near.forward_scores
-            scores[a, b] = self._errors(f"{a}-{b}", *forward, firsts=y.firsts)
-            scores[b, a] = self._errors(f"{b}-{a}", *backward, firsts=x.firsts)
+            units = units_of(x.sentences)
+            scores[a, b] = self._errors(f"{a}-{b}", *forward, firsts=y.firsts, units=units)
+            scores[b, a] = self._errors(f"{b}-{a}", *backward, firsts=x.firsts, units=units)
         targets: list[Score] = []
         for target in found:
             into = [score for source in found if source != target for score in scores[source, target]]
@@ -92,8 +93,8 @@ class XSim:
                 self._side(encode, self.texts.files(found, code, partner=partner, where=self.name), code, sides)
                 for code, partner in (pair, pair[::-1])
             )
-            where, unit = f"{self.name} {'-'.join(pair)}", "index_id" if self.texts.numbered else "line"
-            aligned(x.sentences, y.sentences, where=where, files=(x.files[0], y.files[0]), unit=unit)
+            where = f"{self.name} {'-'.join(pair)}"
+            self.texts.align((x.sentences, y.sentences), files=(x.files, y.files), where=where)
             yield pair, (x, y)
 
     def _side(self, encode: Encode, files: tuple[Path, ...], code: str, sides: dict[tuple[Path, ...], _Side]) -> _Side:
@@ -101,11 +102,16 @@ class XSim:
             where = f"{self.name}, language {code}"
             sentences = self.texts.read(files, where=where)
             texts = list(sentences.values())
-            vectors = embed(encode, texts, where=where, unit="sentence" if self.texts.numbered else "line")
+            numbers = list(sentences)
+            vectors = embed(
+                encode, texts, where=where, place=lambda row: self.texts.origins(files, numbers)[numbers[row]]
+            )
             sides[files] = _Side(files, sentences, vectors, first_places(texts))
         return sides[files]
 
-    def _errors(self, subset: str, cosines: Floats, ids: Ids, others: Floats, *, firsts: Ids) -> list[Score]:
+    def _errors(
+        self, subset: str, cosines: Floats, ids: Ids, others: Floats, *, firsts: Ids, units: str
+    ) -> list[Score]:
         """Of each margin the errors by text, then those by index; `firsts` are of the side searched."""
         scores: list[Score] = []
         for margin in self.margins:
@@ -118,7 +124,7 @@ class XSim:
                 by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
             for metric, items in ((f"error/{margin}", by_text), (f"error-by-index/{margin}", by_index)):
                 value = float(items.mean(dtype=np.float64))
-                scores.append(Score(self.name, subset, metric, value, len(items), items=items))
+                scores.append(Score(self.name, subset, metric, value, len(items), items=items, units=units))
         return scores
 
 

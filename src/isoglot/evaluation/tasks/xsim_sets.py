@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,8 +92,36 @@ class Texts:
             return dict(enumerate(texts, 1))
         sentences: dict[int, str] = {}
         for file in files:
-            _read_table(file, sentences, where)
+            for number, text, line in _rows(file, where):
+                if number in sentences:
+                    raise EvaluationError(f"{where}: {file}:{line}: index_id {number} stands twice; fetch it again")
+                sentences[number] = text
         return dict(sorted(sentences.items()))
+
+    def origins(self, files: Sequence[Path], numbers: Iterable[int]) -> dict[int, str]:
+        """Where (`file:line`) stands what `read` has under these numbers. Tables are read once more for it."""
+        if not self.numbered:
+            return {number: f"{files[0]}:{number}" for number in numbers}
+        return {number: f"{file}:{line}" for file in files for number, _, line in _rows(file, "")}
+
+    def align(
+        self,
+        texts: tuple[Mapping[int, str], Mapping[int, str]],
+        *,
+        files: tuple[Sequence[Path], Sequence[Path]],
+        where: str,
+    ) -> None:
+        """Raise `EvaluationError`, opened by `where`, unless both texts have the same lines, or the same ids."""
+        if texts[0].keys() == texts[1].keys():
+            return
+        first = min(texts[0].keys() ^ texts[1].keys())
+        file, _, line = self.origins(files[first in texts[1]], [first])[first].rpartition(":")
+        unit = f"index_id {first} in line {line}" if self.numbered else f"line {line}"
+        names = [part[0].parent if len(part) > 1 else part[0] for part in files]
+        raise EvaluationError(
+            f"{where}: {names[0]} has {len(texts[0])} sentences and {names[1]} has {len(texts[1])}; the first without "
+            f"a partner is {unit} of {file}; fetch both again"
+        )
 
     def _match(self, path: Path, folder: Path) -> Mapping[str, str]:
         if not self.patterns:
@@ -113,17 +141,8 @@ def _one_name(files: Sequence[Path], where: str) -> None:
         )
 
 
-def aligned(a: Mapping[int, str], b: Mapping[int, str], *, where: str, files: tuple[Path, Path], unit: str) -> None:
-    """Raise `EvaluationError` unless both texts have the same lines (or ids, told by `unit`)."""
-    if a.keys() != b.keys():
-        first = min(a.keys() ^ b.keys())
-        raise EvaluationError(
-            f"{where}: {files[0]} has {len(a)} sentences and {files[1]} has {len(b)}; the first without a partner is "
-            f"{unit} {first} of {files[0] if first in a else files[1]}; fetch both again"
-        )
-
-
-def _read_table(path: Path, sentences: dict[int, str], where: str) -> None:
+def _rows(path: Path, where: str) -> Iterator[tuple[int, str, int]]:
+    """The `index_id`, text and line of each row of a table."""
     # A quoted cell may hold a line feed, so the reader is given line ends and tells the line itself.
     rows = csv.reader((line + "\n" for line in lines(path, where=where, blank=True)), delimiter="\t", strict=True)
     try:
@@ -131,10 +150,11 @@ def _read_table(path: Path, sentences: dict[int, str], where: str) -> None:
             raise EvaluationError(f"{where}: {path}:1: the header is not {', '.join(_HEADER)}; fetch the file again")
         for cells in rows:
             number, text = (cells[0], cells[2]) if len(cells) == 3 else ("", "")
-            if not number.isdecimal() or int(number) in sentences or not text.strip():
-                problem = "is no row of index_id, category and text, or its index_id stands twice"
-                raise EvaluationError(f"{where}: {path}:{rows.line_num}: {problem}; fetch the file again")
-            sentences[int(number)] = text
+            if not number.isdecimal() or not text.strip():
+                raise EvaluationError(
+                    f"{where}: {path}:{rows.line_num}: is no row of index_id, category and text; fetch the file again"
+                )
+            yield int(number), text, rows.line_num
     except csv.Error as error:
         raise EvaluationError(
             f"{where}: {path}:{rows.line_num}: is not quoted as CSV ({error}); fetch it again"

@@ -3,7 +3,8 @@
 The MLDoc test of EASE (Nishikawa et al. 2022) and the same on SIB-200, which is free. The layer is that of `linear.py`.
 
 Deviation: the encoder's dropout is off while the layer learns, in EASE's code it is on. Every text is encoded once, so
-the vectors are the same whichever batch and learning rate are tried.
+the vectors are the same whichever batch and learning rate are tried. Deviation: the layer after the last step may be
+chosen too, where EASE looks every ten steps only.
 """
 
 from __future__ import annotations
@@ -32,16 +33,19 @@ from isoglot.evaluation.tasks.topics import Mldoc, TopicSet
 from isoglot.evaluation.vectors import embed
 
 _REUTERS = re.compile(r"\(c\) Reuters Limited \d{4}")
-_SPACES = re.compile(r"([ \u3000])\1+")
+_REPEATED = re.compile(r"([ \u3000])\1+")  # would hide the line of Reuters
+_BLANKS = re.compile(r"\s+")
 
 
 def clean(text: str) -> str:
-    """A text as EASE prepares it: no Reuters line, single spaces, lower case, and no accents.
+    """A text as EASE's code prepares it: no Reuters line, single spaces, lower case, no accents, composed again (NFC).
 
-    Accents go with everything that Unicode takes for a mark: Japanese が becomes か, Russian й becomes и.
+    Accents go with everything that Unicode takes for a mark: Japanese が becomes か, Russian й becomes и. Any run of
+    white space becomes one space, the one around a Reuters line too, and so does the full-width space of Japanese.
     """
-    bare = _REUTERS.sub("", _SPACES.sub(r"\1", text)).lower()
-    return "".join(sign for sign in unicodedata.normalize("NFD", bare) if unicodedata.category(sign) != "Mn").strip()
+    bare = _REUTERS.sub("", _REPEATED.sub(r"\1", text.rstrip()))
+    plain = unicodedata.normalize("NFD", _BLANKS.sub(" ", bare.lower()))
+    return unicodedata.normalize("NFC", "".join(sign for sign in plain if unicodedata.category(sign) != "Mn"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,4 +109,4 @@ class ZeroShot:
 
     def _embed(self, encode: Encode, part: Examples, code: str, split: str) -> Floats:
         texts = part.texts if self.prepare is None else [self.prepare(text) for text in part.texts]
-        return embed(encode, texts, where=f"{self.name} {code}, split {split}", unit="text")
+        return embed(encode, texts, where=f"{self.name} {code}, split {split}", place=part.places.__getitem__)

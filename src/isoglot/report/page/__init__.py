@@ -1,8 +1,8 @@
 """One self-contained HTML page of results: nothing is fetched, everything is in the file.
 
 Read in this order: `markup.py` (how nothing of the data becomes markup), `facts.py` (what is found in the scores),
-`tables.py`, `bars.py`, `plots.py` and `sentences.py` (the sections), `figures.py`, `maps.py` and `svg.py` (the
-drawing).
+`averages.py`, `tables.py`, `bars.py`, `plots.py` and `sentences.py` (the sections), `figures.py`, `maps.py` and
+`svg.py` (the drawing).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def page(
         for name, heading, words, body in sections
     ]
     search = element(
-        "label", text("Show only the languages "), element("input", type="search", placeholder="deu, kor", size="12")
+        "label",
+        text("In tables, show only the languages "),
+        element("input", type="search", placeholder="deu, kor", size="12"),
     )
     parts = [
         element("header", element("h1", text(title)), _models(results), element("nav", *links)),
@@ -76,7 +78,8 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> list[tuple[s
     others = [kind for kind in kinds if kind not in _KINDS]
     configured = any(result.settings for result in results)
     change = "Small numbers are changes against the first model; the best of a row is bold. " if several else ""
-    sizes = "n: subsets of an average, items of a subset. ↓: less is better."
+    sizes = "n: subsets of an average, items of a subset. ↓: less is better. "
+    averages = "What averages are of is listed below the summary."
     values = "Shares and correlations times 100; distances as they are. "
     about = "Each bar is a change against the first model." if several else "Each bar is a value."
     closer = "Alignment: how far sentences of equal meaning are apart. Uniformity: how unevenly all of them are spread."
@@ -90,11 +93,18 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> list[tuple[s
             "Brighter is greater; several models share a scale. In large maps, rows that are alike stand together.",
             plots.similarity(results),
         ),
-        ("maps", "Maps of sentences", "Lines join the sentences that mean the same.", plots.maps(results)),
+        (
+            "maps",
+            "Maps of sentences",
+            "Lines join the sentences that mean the same. The planes are made by t-SNE, which keeps neighbours and not "
+            "distances: read which points lie together, not how far apart they are. Where a colour comes "
+            "again, the codes are bold.",
+            plots.maps(results),
+        ),
         ("mistakes", "Worst mistakes", "Worst first.", sentences(results, "mistakes")),
         ("hits", "What was found", "Queries and their nearest sentences.", sentences(results, "hits")),
         ("tables", "More tables", "What else the tasks keep beside their scores.", sentences(results, *others)),
-        ("scores", "All scores", values + sizes, tables.all_scores(results)),
+        ("scores", "All scores", values + sizes + averages, tables.all_scores(results)),
         ("settings", "Settings", "As the results give them.", tables.settings(results) if configured else Html("")),
     ]
 

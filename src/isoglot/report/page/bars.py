@@ -93,7 +93,8 @@ def _in_words(found: Table, bars: list[Bar], *, changes: bool) -> str:
         parts.append(f"{good} better, {len(bars) - good - same} worse, {same} the same")
     margin = any(bar.margin is not None for bar in bars)
     if kind == "average":
-        parts[0] += ", each over many pairs (xx: every other language)"
+        sizes = {len(score.over) for bar in bars for score in found.scores[bar.label] if score}
+        parts[0] += f", each of {'/'.join(map(str, sorted(sizes)))} subsets (xx: every other language)"
     return "; ".join(parts) + (". Thin lines: 95 % intervals over the items." if margin else ".")
 
 

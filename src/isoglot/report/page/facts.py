@@ -173,7 +173,8 @@ def _clean(score: Score) -> Score:
         for detail in score.details
     )
     names = plain(score.task), plain(score.subset), plain(score.metric)
-    return replace(score, task=names[0], subset=names[1], metric=names[2], details=details)
+    over = tuple(map(plain, score.over))
+    return replace(score, task=names[0], subset=names[1], metric=names[2], over=over, details=details)
 
 
 def _margin(pair: tuple[Score, Score]) -> float | None:

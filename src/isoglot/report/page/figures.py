@@ -1,8 +1,8 @@
 """The pictures of the page but its maps: bars by language, heat maps, alignment against uniformity.
 
 Colours are those of Okabe and Ito (2008), told apart with any kind of colour vision, and viridis; whatever a colour
-says is said again by a hatch, a marker or a number. Figures are 4.2 inches wide unless there is more to show, so that
-their letters can be read on a phone, where they take the whole width.
+says is said again by a hatch, a marker or a number. Figures are as wide as a phone unless there is more to show, and
+no letters are smaller than 7 points, which are 9 pixels.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from isoglot.report.page.svg import canvas, inline
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 4.2
+WIDTH = 3.75  # inches, 360 pixels
 BLUE, ORANGE, INK = "#0072B2", "#E69F00", "#222222"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 _UNSEEN: dict[str, Any] = {"color": ORANGE, "hatch": "/////", "edgecolor": "#7A4B00"}
 _SCALE = 0.65  # inches to the right of a heat map, for its scale
 _LABELLED = 40  # points up to which a plot names their subsets
-_LABEL = (40, 7)  # the room of such a name, in points
+_LABEL = (40, 8)  # the room of such a name, in points
 _NUMBERED = 16  # up to so many rows, a heat map has its numbers in its cells
 
 
@@ -75,7 +75,7 @@ def bars(rows: Sequence[Bar], *, name: str, label: str, axis: str, limits: tuple
 def heat_map(
     names: Sequence[str], values: NDArray[np.float64], *, name: str, label: str, limits: tuple[float, float]
 ) -> str:
-    """A square table (N, N) in colours of `limits`, with its numbers as far as there is room for them."""
+    """A square table (N, N) in colours of `limits`, with its numbers as far as there is room; NaN is left white."""
     margin = 0.2 + 0.06 * max(map(len, names))
     side = max(WIDTH - margin - _SCALE, 0.16 * len(names))
     width, height = margin + side + _SCALE, side + margin + 0.08
@@ -136,7 +136,7 @@ def _subsets(axes: Axes, spots: Sequence[Spot]) -> None:
         while any(abs(x - left) < _LABEL[0] and abs(at - low) < _LABEL[1] for left, low in taken):
             at += 1
         taken.append((x, at))
-        style: dict[str, Any] = {"size": 6, "weight": "bold" if spot.average else "normal", "color": INK}
+        style: dict[str, Any] = {"size": 7, "weight": "bold" if spot.average else "normal", "color": INK}
         axes.annotate(spot.subset, where, (5, at - y), textcoords="offset points", **style)
 
 
@@ -144,7 +144,7 @@ def _number(axes: Axes, row: Bar, place: int) -> None:
     outward = 1 if row.value >= 0 else -1
     end = row.value + outward * (row.margin or 0)
     side = "left" if outward > 0 else "right"
-    axes.annotate(row.text, (end, place), (3 * outward, 0), textcoords="offset points", ha=side, va="center", size=6.5)
+    axes.annotate(row.text, (end, place), (3 * outward, 0), textcoords="offset points", ha=side, va="center", size=7)
 
 
 def _finish_bars(axes: Axes, rows: Sequence[Bar], *, axis: str, limits: tuple[float, float]) -> None:
@@ -160,7 +160,8 @@ def _finish_bars(axes: Axes, rows: Sequence[Bar], *, axis: str, limits: tuple[fl
 
 def _cells(axes: Axes, values: NDArray[np.float64], limits: tuple[float, float]) -> None:
     middle = limits[0] + 0.42 * (limits[1] - limits[0])
-    for (row, column), value in np.ndenumerate(values):
+    for row, column in np.argwhere(np.isfinite(values)):
+        value = values[row, column]
         text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.1f}"
         colour = "black" if value > middle else "white"
-        axes.text(column, row, text, ha="center", va="center", color=colour, size=5.5)
+        axes.text(column, row, text, ha="center", va="center", color=colour, size=7)

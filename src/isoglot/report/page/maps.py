@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARKED = len(MARKERS)  # languages that a map tells apart by markers; of more, their codes stand in the map
+_LEGEND = 5  # languages in a line of the legend
+_SIDE = 10  # inches of a map of codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,12 @@ def sentence_map(points: Sequence[Point], *, name: str, label: str) -> str:
     """Sentences in the plane, a marker for each language; those of a group joined, its name at their middle.
 
     A group without a name, or with one sentence, is not joined. Of more than `MARKED` languages, the codes stand where
-    the sentences lie, in a colour for each group.
+    the sentences lie, in a colour for each group; where the colours come again, the codes are bold.
     """
     languages = list(dict.fromkeys(point.language for point in points))
     if len(languages) > MARKED:
         return _coded_map(points, name=name, label=label)
-    rows = -(-len(languages) // 6)
+    rows = -(-len(languages) // _LEGEND)
     with canvas(WIDTH, WIDTH + 0.2 * rows) as figure:
         axes = figure.subplots()
         for group, members in groups(points).items():
@@ -57,7 +59,9 @@ def sentence_map(points: Sequence[Point], *, name: str, label: str) -> str:
             }
             axes.plot(*np.array(where).T, marker, label=language, **style)
         _frame(axes)
-        figure.legend(loc="lower center", frameon=False, ncols=6, columnspacing=1, handletextpad=0.2)
+        figure.legend(
+            loc="lower center", frameon=False, ncols=_LEGEND, columnspacing=1, handletextpad=0.2, handlelength=1
+        )
         figure.tight_layout(pad=0.4, rect=(0, 0.05 * rows, 1, 1))
         return inline(figure, name=name, label=label)
 
@@ -73,14 +77,17 @@ def groups(points: Sequence[Point]) -> dict[str, list[Point]]:
 def _coded_map(points: Sequence[Point], *, name: str, label: str) -> str:
     joined = groups(points)
     colours = {group: COLOURS[place % len(COLOURS)] for place, group in enumerate(joined)}
-    with canvas(2 * WIDTH, 2 * WIDTH) as figure:
+    again = {group for place, group in enumerate(joined) if place // len(COLOURS) % 2}
+    with canvas(_SIDE, _SIDE) as figure:
         axes = figure.add_axes((0.005, 0.005, 0.99, 0.99))
-        axes.plot([point.x for point in points], [point.y for point in points], ",", alpha=0)  # for the limits
+        axes.update_datalim([(point.x, point.y) for point in points])
+        axes.autoscale_view()
         for group, members in joined.items():
             _star(axes, group, members, color=colours[group])
         for point in points:
-            colour = colours.get(point.group, "#777777")
-            axes.text(point.x, point.y, point.language[:8], ha="center", va="center", size=5.5, color=colour)
+            style: dict[str, Any] = {"size": 7, "color": colours.get(point.group, "#777777")}
+            style["weight"] = "bold" if point.group in again else "normal"
+            axes.text(point.x, point.y, point.language[:8], ha="center", va="center", **style)
         _frame(axes)
         return inline(figure, name=name, label=label)
 
@@ -93,7 +100,7 @@ def _star(axes: Axes, group: str, members: Sequence[Point], *, color: str = "#99
     few = len(members) <= MARKED
     axes.plot(*ends, color=color, linewidth=0.8 if few else 0.4, alpha=None if few else 0.3)  # there and back
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-    axes.text(x, y, group[:8], ha="center", va="center", size=6.5, color=INK, bbox=box, zorder=4)
+    axes.text(x, y, group[:8], ha="center", va="center", size=7, color=INK, bbox=box, zorder=4)
 
 
 def _frame(axes: Axes) -> None:

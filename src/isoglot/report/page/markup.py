@@ -10,6 +10,7 @@ from typing import NewType
 from langcodes import Language
 
 from isoglot.data.languages import is_language
+from isoglot.report.page.words import search_words
 
 Html = NewType("Html", str)
 
@@ -70,8 +71,9 @@ def table(header: Sequence[tuple[str, bool]], bodies: Iterable[Sequence[Html]], 
 
 
 def folded(summary: Html, *content: Html, subset: str | None = None, opened: bool = False) -> Html:
-    """Content that is shown when its summary is clicked. `subset` is what the filter of the page looks at."""
-    return element("details", element("summary", summary), *content, data_subset=subset, open="" if opened else None)
+    """Content that is shown when its summary is clicked. The box that chooses languages finds it by its `subset`."""
+    known = search_words(subset) if subset else None
+    return element("details", element("summary", summary), *content, data_words=known, open="" if opened else None)
 
 
 @lru_cache(maxsize=1024)

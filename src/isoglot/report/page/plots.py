@@ -8,10 +8,10 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.evaluation.base import Detail
+from isoglot.evaluation.base import Detail, Score
 from isoglot.report.page import figures
 from isoglot.report.page.details import column, details, matrix, order
-from isoglot.report.page.facts import Table, labels, tables
+from isoglot.report.page.facts import Table, called, labels, tables
 from isoglot.report.page.figures import Spot
 from isoglot.report.page.maps import MARKED, Point, groups, sentence_map
 from isoglot.report.page.markup import Html, element, folded, sentence, table, text
@@ -51,14 +51,15 @@ def similarity(results: Sequence[Results]) -> Html:
     """Heat maps, those of several models on one scale."""
     numbers, drawn = count(1), []
     for title, found in details(results, "similarity").items():
-        tables_ = [(name, *_ordered(detail, matrix(detail, title), found[0][1], title)) for name, detail in found]
-        finite = np.concatenate([values.ravel() for _, _, values in tables_])
-        limits = (float(finite.min()), float(finite.max()))
+        tables_ = [(name, *_ordered(detail, matrix(detail, title), found[0][2], title)) for name, _, detail in found]
+        every = np.concatenate([values.ravel() for _, _, values in tables_])
+        shown = _one_group(*found[0][1:]) or title
+        limits = (float(np.nanmin(every)), float(np.nanmax(every)))
         for name, detail, values in tables_:
             codes = [code[:14] for code in detail.columns[1:]]
-            label = f"{title}, {name}: heat map of {len(codes)} languages, from {limits[0]:.2f} to {limits[1]:.2f}"
+            label = f"{shown}, {name}: heat map of {len(codes)} languages, from {limits[0]:.2f} to {limits[1]:.2f}"
             picture = figures.heat_map(codes, values, name=f"heat-{next(numbers)}", label=label, limits=limits)
-            caption = f"{title} · {name}" if len(results) > 1 else title
+            caption = f"{shown} · {name}" if len(results) > 1 else shown
             drawn.append(_figure(picture, caption, _names(detail), wide=len(codes) > _WIDE))
     return element("div", *drawn, class_="figures large") if drawn else Html("")
 
@@ -76,23 +77,34 @@ def _ordered(
 
 
 def maps(results: Sequence[Results]) -> Html:
-    """A map for each model and subset, with the sentences that are joined in it."""
+    """A map for each model and subset, with the sentences that are joined in it.
+
+    It shows vectors and not the metric that it stands with, which its caption therefore leaves out.
+    """
     numbers, drawn = count(1), []
     for title, found in details(results, "map").items():
-        for name, detail in found:
+        for name, score, detail in found:
             at = [column(detail, wanted, title) for wanted in ("group", "language", "x", "y", "text")]
             points = [
                 Point(str(row[at[0]]), str(row[at[1]]), float(row[at[2]]), float(row[at[3]])) for row in detail.rows
             ]
             joined = groups(points)
             codes = dict.fromkeys(point.language for point in points)
-            label = f"{title}, {name}: {len(points)} sentences in {', '.join(codes)}; {len(joined)} groups joined"
+            shown = f"{score.task}, {called(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
+            label = f"{shown}, {name}; languages: {', '.join(codes)}"
             picture = sentence_map(points, name=f"map-{next(numbers)}", label=label)
             rows = [[str(row[place]) for place in (at[0], at[1], at[4])] for row in detail.rows]
             texts = _texts([row for row in rows if row[0] in joined])
-            caption = f"{title} · {name}" if len(results) > 1 else title
+            caption = f"{shown} · {name}" if len(results) > 1 else shown
             drawn.append(_figure(picture, caption, texts, wide=len(codes) > MARKED))
     return element("div", *drawn, class_="figures large") if drawn else Html("")
+
+
+def _one_group(score: Score, detail: Detail) -> str:
+    """The caption of a table whose rows are sentences: those of one group, which the metric is a mean over many of."""
+    if [row[0] for row in detail.rows] == list(detail.columns[1:]):
+        return ""
+    return f"{score.task}, {called(score.subset)}: {score.metric.partition('/')[0]} within one group of translations"
 
 
 def _names(detail: Detail) -> Html:
@@ -100,9 +112,9 @@ def _names(detail: Detail) -> Html:
     names = [str(row[0]) for row in detail.rows]
     if names == list(detail.columns[1:]):
         return Html("")
-    rows = [
-        [str(place), code, name] for place, (code, name) in enumerate(zip(detail.columns[1:], names, strict=True), 1)
-    ]
+    codes = detail.columns[1:]
+    # The code before the sentence would decide its direction.
+    rows = [[code, name.removeprefix(f"{code}: ")] for code, name in zip(codes, names, strict=True)]
     return _texts(rows)
 
 
@@ -110,10 +122,11 @@ def _texts(rows: Sequence[Sequence[str]]) -> Html:
     if not rows:
         return Html("")
     lines = [
-        element("tr", element("td", text(group)), element("td", text(code)), sentence(words, language=code))
-        for group, code, words in rows
+        element("tr", *(element("td", text(group)) for group in groups), element("td", text(code)), cell)
+        for *groups, code, words in rows
+        for cell in [sentence(words, language=code)]
     ]
-    header = [("group", False), ("language", False), ("sentence", False)]
+    header = [(name, False) for name in ("group", "language", "sentence")[-len(rows[0]) :]]
     return folded(text("The sentences"), table(header, [lines], label="The sentences of the figure"))
 
 

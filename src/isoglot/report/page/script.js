@@ -29,8 +29,9 @@
   box.hidden = false;
   box.querySelector("input").addEventListener("input", (event) => {
     const words = event.target.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-    for (const item of document.querySelectorAll("[data-subset]")) {
-      item.hidden = words.length > 0 && !words.some((word) => item.dataset.subset.toLowerCase().includes(word));
+    for (const item of document.querySelectorAll("[data-words]")) {
+      const known = item.dataset.words.split(" ");
+      item.hidden = words.length > 0 && !words.some((word) => known.includes(word));
     }
   });
 }

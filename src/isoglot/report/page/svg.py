@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 _POINTS = 72  # a figure's inch
 _PIXELS = 96  # a page's inch
-_SIZES: dict[str, Any] = {
-    "font.size": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7.5,
-}
+_PHONE = 360  # pixels that a figure has on a phone; a wider one is not made smaller, so that its letters can be read
 _RULES: dict[Any, Any] = {
     "font.size": 8,
     "axes.labelsize": 8,
@@ -47,7 +41,9 @@ _RULES: dict[Any, Any] = {
 }
 _LINKING = ("href", "style", "clip-path")  # attributes that refer to identifiers
 _LINK = re.compile(r"(url\(#|^#)([\w-]+)")
-_FAMILY = re.compile(r"font-family: [^;]*")
+_FAMILY = re.compile(r"font-family: [^;]*(; )?")
+_DECIMALS = re.compile(r"(\.\d\d)\d+")  # behind them comes less than anybody sees
+_PLACES = {"path": ("d",), "use": ("x", "y"), "text": ("x", "y", "transform")}
 _NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -61,7 +57,7 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise EvaluationError('the page draws with matplotlib: pip install "isoglot[plots]"') from error
+        raise EvaluationError("the page draws with matplotlib: pip install matplotlib") from error
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RULES)
@@ -78,11 +74,14 @@ def inline(figure: Figure, *, name: str, label: str) -> str:
     title = ElementTree.Element("title")
     title.text = label
     root.insert(0, title)
-    width, height = (float(size) for size in root.attrib["viewBox"].split()[2:])
+    width, height = (round(float(size) * _PIXELS / _POINTS) for size in root.attrib["viewBox"].split()[2:])
+    large = {"style": f"min-width: {width}px"} if width > _PHONE else {}  # it scrolls in its box
     root.attrib = {
         "viewBox": root.attrib["viewBox"],
-        "width": f"{width * _PIXELS / _POINTS:.0f}",
-        "height": f"{height * _PIXELS / _POINTS:.0f}",
+        "width": str(width),
+        "height": str(height),
+        "font-family": "sans-serif",
+        **large,
         "role": "img",
         "aria-label": label,
     }
@@ -90,7 +89,7 @@ def inline(figure: Figure, *, name: str, label: str) -> str:
 
 
 def _simplify(root: ElementTree.Element, name: str) -> None:
-    """Names without namespaces, identifiers only where they are used, one font."""
+    """Names without namespaces, identifiers only where they are used, one font, and no group without a purpose."""
     for element in root.iter():
         element.tag = element.tag.rpartition("}")[2]
         element.attrib = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
@@ -103,6 +102,8 @@ def _simplify(root: ElementTree.Element, name: str) -> None:
     used = {link for element in root.iter() for link in _links(element)}
     for element in root.iter():
         _rename(element, name, used)
+        _shorten(element)
+    _ungroup(root)
 
 
 def _links(element: ElementTree.Element) -> list[str]:
@@ -119,7 +120,18 @@ def _rename(element: ElementTree.Element, name: str, used: set[str]) -> None:
         element.attrib["id"] = f"{name}-{element.attrib['id']}"
     if element.attrib.get("href", "").startswith("data:"):
         element.attrib["href"] = "".join(element.attrib["href"].split())
+
+
+def _shorten(element: ElementTree.Element) -> None:
     if element.tag == "text":
-        element.attrib["style"] = _FAMILY.sub("font-family: sans-serif", element.attrib.get("style", ""))
-    if element.tag == "path":
-        element.attrib["d"] = " ".join(element.attrib["d"].split())
+        element.attrib["style"] = _FAMILY.sub("", element.attrib.get("style", "")).rstrip("; ")
+        if element.attrib.get("transform", "").startswith("rotate(-0 "):
+            del element.attrib["transform"]
+    for key in element.attrib.keys() & set(_PLACES.get(element.tag, ())):
+        element.attrib[key] = _DECIMALS.sub(r"\1", " ".join(element.attrib[key].split()))
+
+
+def _ungroup(parent: ElementTree.Element) -> None:
+    for child in parent:
+        _ungroup(child)
+    parent[:] = [part for child in parent for part in (child if child.tag == "g" and not child.attrib else [child])]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from isoglot.data.languages import is_language
 from isoglot.evaluation.base import Score
+from isoglot.report.page.averages import beside, listed
 from isoglot.report.page.facts import Table, called, labels, tables
 from isoglot.report.page.markup import Html, element, folded, join, number, sentence, table, text
+from isoglot.report.page.words import search_words
 from isoglot.report.scores import Results
 
 _FEW_SUBSETS = 8  # rows of a task up to which the summary has them all
@@ -17,19 +20,20 @@ _FEW = 30  # rows up to which a table is open at first
 def summary(results: Sequence[Results]) -> Html:
     """A few rows for each task's main metric, the best in bold, the change against the first model.
 
-    They are the averages that no other is over; of a task without any, its subsets, or the first of them.
+    They are the averages that no other is over; of a task without any, its subsets, or the first of them. Below, what
+    all averages are over.
     """
     rows = []
     for found in tables(results):
         subsets = found.tops() or found.scores
         most = len(subsets) if len(subsets) <= _FEW_SUBSETS else _FIRST
         for place, (subset, scores) in enumerate(list(subsets.items())[:most]):
-            rows.append(element("tr", _head(found, again=place > 0), _name(subset), *_values(found, scores)))
+            rows.append(element("tr", _head(found, again=place > 0), _name(subset, scores), *_values(found, scores)))
         if more := len(subsets) - most:
             empty = [element("td")] * (len(results) + 1)
-            rows.append(element("tr", _head(found, again=True), _name(f"{more:,} more"), *empty))
+            rows.append(element("tr", _head(found, again=True), _name(f"{more:,} more", []), *empty))
     header = [("task", False), ("subset", False), *((name, True) for name in labels(results))]
-    return table([*header, ("n", True)], [rows], label="Summary")
+    return join([table([*header, ("n", True)], [rows], label="Summary"), listed(results)])
 
 
 def all_scores(results: Sequence[Results]) -> Html:
@@ -75,11 +79,17 @@ def settings(results: Sequence[Results]) -> Html:
 def _head(found: Table, *, again: bool) -> Html:
     if again:
         return element("th", text(found.task), class_="again", scope="row")
-    return element("th", text(found.task), element("small", text(found.name)), scope="row")
+    return element("th", text(found.task), Html(" "), element("small", text(found.name)), scope="row")
 
 
-def _name(subset: str) -> Html:
-    return element("td", text(called(subset)), class_="name")
+def _name(subset: str, scores: Sequence[Score | None]) -> Html:
+    return element("td", _subset(subset, scores), class_="name")
+
+
+def _subset(subset: str, scores: Sequence[Score | None]) -> Html:
+    """The name of a subset or of an average, with what this is over."""
+    over = beside(scores)
+    return Html(f"{text(called(subset))} {element('small', text(over))}") if over else text(called(subset))
 
 
 def _values(found: Table, scores: Sequence[Score | None]) -> list[Html]:
@@ -102,40 +112,37 @@ def _values(found: Table, scores: Sequence[Score | None]) -> list[Html]:
 def _scores(found: Table, results: Sequence[Results]) -> Html:
     header = [("subset", False), *((name, True) for name in labels(results)), ("n", True)]
     bodies = [
-        [_row(subset, _values(found, scores), filtered=not averages) for subset, scores in part.items()]
-        for averages, part in _parts(found)
+        [_row(subset, scores, _values(found, scores)) for subset, scores in part.items()] for part in _parts(found)
     ]
     return _fold(found.name, f"{found.task}, {found.name}", header, bodies)
 
 
 def _metrics(every: Sequence[Table]) -> Html:
     """One model on a task: a row for each subset, a column for each metric."""
-    rows: dict[bool, dict[str, list[Score | None]]] = {False: {}, True: {}}
+    rows: tuple[dict[str, list[Score | None]], ...] = ({}, {})
     for place, found in enumerate(every):
-        for averages, part in _parts(found):
+        for known, part in zip(rows, _parts(found), strict=True):
             for subset, scores in part.items():
-                rows[averages].setdefault(subset, [None] * len(every))[place] = scores[0]
+                known.setdefault(subset, [None] * len(every))[place] = scores[0]
     bodies = []
-    for averages, part in rows.items():
+    for part in rows:
         body = []
         for subset, scores in part.items():
             pairs = zip(every, scores, strict=True)
             cells = [number(found.shown(score.value) if score else "") for found, score in pairs]
             sizes = dict.fromkeys(score.n for score in scores if score)
             cells.append(number(" / ".join(f"{size:,}" for size in sizes)))
-            body.append(_row(subset, cells, filtered=not averages))
+            body.append(_row(subset, scores, cells))
         bodies.append(body)
     header = [("subset", False), *((found.name, True) for found in every), ("n", True)]
     words = f"{len(every)} metrics" if len(every) > 1 else every[0].name
     return _fold(words, every[0].task, header, bodies)
 
 
-def _parts(found: Table) -> list[tuple[bool, dict[str, list[Score | None]]]]:
+def _parts(found: Table) -> list[dict[str, list[Score | None]]]:
     """The rows to show: subsets, then averages."""
     told, averages = found.told(), found.part(averages=True)
-    return [
-        (wanted, {name: row for name, row in told.items() if (name in averages) is wanted}) for wanted in (False, True)
-    ]
+    return [{name: row for name, row in told.items() if (name in averages) is wanted} for wanted in (False, True)]
 
 
 def _fold(words: str, label: str, header: Sequence[tuple[str, bool]], bodies: Sequence[Sequence[Html]]) -> Html:
@@ -145,6 +152,9 @@ def _fold(words: str, label: str, header: Sequence[tuple[str, bool]], bodies: Se
     return folded(Html(text(words) + count), shown, opened=rows <= _FEW)
 
 
-def _row(subset: str, cells: Sequence[Html], *, filtered: bool) -> Html:
-    head = element("th", text(called(subset)), scope="row")
-    return element("tr", head, *cells, data_subset=subset if filtered else None)
+def _row(subset: str, scores: Sequence[Score | None], cells: Sequence[Html]) -> Html:
+    """A row, which the box that chooses languages hides; averages such as `xx-kor` too, but not the mean of all."""
+    average = any(score is not None and score.over for score in scores)
+    chosen = not average or any(map(is_language, subset.split("-")))
+    head = element("th", _subset(subset, scores), scope="row")
+    return element("tr", head, *cells, data_words=search_words(subset) if chosen else None)

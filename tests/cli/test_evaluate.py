@@ -1,0 +1,104 @@
+"""The command `evaluate` when a task fails: what was finished before it is kept, and the error still ends the run."""
+
+from __future__ import annotations
+
+import pytest
+from cases import by_text
+
+import isoglot
+from isoglot.cli.evaluate import Subject, list_texts, open_subject, run
+from isoglot.errors import EvaluationError
+from isoglot.report.scores import read_results
+
+
+@pytest.fixture
+def data(tmp_path):
+    for side in ("deu", "eng"):
+        (tmp_path / f"tatoeba.deu-eng.{side}").write_text(f"{side} one\n{side} two\n", encoding="utf-8")
+    (tmp_path / "retrieval.tsv").write_text("deu\teng\na\tb\nc\td\te\n", encoding="utf-8")
+    return tmp_path
+
+
+def evaluate(data, *tasks):
+    run(Subject(function="cases:by_text"), data / "scores", data=data, tasks=tasks, languages=(), cache=None)
+
+
+def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a tab too many"):
+        evaluate(data, "tatoeba", "retrieval", "similarity")
+    assert list(read_results(data / "scores").scores) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
+    assert "only tatoeba: an error stopped the next task" in capsys.readouterr().err
+
+
+def test_without_a_finished_task_nothing_is_written(data):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
+        evaluate(data, "retrieval", "tatoeba")
+    assert not (data / "scores").exists()
+
+
+def test_in_python_the_error_is_raised(data):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3"):
+        isoglot.evaluate(by_text, ["tatoeba", "retrieval"], data=data)
+
+
+@pytest.mark.parametrize("option", [{"pooling": "cls"}, {"prompt": "query: "}, {"max_length": 7}])
+def test_what_has_no_effect_is_refused(data, option):
+    (name,) = option
+    with pytest.raises(EvaluationError, match=rf"^--{name.replace('_', '-')} is for a MODEL"):
+        open_subject(Subject(function="cases:by_text", **option))
+    with pytest.raises(EvaluationError, match=r"^--texts are those of --vectors"):
+        open_subject(Subject(model="glove-6b-50d", texts=data))
+
+
+def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):
+    (data / "file").write_text("")
+    for places in ({"output": data / "file", "cache": None}, {"output": data / "new", "cache": data / "file" / "deep"}):
+        with pytest.raises(EvaluationError, match=r"file is no folder that can be written into; name another"):
+            run(Subject(function="cases:by_text"), data=data, tasks=["tatoeba"], languages=(), **places)
+    with pytest.raises(EvaluationError, match="is a folder; name a file for the texts"):
+        list_texts(data, data=data, tasks=["tatoeba"], languages=())
+
+
+def test_a_name_that_is_no_function(data):
+    with pytest.raises(EvaluationError, match=r"^--function math:pi: is no function but float"):
+        open_subject(Subject(function="math:pi"))
+
+
+def test_tables_are_shown_though_the_page_fails(data, monkeypatch, capsys):
+    def broken(*_, **__):
+        raise OSError("no room")
+
+    monkeypatch.setattr("isoglot.cli.evaluate.write_page", broken)
+    with pytest.raises(OSError, match="no room"):
+        evaluate(data, "tatoeba")
+    assert "deu-eng" in capsys.readouterr().out
+    assert read_results(data / "scores").scores
+
+
+def test_a_number_that_lacks_scores_names_them_and_the_command(data, capsys):
+    evaluate(data, "mpcl")
+    out = " ".join(capsys.readouterr().out.split())
+    command = f"isoglot data get MTOPDomainClassification --data {data}"
+    assert f"– MTOP: no mtop mtop-6 accuracy; get it with: {command}" in out
+    assert out.count(command) == 1
+    text = (data / "scores" / "results.md").read_text(encoding="utf-8")
+    assert "- mean: mean of the columns BUCC, Tatoeba-14" in text
+    assert "\nMissing:\n\n- BUCC: no bucc/xtreme de-en fr-en ru-en zh-en f1\n" in text
+
+
+def test_seen_languages_are_told_apart_on_the_page(data, capsys):
+    run(
+        Subject(function="cases:by_text"),
+        data / "scores",
+        data=data,
+        tasks=["tatoeba"],
+        languages=(),
+        cache=None,
+        seen=["deu"],
+    )
+    assert "seen" in (data / "scores" / "page.html").read_text(encoding="utf-8")
+
+
+def test_python_gives_what_the_command_gives(data):
+    evaluate(data, "tatoeba")
+    assert list(read_results(data / "scores").scores) == isoglot.evaluate(by_text, "tatoeba", data=data, languages="de")

@@ -1,0 +1,106 @@
+"""The tables of MTEB's tasks against the package `mteb`, and its statistics against the texts that are scored here."""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.tasks.sts import joined
+from isoglot.evaluation.tasks.tatoeba import _find, _read
+from isoglot.report.mteb import _NOT_IN_SIB, _subset
+from isoglot.report.mteb_tasks import MTEB
+
+DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
+# The tasks whose data are public and fetched at once, with languages that tell enough.
+SETS = {
+    "tatoeba": ("tatoeba-laser", ("kor", "amh", "deu")),
+    **{f"sts{year}": ("senteval-en", ()) for year in range(12, 17)},
+    "sts17": ("sts17-official", ()),
+    "sts-b-multi": ("stsb-multi-mt", ("deu", "zho")),
+    "sts-b-multi/dev": ("stsb-multi-mt", ("deu", "zho")),
+    "sib-200": ("sib-200", ("kor_Hang", "deu_Latn")),
+}
+# Blanks around sentences that are in the official files and not in MTEB's copy.
+BLANKS = {("sts17", "ara-ara"): 17, ("sts17", "ara-eng"): 2}
+
+
+@pytest.fixture(scope="module")
+def mteb():
+    return pytest.importorskip("mteb")
+
+
+def statistics(mteb, name, split="test"):
+    """What MTEB says of its data: subset -> the number of items, and of their texts."""
+    found = mteb.get_task(name).metadata.descriptive_stats[split]
+    return found.get("hf_subset_descriptive_stats") or {"default": found}
+
+
+@pytest.mark.parametrize("task", sorted(MTEB))
+def test_the_tables_are_those_of_mteb(mteb, task):
+    at = MTEB[task]
+    metadata = mteb.get_task(at.name).metadata
+    assert at.main == metadata.main_score
+    assert at.split in metadata.eval_splits
+    languages = {name: list(codes) for name, codes in at.subsets.items()}
+    theirs = {name: list(dict.fromkeys(codes)) for name, codes in metadata.hf_subsets_to_langscripts.items()}
+    if task == "sib-200":
+        assert languages == {}
+        assert all(codes == [name.replace("_", "-")] for name, codes in theirs.items())
+        assert all(re.fullmatch("[a-z]{3}_[A-Z][a-z]{3}", name) for name in theirs)
+        assert len(_NOT_IN_SIB) == 8 == 205 - len(theirs)
+        assert not set(_NOT_IN_SIB) & set(theirs)
+    else:
+        assert languages == theirs
+    counts = {name: found["num_samples"] for name, found in statistics(mteb, at.name, at.split).items()}
+    assert {name: at.items(name) for name in theirs} == counts
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("task", sorted(SETS))
+def test_what_is_scored_here_is_what_mteb_scores(mteb, task):
+    """As many texts, as many different ones and as many characters, the blanks around them apart."""
+    folder, languages = SETS[task]
+    if not (DATA / folder).is_dir():
+        pytest.skip(f"{DATA} has no {folder}; set ISOGLOT_DATA to a folder that has it")
+    at = MTEB[task]
+    known = statistics(mteb, at.name, at.split)
+    for ours in TASKS[task].subsets(DATA, languages=languages):
+        if subset := _subset(at, ours):
+            theirs = [
+                value for key, value in known[subset].items() if re.fullmatch("(text|sentence)[12]?_statistics", key)
+            ]
+            found = texts(task, ours)
+            assert {len(side) for side in found} == {at.items(subset)}
+            assert sorted(len(set(side)) for side in found) == sorted(side["unique_texts"] for side in theirs)
+            letters = sum(side["total_text_length"] for side in theirs) - sum(map(len, chain(*found)))
+            line_feeds = 2 * at.items(subset) if task == "tatoeba" else 0
+            assert letters == line_feeds - BLANKS.get((task, ours), 0)
+
+
+@pytest.mark.data
+def test_what_mteb_has_otherwise_is_not_listed(mteb):
+    """SentEval's STS-B has blanks around its words, which MTEB's has not; of SICK it tests a part."""
+    if not (DATA / "senteval-en").is_dir():
+        pytest.skip(f"{DATA} has no senteval-en; set ISOGLOT_DATA to a folder that has it")
+    stsb, sick = (statistics(mteb, name)["default"] for name in ("STSBenchmark", "SICK-R"))
+    assert sum(map(len, chain(*texts("sts-b", "eng")))) - stsb["number_of_characters"] == 3991
+    assert (len(texts("sick-r", "eng")[0]), sick["num_samples"]) == (4927, 9927)
+    assert not {"sts-b", "sick-r"} & set(MTEB)
+
+
+def texts(task, subset):
+    """The sides of a subset as the task reads them."""
+    one = TASKS[task]
+    if task == "tatoeba":
+        code = subset.partition("-")[0]
+        return _read(code, _find(DATA, [code])[code])
+    if task == "sib-200":
+        return [one.topics.read(DATA, subset, split="test", where=task).texts]
+    readers = one.find(DATA)
+    parts = [readers[subset]] if subset in readers else readers.values()
+    return joined([read(where=task) for read in parts]).sides

@@ -1,0 +1,53 @@
+"""The page of what tasks really give: their own tables of details are those that the page draws and lists."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from cases import all_cases, by_text
+from folders import write
+from page_results import cells
+
+from isoglot.evaluation import TASKS
+from isoglot.report.page import page
+from isoglot.report.scores import Results
+
+CASES = all_cases()
+
+
+def results(task, folder):
+    CASES[task].write(folder)
+    return Results("m", {}, tuple(TASKS[task].run(by_text, folder)))
+
+
+@pytest.mark.parametrize(
+    "task, sections",
+    [
+        ("similarity", {"similarity"}),
+        ("centroids", {"similarity"}),
+        pytest.param("map", {"maps"}, marks=pytest.mark.slow),
+        ("tatoeba", {"mistakes"}),
+        ("sts17", {"mistakes"}),
+        ("bucc/oracle", {"mistakes", "tables"}),
+        ("nearest", {"hits"}),
+        ("tnews", {"tables"}),
+        ("alignment/sts17", {"alignment"}),
+    ],
+)
+def test_the_details_of_a_task_have_their_sections(task, sections, tmp_path):
+    document = page([results(task, tmp_path)])
+    found = set(re.findall(r'<section[^>]*id="(\w+)"', document))
+    assert found & {"similarity", "maps", "mistakes", "hits", "tables", "alignment"} == sections
+    assert all(len(cells(document, section)) > 1 or "<svg" in document for section in sections)
+
+
+def test_languages_that_share_no_sentences_leave_a_gap_in_the_heat_map(tmp_path):
+    lines = [f"deu {i}\teng {i}\t" for i in range(4)] + [f"\teng {i}\tkor {i}" for i in range(4)]
+    write(tmp_path / "retrieval.tsv", "deu\teng\tkor\n" + "\n".join(lines) + "\n")
+    scores = TASKS["similarity"].run(by_text, tmp_path)
+    assert "" in np.array(next(score.details[0].rows for score in scores if score.details), object)
+    section = page([Results("m", {}, tuple(scores))]).split('id="similarity"')[1].split("</section>")[0]
+    assert "<svg" in section
+    assert len(re.findall(r"text-anchor: middle[^>]*>-?\d?\.\d+<", section)) == 7  # of nine cells

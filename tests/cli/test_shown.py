@@ -28,6 +28,7 @@ def test_every_number_of_a_suite_is_whole_at_eighty_columns(suite, terminal, mon
     monkeypatch.setattr(shown, "Console", lambda: Console(file=stream, width=80, force_terminal=terminal))
     shown.show_grid(by_suite({"a/model/of/a/name/that/is/rather/long": scores}, suite=suite))
     found = stream.getvalue()
+    assert SUITES[suite].columns[0].note.split()[-1] in found
     assert len(re.findall(r"\b12\.35?\b", found)) == len(SUITES[suite].columns)
     assert all(column.label in found for column in SUITES[suite].columns)
 

@@ -78,6 +78,7 @@ def test_a_model_that_is_no_such_folder_runs_on_every_kind_of_task():
         assert all_scores(model, kind), kind
 
 
+@pytest.mark.slow
 def test_texts_of_all_batches_come_in_order(toy_static):
     pytest.importorskip("mteb")
     model = for_mteb(toy_static)

@@ -139,6 +139,7 @@ def mteb():
     return pytest.importorskip("mteb")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*Missing:UserWarning")
 def test_mteb_reads_the_files(mteb, tmp_path):
     for path in write_mteb(tmp_path, Results("models/e5", SETTINGS, SCORES)):
@@ -155,6 +156,7 @@ def test_mteb_reads_the_files(mteb, tmp_path):
     assert tatoeba.get_score(languages=["kor"]) == pytest.approx(0.73)
 
 
+@pytest.mark.slow
 def test_mteb_loads_the_folder_as_its_cache(mteb, tmp_path):
     write_mteb(tmp_path / "results", Results("models/e5", SETTINGS, SCORES))
     loaded = mteb.ResultCache(cache_path=tmp_path).load_results(validate_and_filter=False)

@@ -28,6 +28,8 @@ SETS = {
 # Blanks around sentences that are in the official files and not in MTEB's copy.
 BLANKS = {("sts17", "ara-ara"): 17, ("sts17", "ara-eng"): 2}
 
+pytestmark = pytest.mark.slow  # importing mteb takes as long as a hundred tests
+
 
 @pytest.fixture(scope="module")
 def mteb():

@@ -9,12 +9,13 @@ import textwrap
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
+from rich.text import Text
 
 from isoglot.report.tables import Grid, to_rich
 
 
 def show_grid(grid: Grid) -> None:
-    """Print a table at the terminal's width, or at the least width at which no cell of a row is cut."""
+    """Print a table at the terminal's width, or at the least width at which no cell of a row is cut; then its notes."""
     console, table = Console(), to_rich(grid)
     if not console.is_terminal:
         endless = console.options.update(max_width=100_000)
@@ -23,6 +24,8 @@ def show_grid(grid: Grid) -> None:
         longest = [max((cell_len(row[at]) for row in grid.rows), default=0) for at in range(len(grid.header))]
         console.width = max(console.width, sum(longest) + 3 * len(longest) + 1)  # a line and two spaces a column
     console.print(table)
+    for note in grid.notes:
+        console.print(Text(wrapped(note, indent="  "), style="dim"), soft_wrap=True)
 
 
 def wrapped(text: str, *, indent: str = "") -> str:

@@ -72,11 +72,14 @@ class Suite:
 
 
 def listed(keys: Iterable[Key]) -> str:
-    """Scores in one line for people, those of one task and metric together: `sts17 deu-eng fra-eng spearman`."""
+    """Scores in one line for people, tasks and subsets of one metric together: `sts17 deu-eng fra-eng spearman`."""
     subsets: dict[tuple[str, str], list[str]] = {}
     for task, subset, metric in keys:
         subsets.setdefault((task, metric), []).append(subset)
-    return ", ".join(f"{task} {counted(names)} {metric}" for (task, metric), names in subsets.items())
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for (task, metric), names in subsets.items():
+        tasks.setdefault((counted(names), metric), []).append(task)
+    return ", ".join(f"{' '.join(names)} {subset} {metric}" for (subset, metric), names in tasks.items())
 
 
 def counted(names: Sequence[str], *, most: int = 16) -> str:

@@ -120,12 +120,11 @@ def to_markdown(grid: Grid) -> str:
 
 
 def to_rich(grid: Grid) -> Table:
-    """The table for a terminal, to be printed by a `rich` console; notes are its caption."""
+    """The table for a terminal, to be printed by a `rich` console, without its notes."""
     from rich.table import Table
     from rich.text import Text
 
-    caption = Text("\n".join(grid.notes)) if grid.notes else None
-    table = Table(title=grid.title, title_justify="left", caption=caption, caption_justify="left")
+    table = Table(title=grid.title, title_justify="left")
     for at, name in enumerate(grid.header):
         table.add_column(Text(name), justify="left" if at == 0 else "right", no_wrap=at == 0)
     for place, row in enumerate(grid.rows):

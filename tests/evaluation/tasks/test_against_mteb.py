@@ -21,6 +21,8 @@ from isoglot.evaluation.tasks.sts import joined
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
+pytestmark = pytest.mark.slow  # importing mteb takes as long as a hundred tests
+
 
 @pytest.fixture(scope="module")
 def mteb():

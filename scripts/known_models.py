@@ -25,7 +25,7 @@ from isoglot.report.tables import side_by_side, to_markdown
 
 SUBJECTS = {
     "multilingual-e5-small": Subject("multilingual-e5-small"),
-    "multilingual-e5-small, query: ": Subject("multilingual-e5-small", prompt="query: "),
+    "multilingual-e5-small+query": Subject("multilingual-e5-small", prompt="query: "),
     "use-multilingual-v3": Subject("use-multilingual-v3"),
     "all-MiniLM-L6-v2": Subject("all-MiniLM-L6-v2"),
     "glove-6b-50d": Subject("glove-6b-50d"),
@@ -73,7 +73,7 @@ def main() -> None:
     found: dict[str, Results] = {}
     for name in SUBJECTS:
         if name in words.models.split(","):
-            folder = words.output / name.replace(": ", "").replace(", ", "-")
+            folder = words.output / name
             found[name] = score(name, folder, data=words.data, tasks=words.tasks.split(","), cache=words.cache)
     models = {name: results.scores for name, results in found.items()}
     with atomic_write(words.output / "table.md") as file:

@@ -20,7 +20,16 @@ TRANSLATIONS = ("retrieval", "similarity", "sib-200", "sib-200/zero-shot", "xnli
 APART = ("tatoeba", "mewsc-16", "stc", "tnews", "nearest", "centroids", "map")
 
 
-@pytest.fixture(scope="module", params=OF_VECTORS)
+def by_kind():
+    """Every task; those of a kind that has one already are slow tests."""
+    kinds = set()
+    for name in OF_VECTORS:
+        again = type(TASKS[name]) in kinds
+        kinds.add(type(TASKS[name]))
+        yield pytest.param(name, marks=[pytest.mark.slow] if again else [])
+
+
+@pytest.fixture(scope="module", params=by_kind())
 def task(request, tmp_path_factory):
     case, folder = CASES[request.param], tmp_path_factory.mktemp("data")
     case.write(folder)

@@ -129,6 +129,7 @@ def test_of_more_languages_the_codes_stand_in_the_map_in_the_colour_of_their_gro
     assert found["eng"] == "#777777"
 
 
+@pytest.mark.slow
 def test_a_large_map_has_room_on_a_phone_and_is_small_in_the_file():
     points = [Point(str(group), f"l{place}", place, group) for group in range(15) for place in range(60)]
     svg = maps.sentence_map(points, name="n", label="l")

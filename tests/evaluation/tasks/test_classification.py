@@ -232,6 +232,7 @@ def test_the_linear_layer_equals_adamw_in_loops(batch, rate, seed):
     np.testing.assert_allclose(np.column_stack([weights, biases]), layer, atol=2e-4)
 
 
+@pytest.mark.slow
 def test_the_grid_is_chosen_by_the_mean_dev_accuracy_of_the_seeds():
     rng = np.random.default_rng(3)
     gold = rng.integers(0, 3, 200)
@@ -316,6 +317,7 @@ def test_cleaning_is_that_of_ease():
     assert len(clean("한국")) == 2  # composed again
 
 
+@pytest.mark.slow
 def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
     mldoc_data(tmp_path)
     for task, expected in ((ZeroShot(), "eng train.1000 0 ccat"), (ZeroShot("mldoc/raw", prepare=None), "CCAT")):
@@ -324,6 +326,7 @@ def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
         assert asked[0].endswith(expected)
 
 
+@pytest.mark.slow
 def test_averages_leave_english_out(tmp_path):
     mldoc_data(tmp_path)
     found = {score.subset: score for score in ZeroShot().run(noisy, tmp_path) if score.metric == "accuracy"}

@@ -186,6 +186,7 @@ def test_perfect_vectors_are_perfect_and_random_ones_near_chance(tmp_path, data)
             assert one.n == len(one.items) == TEXTS
 
 
+@pytest.mark.slow
 def test_averages_of_the_papers_need_all_their_sets(tmp_path):
     mewsc_data(tmp_path)
     assert {one.subset for one in MEWSC_16.run(by_text, tmp_path) if one.over} == {"mean"}

@@ -42,6 +42,7 @@ def remembered(model):
     return Remembered(lambda texts: encode(model, texts), model=model)
 
 
+@pytest.mark.slow
 def test_it_learns_and_leaves_the_model_as_it_was(tmp_path, toy_transformer):
     model = toy_transformer(family="xlm-roberta", freeze_embeddings=True)
     before = copy.deepcopy(model.state_dict())
@@ -56,6 +57,7 @@ def test_it_learns_and_leaves_the_model_as_it_was(tmp_path, toy_transformer):
     assert not model.backbone.get_input_embeddings().weight.requires_grad
 
 
+@pytest.mark.slow
 def test_a_second_run_is_the_same_and_another_seed_is_not(tmp_path, toy_transformer):
     pairs_data(tmp_path, count=40)
     model = toy_transformer()
@@ -155,6 +157,7 @@ def test_the_protocol_equals_its_steps_in_loops(tmp_path, toy_transformer, monke
     assert next(looks) == 5  # the dev split is looked at after each epoch
 
 
+@pytest.mark.slow
 def test_the_epoch_best_on_the_dev_split_is_kept(tmp_path, toy_transformer):
     """A dev split with the labels turned round likes the untrained start best, so later epochs are thrown away."""
     pairs_data(tmp_path)

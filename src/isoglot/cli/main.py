@@ -100,8 +100,8 @@ def compare(
         list[str],
         typer.Argument(help="Folders of results, PATH or NAME=PATH; one NAME again: seeds. The first is the base."),
     ],
-    task: Annotated[str, typer.Option(help="Only these tasks, separated by commas.")] = "",
-    metric: Annotated[str, typer.Option(help="Only these metrics; default: the main one of each task.")] = "",
+    tasks: Annotated[str, typer.Option(help="Only these tasks, separated by commas.")] = "",
+    metrics: Annotated[str, typer.Option(help="Only these metrics; default: the main one of each task.")] = "",
     resamples: Annotated[int, typer.Option(min=1, help="Of the bootstrap.")] = 2000,
     seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
     output: Annotated[
@@ -111,7 +111,7 @@ def compare(
     """Compare results item by item: intervals, tests, wins and losses per language."""
     from isoglot.cli.compare import run
 
-    run(results, tasks=split(task), metrics=split(metric), resamples=resamples, seed=seed, output=output)
+    run(results, tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed, output=output)
 
 
 @app.command()

@@ -138,6 +138,13 @@ def test_of_hundreds_of_subsets_the_averages_are_compared():
     assert found.left_out == ("tatoeba accuracy/mean: only averages of its 210 subsets are compared",)
 
 
+def test_hundreds_of_subsets_without_an_average_are_compared_one_by_one():
+    parts = [score(f"l{i}", np.arange(4) % 2) for i in range(201)]
+    found = compare({"base": [results(*parts)], "new": [results(*parts)]}, resamples=10)
+    assert len(found.tables[0].rows) == 201
+    assert not found.left_out
+
+
 def test_other_units_are_other_data_and_results_without_are_compared():
     items = hits(np.random.default_rng(15), 40, 0.5)
     run = {units: results(score("a", items, units=units)) for units in ("", "u", "v")}

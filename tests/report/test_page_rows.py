@@ -11,10 +11,10 @@ from page_results import FIFTEEN, cells, errors_into, small
 
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Detail, Score
-from isoglot.report.metrics import MAIN_METRIC, lower_is_better, main_metrics, scale
+from isoglot.report.metrics import MAIN_METRIC, MANY, lower_is_better, main_metrics, scale
 from isoglot.report.page import page
 from isoglot.report.page.details import order
-from isoglot.report.page.facts import MANY, called
+from isoglot.report.page.facts import called
 
 
 def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():

@@ -61,7 +61,7 @@ def permutation(
     Both are the tables of one system, one for each of its seeds; a draw swaps the same items in all of them, and seeds
     are paired so that each weighs the same. Of a correlation, the predictions are swapped as their ranks among the
     system's own: two encoders' cosines lie on different scales, and only their ranks can be exchanged. (For `pearson`
-    they are standardised instead.) Raises `ValueError` as `bootstrap` does.
+    they are standardised instead.) `shared` is that of `bootstrap`. Raises `ValueError` as `bootstrap` does.
     """
     systems = [[_exchangeable(table, statistic) for table in side] for side in (base, other)]
     distinct, counts = _distinct([*systems[0], *systems[1]], shared=shared)

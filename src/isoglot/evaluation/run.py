@@ -44,7 +44,7 @@ def evaluate(
     on_finished: Callable[[Finished], None] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Score]:
-    """Scores of all tasks, given by name or as tasks or as names of suites, in their order.
+    """Scores of all tasks, given by name or as tasks or as names of suites, in their order; one name needs no list.
 
     `model` is an encoder, what `isoglot.load` opens, or a function that turns N texts into an array (N, D). `data` is
     the folder that holds the tasks' files; `languages` are codes of any system, none of them meaning all, or those of

@@ -19,11 +19,10 @@ from isoglot.evaluation.base import Score
 from isoglot.evaluation.resampling import holm
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted
 from isoglot.report.draws import Draws, Interval, draw
-from isoglot.report.metrics import is_average, lower_is_better
+from isoglot.report.metrics import MANY, is_average, lower_is_better
 from isoglot.report.scores import Results
 
 LEVEL = 0.05
-MOST = 200  # subsets of a task that are compared one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Difference:
 class Row:
     """A subset of `n` items, or an average `over` subsets: a value of each system, a difference of all but the base.
 
-    Averages that take the place of too many subsets (see `MOST`) count as subsets: `average` is then False.
+    Averages that take the place of too many subsets (see `MANY`) count as subsets: `average` is then False.
     """
 
     subset: str
@@ -163,9 +162,9 @@ def _chosen(groups: Mapping[str, list[list[Score]]]) -> tuple[list[str], set[str
     Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
     """
     plain = {name for name, group in groups.items() if not is_average(group[0][0])}
-    if len(plain) <= MOST:
-        return list(groups), plain
     averages = [name for name in groups if name not in plain]
+    if len(plain) <= MANY or not averages:
+        return list(groups), plain
     lowest = {name for name in averages if plain.issuperset(groups[name][0][0].over)}
     return averages, lowest if len(lowest) > 1 else set()
 

@@ -42,6 +42,9 @@ _LOWER_TASKS = ("language-id", "centroids")
 # Beginnings of metrics that are no shares, and are shown as they are.
 _PLAIN = ("alignment", "uniformity", "distance", "threshold")
 
+# Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
+MANY = 200
+
 _OLD_AVERAGES = ("mean", "xtreme-14", "xtreme-36", "laser-112")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.suites import SUITES, Cell, counted, listed
-from isoglot.report.metrics import lower_is_better, shown
+from isoglot.report.metrics import MANY, lower_is_better, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,11 +38,11 @@ class Grid:
     notes: tuple[str, ...] = ()
 
 
-def by_language(scores: Sequence[Score], *, task: str, most: int = 200) -> Grid:
+def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid:
     """One model on one task: a row for each subset, a column for each metric, and the number of items.
 
     Where metrics are over different numbers of items, all of them are given, in the order of the metrics. Of a task
-    with more than `most` subsets (60 languages have 3540 pairs) those that an average is over are left out. The notes
+    with more than `most` subsets those that an average is over are left out. The notes
     say of each average what it is over.
     """
     chosen = [score for score in scores if score.task == task]

@@ -11,11 +11,9 @@ import numpy as np
 from isoglot.data.languages import is_language
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.codes import among
-from isoglot.report.metrics import is_average, lower_is_better, main_metrics, scale, shown
+from isoglot.report.metrics import MANY, is_average, lower_is_better, main_metrics, scale, shown
 from isoglot.report.page.figures import Bar
 from isoglot.report.scores import Results
-
-MANY = 200  # subsets up to which they are shown; of tasks with more (60 languages have 3540 pairs), only averages
 
 _PARTS = 4  # languages up to which a subset's name holds them all
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that hold 95 % of it

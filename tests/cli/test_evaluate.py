@@ -7,7 +7,9 @@ from cases import by_text
 
 import isoglot
 from isoglot.cli.evaluate import Subject, list_texts, open_subject, run
+from isoglot.cli.tasks import show_list
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.tasks.sts import Sts
 from isoglot.report.scores import read_results
 
 
@@ -28,6 +30,32 @@ def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
         evaluate(data, "tatoeba", "retrieval", "similarity")
     assert list(read_results(data / "scores").scores) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
     assert "only tatoeba: an error stopped the next task" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])
+def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, monkeypatch, error):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr(Sts, "run", broken)
+    (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
+    with pytest.raises(type(error)):
+        evaluate(data, "tatoeba", "sts")
+    assert {score.task for score in read_results(data / "scores").scores} == {"tatoeba"}
+    assert "only tatoeba: an error stopped the next task" in capsys.readouterr().err
+
+
+def test_a_copy_that_cannot_be_told_names_the_task(data, capsys):
+    for revision in ("aa", "bb"):
+        (data / "datasets--mteb--sickr-sts/snapshots" / revision).mkdir(parents=True)
+    with pytest.raises(EvaluationError, match=r"^sick-r/mteb: .*snapshots: 2 revisions of the set are there"):
+        evaluate(data, "tatoeba", "sick-r/mteb")
+    assert (data / "scores" / "results.json").exists()
+    capsys.readouterr()
+    show_list(data)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "tatoeba (1 subsets" in shown
+    assert "2 revisions of the set are there" in shown
 
 
 def test_without_a_finished_task_nothing_is_written(data):

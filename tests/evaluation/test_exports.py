@@ -8,7 +8,7 @@ import json
 import pytest
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.exports import export, records
+from isoglot.evaluation.exports import export, records, subsets
 
 
 def put(path, rows=({"text": "a"},)):
@@ -35,6 +35,21 @@ def test_shards_are_read_in_order_and_a_missing_one_is_refused(tmp_path):
     shards[0].unlink()
     with pytest.raises(EvaluationError, match="1 of 2 shards are there"):
         export(tmp_path, ("set",), split="test")
+    whole = put(tmp_path / "set" / "data" / "test.jsonl")
+    assert export(tmp_path, ("set",), split="test") == [whole]
+
+
+def test_shards_may_have_a_fingerprint_and_those_of_two_exports_are_refused(tmp_path):
+    one = put(tmp_path / "set" / "test-00001-of-00002-3f2a1b9c8d7e6f50.jsonl")
+    with pytest.raises(EvaluationError, match="1 of 2 shards are there"):
+        export(tmp_path, ("set",), split="test")
+    other = put(tmp_path / "set" / "test-00000-of-00002-0f2a1b9c8d7e6f50.jsonl")
+    assert export(tmp_path, ("set",), split="test") == [other, one]
+    put(tmp_path / "set" / "test-00000-of-00001.jsonl")
+    with pytest.raises(EvaluationError, match="3 of 2 shards are there"):
+        export(tmp_path, ("set",), split="test")
+    parts = [put(tmp_path / "other" / f"test-{number}.jsonl") for number in (0, 1)]  # of no known number
+    assert export(tmp_path, ("other",), split="test") == parts
 
 
 def test_what_is_wrong_is_named_with_its_line(tmp_path):
@@ -42,8 +57,34 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path):
     with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:2: lacks text"):
         list(records(path, ("text",), where="t ko"))
     path.write_text('{"text": "a"}\n{"text\n')
-    with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:2: is no JSON"):
+    with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:2: is not JSON"):
+        list(records(path, ("text",), where="t ko"))
+    path.write_text('{"text": "a \\ud83d b"}\n')
+    with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:1: holds .* half of a surrogate pair"):
         list(records(path, ("text",), where="t ko"))
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
     with pytest.raises(EvaluationError, match=r"x.parquet: (cannot be read as Parquet|Parquet needs)"):
         list(records(tmp_path / "x.parquet", ("text",), where="t ko"))
+
+
+def test_the_cache_of_the_hub_is_read_and_two_revisions_are_refused(tmp_path):
+    cache = tmp_path / "datasets--mteb--set/snapshots"
+    path = put(cache / "aa" / "test" / "ko.jsonl")
+    assert export(tmp_path, ("set",), split="test", subset="ko") == [path]
+    assert export(tmp_path, ("other",), split="test", subset="ko") == []
+    put(tmp_path / "datasets--somebody--set/snapshots/cc/test/ko.jsonl")
+    assert export(tmp_path, ("set",), split="test", subset="ko") == [path]
+    put(cache / "bb" / "test" / "de.jsonl")  # parts of the set from one, parts from the other
+    with pytest.raises(EvaluationError, match=r"snapshots: 2 revisions of the set are there.* into a folder set"):
+        export(tmp_path, ("set",), split="test", subset="ko")
+    copied = put(tmp_path / "set" / "test" / "ko.jsonl")  # as the message says
+    assert export(tmp_path, ("set",), split="test", subset="ko") == [copied]
+    assert subsets(tmp_path, ("set",), split="test", pattern="[a-z]{2}") == ("ko",)
+
+
+@pytest.mark.parametrize("name", ["{}/test.jsonl", "test/{}.jsonl.gz", "data/{}/test-00000-of-00001.jsonl"])
+def test_subsets_are_told_by_their_names(tmp_path, name):
+    for code in ("kor-eng", "deu-eng", "readme"):
+        put(tmp_path / "set" / name.format(code))
+    assert subsets(tmp_path, ("set",), split="test", pattern="[a-z]{3}-eng") == ("deu-eng", "kor-eng")
+    assert subsets(tmp_path, ("set",), split="train", pattern="[a-z]{3}-eng") == ()

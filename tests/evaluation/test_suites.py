@@ -33,7 +33,7 @@ ENGLISH = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 # Codes of tasks that have no table of them.
 CODES = {
     **dict.fromkeys(("bucc/xtreme", "bucc/oracle", "bucc/moco", "bucc/ease", "bucc/mteb"), PAIRS),
-    **dict.fromkeys(ENGLISH, ("eng",)),
+    **dict.fromkeys((*ENGLISH, "sts-b/mteb"), ("eng",)),
     "sib-200": ("deu_Latn", "kor_Hang", "swh_Latn"),
     "xsim/flores-devtest": tuple(map("-".join, permutations(FLORES, 2))),
     "tnews": ("zho",),
@@ -315,5 +315,8 @@ def test_a_task_that_trains_the_model_is_told_and_left_out_without_one(tmp_path)
         pytest.fail("the layout of PAWS-X has changed")
     assert evaluate(by_text, [task], data=data, on_missing=told.append) == []
     assert told == ["paws-x/finetune: needs a transformer to train, not vectors alone; it was left out"]
+    assert evaluate(by_text, [task], data=data, languages=["en", "ar"], on_missing=told.append) == []
+    assert told[1].startswith(f"paws-x/finetune: {data} has no data for ar")
+    assert told[2] == told[0]
     with pytest.raises(EvaluationError, match="needs a transformer"):
         evaluate(by_text, [task], data=data)

@@ -121,6 +121,29 @@ def test_averages_over_shared_sentences_raise_no_false_alarms():
     assert covered >= 70
 
 
+def test_a_system_that_names_no_units_changes_nothing_for_the_others():
+    """Results of version 0.1 name none; drawn apart because of them, the mean's interval would be far too narrow."""
+    rng = np.random.default_rng(16)
+    hard = rng.normal(size=60)
+    runs = {}
+    for name, units in (("base", "u"), ("new", "u"), ("old", "")):
+        parts = [score(f"l{i}", hard + rng.normal(size=60) > 0, units=units) for i in range(12)]
+        runs[name] = [results(*parts, average(parts))]
+    two, three = (compare({name: runs[name] for name in names}) for names in (("base", "new"), tuple(runs)))
+    alone, beside = (rows(found)["mean"].differences[0] for found in (two, three))
+    assert (alone.interval, alone.p) == (beside.interval, beside.p)
+
+
+def test_subsets_with_units_and_without_are_not_joined_in_their_average():
+    rng = np.random.default_rng(17)
+    runs = {}
+    for name in ("base", "new"):
+        parts = [score(f"l{i}", hits(rng, 60, 0.5), units="u") for i in range(3)] + [score("own", hits(rng, 40, 0.5))]
+        runs[name] = [results(*parts, average(parts))]
+    low, high = rows(compare(runs))["mean"].differences[0].interval
+    assert low < high
+
+
 def test_of_hundreds_of_subsets_the_averages_are_compared():
     """Directions of 15 languages: 210. The targets take their place, in the tally and in the correction."""
     rng, names = np.random.default_rng(14), [f"l{i}" for i in range(15)]

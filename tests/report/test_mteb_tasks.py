@@ -11,7 +11,7 @@ import pytest
 
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.sts import joined
-from isoglot.evaluation.tasks.tatoeba import _find, _read
+from isoglot.evaluation.tasks.tatoeba import find
 from isoglot.report.mteb import _NOT_IN_SIB, _subset
 from isoglot.report.mteb_tasks import MTEB
 
@@ -100,7 +100,7 @@ def texts(task, subset):
     one = TASKS[task]
     if task == "tatoeba":
         code = subset.partition("-")[0]
-        return _read(code, _find(DATA, [code])[code])
+        return find(DATA, [code])[code]()[0]
     if task == "sib-200":
         return [one.topics.read(DATA, subset, split="test", where=task).texts]
     readers = one.find(DATA)

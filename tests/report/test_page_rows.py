@@ -148,3 +148,12 @@ def test_other_details_are_the_tables_they_are():
     detail = Detail("mining", ("tuned on", "kept"), (("dev", 7),))
     document = page([small("m", Score("bucc/oracle", "zh-en", "f1", 0.5, 9, details=(detail,)))])
     assert ["dev", "7"] in cells(document, "tables")
+
+
+def test_of_what_was_found_whole_queries_are_shown():
+    rows = tuple((f"query {i // 3}", i % 3 + 1, f"hit {i}", 0.5) for i in range(36))
+    detail = Detail("hits", ("query", "rank", "found", "cosine"), rows)
+    document = page([small("m", Score("nearest", "corpus", "cosine/1", 0.5, 12, details=(detail,)))])
+    found = cells(document, "hits")[1:]
+    assert [row[0] for row in found] == [f"query {i}" for i in range(10) for _ in range(3)]
+    assert "30 of 36 shown" in document

@@ -17,7 +17,7 @@ from isoglot.cli.shown import show_grid, wrapped
 from isoglot.data.files import atomic_write, digest
 from isoglot.encoders import load
 from isoglot.encoders.identity import identity
-from isoglot.errors import EvaluationError, IsoglotError
+from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
 from isoglot.evaluation.precomputed import precomputed, write_texts
 from isoglot.evaluation.run import Finished, evaluate, texts_of
@@ -77,8 +77,8 @@ def run(
         raise failure
 
 
-def _evaluate(model: Any, tasks: Sequence[str], **options: Any) -> tuple[list[Finished], IsoglotError | None]:
-    """The tasks that ended, and the error that stopped the next one."""
+def _evaluate(model: Any, tasks: Sequence[str], **options: Any) -> tuple[list[Finished], BaseException | None]:
+    """The tasks that ended, and what stopped the next one: any error, since a function's or Ctrl-C costs no less."""
     finished: list[Finished] = []
     with Counting() as counting:
 
@@ -88,7 +88,7 @@ def _evaluate(model: Any, tasks: Sequence[str], **options: Any) -> tuple[list[Fi
 
         try:
             evaluate(model, tasks, on_missing=counting.say, on_finished=hear, progress=counting, **options)
-        except IsoglotError as error:
+        except (Exception, KeyboardInterrupt) as error:
             return finished, error
     return finished, None
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import typer
 
 from isoglot.cli.shown import wrapped
-from isoglot.evaluation import TASKS
+from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS, Task
 from isoglot.evaluation.suites import SUITES
 
 
@@ -18,8 +19,14 @@ def show_list(data: Path | None) -> None:
         _entry(name, f"{suite.about}; tasks: {', '.join(suite.tasks)}")
     typer.secho("Tasks", bold=True)
     for name, task in TASKS.items():
-        found = "" if data is None else f" ({len(task.subsets(data)) or 'no'} subsets in {data})"
-        _entry(name + found, f"needs {task.needs}")
+        _entry(f"{name}{'' if data is None else _found(task, data)}", f"needs {task.needs}")
+
+
+def _found(task: Task, data: Path) -> str:
+    try:
+        return f" ({len(task.subsets(data)) or 'no'} subsets in {data})"
+    except EvaluationError as error:
+        return f" ({error})"
 
 
 def _entry(name: str, about: str) -> None:

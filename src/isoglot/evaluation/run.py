@@ -58,13 +58,13 @@ def evaluate(
     languages = [languages] if isinstance(languages, str) else languages
     scores: list[Score] = []
     for task, wanted in plan(tasks, languages=languages):
-        lacking = [*_missing(task, root, wanted)]
-        unfit = [] if lacking else _unfit(task, vectors)
-        for message in [*lacking, *unfit]:
+        subsets = _subsets(task, root, wanted)
+        unfit = _unfit(task, vectors) if subsets else []
+        for message in [*_missing(task, root, wanted, subsets), *unfit]:
             if on_missing is None:
                 raise EvaluationError(message)
             on_missing(message)
-        if not unfit and task.subsets(root, languages=wanted):
+        if subsets and not unfit:
             start, before = perf_counter(), vectors.seconds
             found = task.run(vectors, root, languages=wanted)
             scores += found
@@ -145,8 +145,14 @@ def _unfit(task: Task, vectors: Remembered) -> list[str]:
     return [f"{task.name}: needs a transformer to train, not vectors alone; it was left out"]
 
 
-def _missing(task: Task, data: Path, languages: Sequence[str]) -> Iterator[str]:
-    subsets = task.subsets(data, languages=languages)
+def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...]:
+    try:
+        return task.subsets(data, languages=languages)
+    except EvaluationError as error:  # a copy of a set does not know which task looks for it
+        raise error if str(error).startswith(task.name) else EvaluationError(f"{task.name}: {error}") from error
+
+
+def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
     if not subsets and not (languages and task.subsets(data)):
         how = get_command(task.name, data=data, languages=languages)
         yield f"{task.name}: {data} lacks its data; it needs {task.needs}" + (f"; get it with: {how}" if how else "")

@@ -31,6 +31,8 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **dict.fromkeys(("bucc/oracle", "bucc/dev-split"), ("xtreme-bucc2018", "bucc2018")),
         **dict.fromkeys(("bucc/xtreme", "bucc/moco", "bucc/ease", "bucc/mteb", "bucc/mteb-v2"), ("bucc2018",)),
         **dict.fromkeys(_SENTEVAL, ("senteval-en",)),
+        "sts-b/mteb": ("stsbenchmark-sts",),
+        "sick-r/mteb": ("sickr-sts",),
         **dict.fromkeys(("sts17", "alignment/sts17"), ("sts17-official", "sts17-crosslingual-sts")),
         "sts22": ("sts22-crosslingual-sts",),
         "sts22/v1": ("STS22",),

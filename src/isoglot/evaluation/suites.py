@@ -172,7 +172,7 @@ _SOFTCL = (
             *((f"sts{year}", "eng", "spearman/all") for year in range(12, 17)),
             ("sts17", "eng-eng", "spearman"),
             ("sts22/v1", "eng", "spearman"),  # the paper is older than revision 2
-            ("sts-b", "eng", "spearman/all"),
+            ("sts-b/mteb", "eng", "spearman/all"),
         ),
     ),
     _column("STS ko", "sts17", "kor-kor", "spearman"),

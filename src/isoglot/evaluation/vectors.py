@@ -99,3 +99,13 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
             f"the encoder returned shape {table.shape} for {rows} texts; it must return one row for each text"
         )
     return table
+
+
+def unit(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Rows (N, D) at length 1 in double precision; a zero vector stays as it is."""
+    doubles = np.asarray(rows, np.float64)
+    # Divided by the largest value first: the square of a very small or large one would leave the range.
+    largest = np.abs(doubles).max(axis=1, initial=0.0, keepdims=True)
+    doubles = doubles / np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt(np.einsum("nd,nd->n", doubles, doubles))[:, None]
+    return np.asarray(doubles / np.where(lengths > 0, lengths, 1.0))

@@ -76,27 +76,33 @@ def _has_items(group: Group) -> bool:
 def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
     """An average with items, where it is over means of the same units: the mean outcome of each unit."""
     parts = [complete[name] for name in _parts(group, complete)]
-    scores = [score for part in parts for runs in part for score in runs]
-    kinds = {(score.statistic, score.units) for score in scores if score.items is not None}
-    if not parts or kinds != {("mean", scores[0].units)} or not scores[0].units or not all(map(_has_items, parts)):
+    statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
+    named = {_units(part) for part in parts}
+    if statistics != {"mean"} or len(named) != 1 or "" in named or not all(map(_has_items, parts)):
         return group
+    (units,) = named
 
     def filled(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
         mean = np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32)
-        return replace(score, items=mean, units=scores[0].units)
+        return replace(score, items=mean, units=units)
 
     return [[filled(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
 
 
-def _shared(group: Group) -> bool:
-    """Whether its items are of units that all systems name alike. Results of version 0.1 name none."""
-    return bool(group[0][0].units) and len({score.units for runs in group for score in runs}) == 1
+def _units(group: Group) -> str:
+    """What a subset's items are of; nothing where no system says, or two say otherwise.
+
+    A system that does not say, as results of version 0.1, goes with any, so that it changes nothing for the others.
+    """
+    named = {score.units for runs in group for score in runs} - {""}
+    return named.pop() if len(named) == 1 else ""
 
 
 def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Draws:
-    first, shared = group[0][0], _shared(group)
-    stream = [seed, zlib.crc32(f"{first.task}\n{first.units if shared else first.subset}".encode())]
+    first, units = group[0][0], _units(group)
+    shared = bool(units)
+    stream = [seed, zlib.crc32(f"{first.task}\n{units or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
     every = [table for side in tables for table in side]
     values = bootstrap(every, first.statistic, resamples=resamples, seed=stream, shared=shared)

@@ -40,7 +40,7 @@ MAIN_METRIC: dict[str, tuple[str, ...]] = {
 _LOWER_METRICS = ("error", "alignment", "uniformity", "distance", "variance/language", "cosine/std")
 _LOWER_TASKS = ("language-id", "centroids")
 # Beginnings of metrics that are no shares, and are shown as they are.
-_PLAIN = ("alignment", "uniformity", "distance", "threshold")
+_PLAIN = ("alignment", "uniformity", "distance")
 
 # Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
 MANY = 200

@@ -6,7 +6,7 @@ texts by which that was told, are those that mteb 2.26 gives in its `descriptive
 - `sts12` to `sts16`: equal; MTEB's copy is SentEval's text, in words between blanks and in lower case;
 - `sts17`: equal but for about a dozen blanks around Arabic sentences; `tatoeba`: equal but for a line feed at the end
   of each of MTEB's sentences; `sts-b-multi` and `sib-200`: equal;
-- `sts22`, `mtop` and `bucc/mteb...` read MTEB's own copy, or the files it was made of;
+- `sts22`, `mtop`, `sts-b/mteb`, `sick-r/mteb` and `bucc/mteb...` read MTEB's own copy, or the files it was made of;
 - not listed are `sts-b`, whose text MTEB has as it was before SentEval took it, and `sick-r`, which is the test part
   of what MTEB takes whole (4,927 of 9,927 pairs).
 """
@@ -123,7 +123,7 @@ _BUCC = _pairs(" ".join(_BUCC_SIZES))
 _ENGLISH = {"default": ("eng-Latn",)}
 _ENGLISH_SIZES = {12: 3108, 13: 1500, 14: 3750, 15: 3000, 16: 1186}
 _ALL = {f"{kind}/all": name for kind, name in _CORRELATIONS.items()}
-_XX_EN = {f"{ours}/xx-en": name for ours, name in _BITEXT.items()}
+_XX_EN = {f"{name}/xx-en": name for name in ("accuracy", "f1")}
 _MULTI = "STSBenchmarkMultilingualSTS"
 
 MTEB: dict[str, MtebTask] = {
@@ -134,6 +134,8 @@ MTEB: dict[str, MtebTask] = {
         f"sts{year}": MtebTask(f"STS{year}", _ALL, "cosine_spearman", size, subsets=_ENGLISH)
         for year, size in _ENGLISH_SIZES.items()
     },
+    "sts-b/mteb": MtebTask("STSBenchmark", _ALL, "cosine_spearman", 1379, subsets=_ENGLISH),
+    "sick-r/mteb": MtebTask("SICK-R", _ALL, "cosine_spearman", 9927, subsets=_ENGLISH),
     "sts17": MtebTask("STS17", _CORRELATIONS, "cosine_spearman", 250, subsets=_STS17, sizes={"ko-ko": 2846}),
     "sts22": MtebTask("STS22.v2", _CORRELATIONS, "cosine_spearman", subsets=_STS22, sizes=_STS22_V2_SIZES),
     "sts22/v1": MtebTask("STS22", _CORRELATIONS, "cosine_spearman", subsets=_STS22, sizes=_STS22_SIZES),

@@ -36,8 +36,9 @@ def mtop_data(folder, codes=("de", "fr"), sizes=None):
 def sib_data(folder, codes=("deu_Latn", "eng_Latn", "kor_Hang")):
     for code in codes:
         for split, each in (("train", 40), ("dev", 15), ("test", 50)):
-            rows = [f"{i}\t{label}\t{code} {split} {i} {label}" for i in range(each) for label in SIB_LABELS]
-            put(folder / "annotated" / code / f"{split}.tsv", ["index_id\tcategory\ttext", *rows])
+            rows = [f"{label}\t{code} {split} {i} {label}" for i in range(each) for label in SIB_LABELS]
+            numbered = [f"{number}\t{row}" for number, row in enumerate(rows)]
+            put(folder / "annotated" / code / f"{split}.tsv", ["index_id\tcategory\ttext", *numbered])
 
 
 def mldoc_data(folder, codes=("eng", "deu", "fra")):

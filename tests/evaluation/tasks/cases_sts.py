@@ -66,10 +66,10 @@ def sick(folder, count=PAIRS, split="test_annotated"):
     write(folder / f"SICK/SICK_{split}.txt", header + "".join(lines))
 
 
-def export(folder, table):
+def export(folder, table, field="score", split="test"):
     """One subset as MTEB stores it."""
-    records = [json.dumps({"sentence1": a, "sentence2": b, "score": gold}) for a, b, gold in table]
-    write(folder / "test.jsonl", "".join(f"{record}\n" for record in records))
+    records = [json.dumps({"sentence1": a, "sentence2": b, field: gold}) for a, b, gold in table]
+    write(folder / f"{split}.jsonl", "".join(f"{record}\n" for record in records))
 
 
 def sts17(folder, names=STS17, count=PAIRS):
@@ -123,6 +123,14 @@ CASES = {
     },
     "sts-b": _case(stsb("test"), WAYS, where="eng, sentence 1, language eng"),
     "sts-b/dev": _case(stsb("dev"), WAYS, where="eng, sentence 1, language eng"),
+    "sts-b/mteb": _case(
+        lambda folder: export(folder / "stsbenchmark-sts", rows("b")), WAYS, where="eng, sentence 1, language eng"
+    ),
+    "sick-r/mteb": _case(
+        lambda folder: export(folder / "sickr-sts", rows("sick", scale=(1, 5))),
+        WAYS,
+        where="eng, sentence 1, language eng",
+    ),
     "sick-r": _case(sick, WAYS, where="eng, sentence 1, language eng"),
     "sick-r/dev": _case(partial(sick, split="trial"), WAYS, where="eng, sentence 1, language eng"),
     "sts17": _case(sts17, languages=("ar", "ko"), where="ara-ara, sentence 1, language ara"),

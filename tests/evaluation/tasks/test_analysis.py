@@ -237,15 +237,17 @@ def test_published_sets_are_found(tmp_path, source, files, codes):
     plain(tmp_path, files)
     for name in ("", source):
         groups = read_groups(tmp_path, task="similarity", source=name)
-        assert {group.langs for group in groups} == {codes}
-        assert [group.texts[-1].split()[-1] for group in groups] == list("012345")
-    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].langs == (codes[0], codes[-1])
+        assert {tuple(group.texts) for group in groups} == {codes}
+        assert [group.texts[codes[-1]].split()[-1] for group in groups] == list("012345")
+    assert read_groups(tmp_path, task="similarity", languages=[codes[0]])[0].texts.keys() == {codes[0], codes[-1]}
 
 
 def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
     sib(tmp_path, ("deu_Latn", "eng_Latn"))
     groups = read_groups(tmp_path, task="map")
-    assert [group.texts for group in groups] == [(f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)]
+    assert [tuple(group.texts.values()) for group in groups] == [
+        (f'deu_Latn "{i}"', f'eng_Latn "{i}"') for i in range(8)
+    ]
 
 
 def test_ones_own_groups_come_first_and_only_so_many_are_used(tmp_path):
@@ -254,6 +256,13 @@ def test_ones_own_groups_come_first_and_only_so_many_are_used(tmp_path):
     assert Similarity().subsets(tmp_path) == ("kor-eng",)
     assert Similarity().run(by_meaning_of_many, tmp_path)[0].n == GROUPS
     assert Similarity(source="multi30k").subsets(tmp_path) == ("de-en",)
+
+
+def test_ones_own_groups_without_the_languages_asked_for_hide_no_set(tmp_path):
+    plain(tmp_path, {f"multi30k/task1/raw/test_2016_flickr.{code}": code for code in ("fr", "en")})
+    write_groups(tmp_path, ("kor", "eng"), 10)
+    assert Similarity().subsets(tmp_path, languages=["ko"]) == ("kor-eng",)
+    assert Similarity().subsets(tmp_path, languages=["fr"]) == ("fr-en",)
 
 
 def by_meaning_of_many(texts):

@@ -128,6 +128,8 @@ def test_copies_of_mteb_and_files_of_bucc_give_the_same(tmp_path, name):
     assert 0 < value(files, "accuracy") < 1
     assert TASKS[name].subsets(tmp_path / "copy", languages=["cmn"]) == ("zh-en",)
     assert TASKS[name].subsets(tmp_path / "copy", languages=["de"]) == ()
+    (whole if name == EVERY else rows)(tmp_path / "files", *numbered(20, 9))
+    assert TASKS[name].run(noisy, tmp_path / "files") == files  # the publisher's files come first
 
 
 @pytest.mark.parametrize("name", [EVERY, GOLD])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import unicodedata
 from collections import Counter
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.tasks.classification import (
     STRENGTHS,
     Examples,
@@ -363,6 +365,22 @@ def test_layouts_of_mtop(tmp_path, folder):
     assert FewShot("mtop", Mtop()).subsets(tmp_path) == ("de", "fr")
 
 
+def test_sib_as_mteb_stores_it_gives_what_the_tables_give(tmp_path):
+    sib_data(tmp_path / "tables")
+    for table in sorted((tmp_path / "tables/annotated").glob("*/*.tsv")):
+        rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
+        records = [json.dumps({"index_id": int(at), "category": label, "text": text}) for at, label, text in rows]
+        split = {"dev": "validation"}.get(table.stem, table.stem)
+        put(tmp_path / "copy/sib200" / split / f"{table.parent.name}.jsonl", records)
+    for task in (SIB, SIB_ZERO):
+        copied, told = (task.run(by_text, tmp_path / name) for name in ("copy", "tables"))
+        assert [(s.subset, s.metric, s.value) for s in copied] == [(s.subset, s.metric, s.value) for s in told]
+        assert task.subsets(tmp_path / "copy") == task.subsets(tmp_path / "tables") != ()
+    put(tmp_path / "copy/sib200/test/deu_Latn.jsonl", [json.dumps({"text": "a", "category": 3})])
+    with pytest.raises(EvaluationError, match=r"sib-200 deu_Latn, split test: .*jsonl:1: text 'a' has the category 3"):
+        SIB.run(by_text, tmp_path / "copy")
+
+
 @pytest.mark.parametrize("folder", ["", "annotated", "data/annotated", "sib-200/annotated", "sib-200"])
 def test_layouts_of_sib(tmp_path, folder):
     sib_data(tmp_path / "made")
@@ -371,6 +389,14 @@ def test_layouts_of_sib(tmp_path, folder):
         path.rename(tmp_path / folder / path.name)
     assert SIB_ZERO.subsets(tmp_path, languages=["ko"]) == ("kor_Hang",)
     assert values(SIB_ZERO.run(by_last_word, tmp_path, languages=["ko"]))["kor_Hang", "accuracy"] == 1
+
+
+def test_a_language_without_training_texts_is_told_and_left_out(tmp_path):
+    sib_data(tmp_path)
+    (tmp_path / "annotated/kor_Hang/train.tsv").unlink()
+    assert SIB.subsets(tmp_path) == ("deu_Latn", "eng_Latn")
+    with pytest.raises(EvaluationError, match=r"sib-200: .* has no data for ko"):
+        evaluate(by_text, [SIB], data=tmp_path, languages=["ko", "de"])
 
 
 def test_quotes_of_sib_are_undone(tmp_path):
@@ -384,12 +410,11 @@ def test_quotes_of_sib_are_undone(tmp_path):
 @pytest.mark.parametrize(
     ("task", "file", "lines", "message"),
     [
-        ("sib-200", "annotated/deu_Latn/test.tsv", ["id\tlabel\ttext"], r"split test: .*test.tsv:1: the columns"),
+        ("sib-200", "annotated/deu_Latn/test.tsv", ["id\tlabel\ttext"], r"split test: .*test.tsv:1: the header is"),
         ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\tcooking\tbread"],
          r"test.tsv:2: the label 'cooking' does not occur in training"),
-        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\t "], r"tsv:2: the text is"),
+        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\t "], r"tsv:2: is no row"),
         ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\ta\r"], "carriage return"),
-        ("sib-200", "annotated/deu_Latn/train.tsv", None, "deu_Latn has no train.tsv|has no train.tsv for deu_Latn"),
         ("mldoc", "german.test", ["SPORT\tgoal"], r"deu, split test: .*german.test:1: 'SPORT' is none of CCAT"),
         ("mldoc", "german.test", ["CCAT\ta", "CCAT a"], r"german.test:2: 1 cells"),
         ("mldoc", "german.test", ["CCAT\t "], r"german.test:1: the text is empty"),

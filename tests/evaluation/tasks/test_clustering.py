@@ -275,7 +275,7 @@ def test_marks_and_tabs_belong_where_they_are(tmp_path):
             r"stc eng-tweet: .*tweet.txt:2: text 7",
         ),
         (STC, {"agnews.txt": "1\ta\n2\tb\n", "tweet.txt": '{"text": "a"}\n'}, r"stc eng-tweet: .*:1: lacks cluster"),
-        (TNEWS, {"tnews/dev.json": '{"label": "1", "sentence": "a"}\n{\n'}, r"tnews zho: .*dev.json:2: is no JSON"),
+        (TNEWS, {"tnews/dev.json": '{"label": "1", "sentence": "a"}\n{\n'}, r"tnews zho: .*dev.json:2: is not JSON"),
         (TABLES, {"clustering/x.deu.tsv": "1\ta\n\tb\n"}, r"clustering deu-x: .*x.deu.tsv:2: the label or the text"),
     ],
 )

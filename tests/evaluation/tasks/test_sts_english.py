@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import by_text
-from cases_sts import CORPORA, WAYS, cosine_of_gold, english, rows, semeval, sick, stsb
+from cases_sts import CORPORA, WAYS, cosine_of_gold, english, export, rows, semeval, sick, stsb
 from folders import write
 from scipy.stats import spearmanr
 
@@ -77,6 +77,24 @@ def test_a_set_of_one_corpus_has_one_value_in_all_three_ways(tmp_path, task):
     assert tuple(found) == WAYS
     for kind in ("spearman", "pearson"):
         assert len({found[f"{kind}/{way}"] for way in ("all", "wmean", "mean")}) == 1
+
+
+@pytest.mark.parametrize("name", ["sts12-sts", "STS12", "datasets--mteb--sts12-sts/snapshots/a0d5"])
+def test_the_copy_of_mteb_does_not_tell_corpora_so_only_all_is_given(tmp_path, name):
+    export(tmp_path / name, rows("b", 30))
+    found = values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))
+    assert found == {"spearman/all": pytest.approx(1), "pearson/all": pytest.approx(1)}
+    english("sts12", 100)(tmp_path)
+    assert tuple(values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))) == WAYS
+
+
+def test_what_mteb_has_of_stsb_and_sick_is_another_task(tmp_path):
+    export(tmp_path / "STSBenchmark", rows("b", 30))
+    export(tmp_path / "SICK-R", rows("s", 30, (1, 5)))
+    assert [name for name, one in ENGLISH.items() if one.subsets(tmp_path)] == ["sts-b/mteb", "sick-r/mteb"]
+    export(tmp_path / "SICK-R", rows("s", 30, (0, 5)))
+    with pytest.raises(EvaluationError, match=r"sick-r/mteb eng: .*test.jsonl:1: the score 0.0 is no number from 1 to"):
+        ENGLISH["sick-r/mteb"].run(by_text, tmp_path)
 
 
 @pytest.mark.parametrize("place", ["", "senteval-en", "downstream", "data/downstream", "SentEval/data/downstream"])

@@ -277,3 +277,20 @@ def test_the_published_translations_have_1379_pairs():
         gold = [float(row[2]) for row in csv.reader(file)]
     (japanese,) = [score for score in scores if (score.subset, score.metric) == ("jpn", "pearson")]
     assert japanese.items[:, 0] == pytest.approx(gold)
+
+
+def test_translations_of_stsb_are_read_from_the_copy_of_mteb(tmp_path):
+    for code in ("de", "zh"):
+        export(tmp_path / "stsb_multi_mt" / code, rows(code, 30), field="similarity_score")
+        export(tmp_path / "stsb_multi_mt" / code, rows(code, 20), field="similarity_score", split="dev")
+    found = {
+        name: [
+            (score.subset, score.n, score.value)
+            for score in MULTILINGUAL[name].run(cosine_of_gold, tmp_path)
+            if score.metric == "spearman" and not score.over
+        ]
+        for name in ("sts-b-multi", "sts-b-multi/dev")
+    }
+    one = pytest.approx(1)
+    assert found["sts-b-multi"] == [("deu", 30, one), ("zho", 30, one)]
+    assert found["sts-b-multi/dev"] == [("deu", 20, one), ("zho", 20, one)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 
 import numpy as np
 import pytest
@@ -191,3 +192,18 @@ def test_the_f1_is_that_of_scikit_learn_weighted_over_sentences(tmp_path):
     cosines = foreign @ english.T / np.linalg.norm(foreign, axis=1)[:, None] / np.linalg.norm(english, axis=1)
     expected = f1_score(np.arange(60), cosines.argmax(1), average="weighted", zero_division=0)
     assert 0 < score.value == pytest.approx(expected)
+
+
+def test_the_copy_of_mteb_gives_what_the_files_give(tmp_path):
+    pairs = numbered("kor", 40)
+    files = Tatoeba().run(random_vectors, tatoeba(tmp_path / "files", {"kor": pairs}))
+    records = [json.dumps({"sentence1": f"{a}\n", "sentence2": f"{b}\n", "lang": "kor-eng"}) for a, b in pairs]
+    path = tmp_path / "copy/tatoeba-bitext-mining/test/kor-eng.jsonl"
+    write(path, "".join(f"{record}\n" for record in records))
+    found = Tatoeba().run(random_vectors, tmp_path / "copy")
+    assert Tatoeba().subsets(tmp_path / "copy", languages=["ko"]) == ("kor-eng",)
+    assert Tatoeba().subsets(tmp_path / "copy", languages=["de"]) == ()
+    assert [(s.subset, s.metric, s.value, s.n) for s in found] == [(s.subset, s.metric, s.value, s.n) for s in files]
+    write(path, json.dumps({"sentence1": "\n", "sentence2": "a"}))
+    with pytest.raises(EvaluationError, match=r"tatoeba kor-eng: .*kor-eng.jsonl:1: sentence1 is empty"):
+        Tatoeba().run(random_vectors, tmp_path / "copy")

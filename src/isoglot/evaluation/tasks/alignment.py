@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Score, averages, units_of
-from isoglot.evaluation.tasks.sts import Find, Pairs, chosen, embed_sides, joined, sides, unit
+from isoglot.evaluation.tasks.sts import Find, Pairs, chosen, embed_sides, joined, sides
 from isoglot.evaluation.tasks.sts_english import ENGLISH, find_stsb_english
 from isoglot.evaluation.tasks.sts_sets import EXTENDED_10, STS17_NEEDS, find_sts17
+from isoglot.evaluation.vectors import unit
 
 POSITIVE = 4.0  # the gold score from which a pair counts as of one meaning
 POOLED = "pooled-10"
@@ -88,7 +89,9 @@ def _scores(encode: Encode, pairs: Pairs, *, task: str, subset: str) -> list[Sco
     texts = list(chain(*pairs.sides))
     distinct = sorted({text: row for row, text in reversed(list(enumerate(texts)))}.values())
     positive = np.array(pairs.gold) >= POSITIVE
-    if len(distinct) < 2 or not positive.any():
+    if len(distinct) < 2:
+        raise EvaluationError(f"{task} {subset}: all of its sentences are the same one; give a set with others")
+    if not positive.any():
         raise EvaluationError(
             f"{task} {subset}: none of its {len(pairs.gold)} labelled pairs has a score of {POSITIVE:g} or more; "
             "give a set with pairs of one meaning, on the scale 0 to 5"

@@ -20,6 +20,7 @@ from isoglot.evaluation.base import Detail, Encode, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.exports import export, numbered_records, records
 from isoglot.evaluation.tasks.bucc_data import TRAINING, golds, load
+from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed
 from isoglot.search.neighbours import neighbours
 
@@ -66,7 +67,7 @@ class Bitext:
         )
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Pairs that MTEB's copy has, or that have gold for the training split."""
+        """Pairs that have gold for the training split, or that MTEB's copy has."""
         return tuple(self._find(data, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
@@ -81,7 +82,7 @@ class Bitext:
         for pair in _PAIRS:
             paths = export(data, _COPIES[self.corpus], split="test", subset=pair)
             if paths and among(pair.partition("-")[0], languages):
-                found[pair] = paths
+                found.setdefault(pair, paths)
         return dict(sorted(found.items()))
 
     def _read(self, pair: str, paths: Sequence[Path]) -> Lookup:
@@ -98,7 +99,7 @@ class Bitext:
             for (texts, language), place in zip(sides, lookup.places, strict=True)
         ]
         found = neighbours(vectors[0], vectors[1], 1, metric="cosine")
-        answers = _firsts(lookup.corpus)[found.forward_ids[:, 0]]
+        answers = first_places(lookup.corpus)[found.forward_ids[:, 0]]
         details = (_mistakes(lookup, answers, found.forward_scores[:, 0]),)
         return [
             Score(self.name, pair, metric, float(items.mean(dtype=np.float64)), len(items), items=items, details=shown)
@@ -122,12 +123,6 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[str
         name: part[place.reshape(-1)] for name, part in zip(("precision", "recall", "f1"), parts, strict=False)
     }
     return {name: np.asarray(values, np.float32) for name, values in outcomes.items()}
-
-
-def _firsts(texts: Sequence[str]) -> NDArray[np.int64]:
-    # Equal texts have equal vectors, but a product may round them apart; so their tie is settled by text.
-    first: dict[str, int] = {}
-    return np.array([first.setdefault(text, row) for row, text in enumerate(texts)], np.int64)
 
 
 def _mistakes(lookup: Lookup, answers: NDArray[np.int64], cosines: NDArray[np.float32]) -> Detail:

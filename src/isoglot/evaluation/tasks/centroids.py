@@ -13,10 +13,19 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.data.records import Group
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Score, averages
-from isoglot.evaluation.tasks.nway import NEEDS, Doubles, codes, pairs, read_groups, shared, square, vectors
+from isoglot.evaluation.tasks.nway import (
+    NEEDS,
+    Doubles,
+    Translations,
+    codes,
+    pairs,
+    read_groups,
+    shared,
+    square,
+    vectors,
+)
 
 _ROUNDING = 1e-6  # unit vectors that differ by less are the same
 
@@ -56,7 +65,7 @@ class Centroids:
         table = square(codes(groups), values, same=0.0)
         return [*scores, *(replace(mean, details=(table,)) for mean in averages(scores, "mean"))]
 
-    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Group, ...]:
+    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Translations, ...]:
         return read_groups(data, task=self.name, source=self.source, languages=languages)
 
     def _distance(self, pair: tuple[str, str], a: Doubles, b: Doubles) -> float:

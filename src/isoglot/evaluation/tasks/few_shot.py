@@ -71,8 +71,10 @@ class FewShot:
         return self.topics.needs
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages with the split that is scored."""
-        return tuple(code for code in self.topics.languages(data, self.split) if among(code, languages))
+        """The languages with the split that is scored and one to learn from."""
+        learnt = self.topics.languages(data, "train")
+        found = [code for code in self.topics.languages(data, self.split) if code in learnt]
+        return tuple(code for code in found if among(code, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Accuracy and macro F1 of each language, then the averages all of whose languages are there, and `mean`."""

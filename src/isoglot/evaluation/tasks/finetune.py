@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks.classification import Ids, Outcome, accuracy
 from isoglot.evaluation.tasks.pair_sets import Pairs, PawsX
@@ -76,7 +76,8 @@ class PawsXFinetune:
         scores: list[Score] = []
         for code, test in tests.items():
             outcome = Outcome(("0", "1"), _gold(test), predict(classifier, test)[None], _UNKNOWN)
-            scores.append(accuracy(self.name, code, outcome))
+            found = accuracy(self.name, code, outcome)
+            scores.append(replace(found, units=units_of(range(found.n))))  # rows are translations, see `PairProbe`
         means = averages(scores, "xtreme-7", over=PawsX().averages["xtreme-7"])
         return [*scores, *means, *averages(scores, "mean")]
 

@@ -8,7 +8,7 @@ even where a sentence stands in both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from itertools import chain, combinations, islice
 from pathlib import Path
 
@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import canonical, is_language
-from isoglot.data.records import Group
 from isoglot.evaluation.base import Detail, Encode
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks import retrieval
-from isoglot.evaluation.tasks.sts import unit
 from isoglot.evaluation.tasks.xsim_sets import SETS, Texts
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed, unit
 
 GROUPS = 200
 NEEDS = (
@@ -43,48 +41,55 @@ _BY_NAME = {texts.name: texts for texts in (*SETS, _MULTI30K)}
 SOURCES = ("ntrex", "flores-devtest", "sib", "tico", "multi30k")
 
 
+@dataclass(frozen=True, slots=True)
+class Translations:
+    """One meaning: its sentence in each language, by code, and where (`file:line`) that was read.
+
+    Codes are those of the files, in the order of the alphabet, English last.
+    """
+
+    texts: Mapping[str, str]
+    places: Mapping[str, str]
+
+
 def read_groups(
     data: Path, *, task: str, source: str = "", languages: Sequence[str] = (), limit: int = GROUPS
-) -> tuple[Group, ...]:
+) -> tuple[Translations, ...]:
     """The first `limit` groups that have sentences in two of the `languages`; English need not be named.
 
     `source` is one of `SOURCES`; without it one's own groups come first, then the sets in that order. None when
-    nothing is there. Of a language that a group has twice, the first sentence counts. Codes are those of the files, in
-    the order of the alphabet, English last. The key of a group is where each of its sentences was read (`file:line`),
-    with NUL between them. Raises `EvaluationError` naming task, language and line.
+    nothing is there. Of a language that a group has twice, the first sentence counts. Raises `EvaluationError` naming
+    task, language and line.
     """
-    own = _own(data, task) if not source else iter(())
-    if first := next(own, None):
-        return tuple(islice(_narrow(chain([first], own), languages), limit))
-    if data.is_dir():
-        for name in [source] if source else SOURCES:
-            if groups := tuple(islice(_narrow(_aligned(data, name, task, languages), languages), limit)):
-                return groups
+    public = (_aligned(data, name, task, languages) for name in ([source] if source else SOURCES) if data.is_dir())
+    for found in public if source else chain([_own(data, task)], public):
+        if groups := tuple(islice(_narrow(found, languages), limit)):
+            return groups
     return ()
 
 
-def codes(groups: Sequence[Group]) -> tuple[str, ...]:
+def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
     """All languages of the groups, English last."""
-    return tuple(sorted({code for group in groups for code in group.langs}, key=_order))
+    return tuple(sorted({code for group in groups for code in group.texts}, key=_order))
 
 
-def shared(groups: Sequence[Group], languages: Sequence[str]) -> list[int]:
+def shared(groups: Sequence[Translations], languages: Sequence[str]) -> list[int]:
     """The places of the groups that have all of the languages."""
-    return [place for place, group in enumerate(groups) if set(languages) <= set(group.langs)]
+    return [place for place, group in enumerate(groups) if set(languages) <= group.texts.keys()]
 
 
-def pairs(groups: Sequence[Group]) -> list[tuple[str, str]]:
+def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
     """Each two languages that at least two groups have."""
     return [pair for pair in combinations(codes(groups), 2) if len(shared(groups, pair)) >= 2]
 
 
-def everyone(groups: Sequence[Group], *, least: int) -> tuple[str, ...]:
+def everyone(groups: Sequence[Translations], *, least: int) -> tuple[str, ...]:
     """All languages if they are `least` or more and two groups have every one of them; otherwise none."""
     found = codes(groups)
     return found if len(found) >= least and len(shared(groups, found)) >= 2 else ()
 
 
-def vectors(encode: Encode, groups: Sequence[Group], *, task: str) -> dict[str, Doubles]:
+def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dict[str, Doubles]:
     """Unit vectors (G, D) of the G groups for each language, zero where a group lacks it. Raises `EvaluationError`."""
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
@@ -94,11 +99,6 @@ def vectors(encode: Encode, groups: Sequence[Group], *, task: str) -> dict[str, 
         table[places] = unit(rows)
         tables[code] = table
     return tables
-
-
-def text(group: Group, code: str) -> str:
-    """The sentence of a group in a language that it has."""
-    return group.texts[group.langs.index(code)]
 
 
 def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *, same: float) -> Detail:
@@ -119,29 +119,25 @@ def _english(code: str) -> bool:
     return is_language(code) and canonical(code) == "eng"
 
 
-def _embed(encode: Encode, groups: Sequence[Group], code: str, where: str) -> NDArray[np.float32]:
-    def place(row: int) -> str:
-        return groups[row].key.split("\0")[groups[row].langs.index(code)]
-
-    return embed(encode, [text(group, code) for group in groups], where=where, place=place)
+def _embed(encode: Encode, groups: Sequence[Translations], code: str, where: str) -> NDArray[np.float32]:
+    texts = [group.texts[code] for group in groups]
+    return embed(encode, texts, where=where, place=lambda row: groups[row].places[code])
 
 
-def _narrow(groups: Iterator[Group], languages: Sequence[str]) -> Iterator[Group]:
+def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        found = zip(group.langs, group.texts, group.key.split("\0"), strict=True)
-        firsts = {code: (text, place) for code, text, place in reversed(list(found))}
-        kept = sorted((code for code in firsts if _english(code) or among(code, languages)), key=_order)
+        kept = sorted((code for code in group.texts if _english(code) or among(code, languages)), key=_order)
         if len(kept) >= 2:
-            texts, places = zip(*(firsts[code] for code in kept), strict=True)
-            yield Group(texts, tuple(kept), "\0".join(places))
+            yield Translations({code: group.texts[code] for code in kept}, {code: group.places[code] for code in kept})
 
 
-def _own(data: Path, task: str) -> Iterator[Group]:
+def _own(data: Path, task: str) -> Iterator[Translations]:
     for number, group in enumerate(retrieval.read_groups(data, task=task)):
-        yield replace(group, key="\0".join([retrieval.origin(data, number)] * len(group.texts)))
+        firsts = dict(reversed(list(zip(group.langs, group.texts, strict=True))))
+        yield Translations(firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
 
 
-def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Group]:
+def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
     texts, where = _BY_NAME[source], f"{task}, set {source}"
     found = texts.find(data, where=where, languages=languages)
     # TICO-19 has an English for each partner, a few words apart: the first of them stands for all.
@@ -153,5 +149,6 @@ def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> It
         texts.align(both, files=(files[first], files[code]), where=f"{where}, languages {first} and {code}")
     places = {code: texts.origins(files[code], table) for code, table in tables.items()}
     for number in tables.get(first, {}):
-        stand = "\0".join(places[code][number] for code in tables)
-        yield Group(tuple(table[number] for table in tables.values()), tuple(tables), stand)
+        yield Translations(
+            {code: table[number] for code, table in tables.items()}, {code: places[code][number] for code in tables}
+        )

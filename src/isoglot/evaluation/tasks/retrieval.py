@@ -12,13 +12,12 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed, unit
 from isoglot.search.neighbours import neighbours
 from isoglot.search.top import Floats, Ids
 
@@ -151,7 +150,7 @@ def _mistakes(
     """Queries (of the first side) that found (N,) another than their partner, by the greatest margin first."""
     wrong = np.flatnonzero(found != np.arange(len(found)))
     queries, expected, taken = (
-        _unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], found[wrong]))
+        unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], found[wrong]))
     )
     # Rounded before they are sorted: margins that differ by rounding alone stay in the order of the data.
     cosines = [np.einsum("nd,nd->n", queries, other).round(6) for other in (expected, taken)]
@@ -168,12 +167,6 @@ def _mistakes(
         for at in np.argsort(-margin, kind="stable")[:SHOWN]
     )
     return (Detail("mistakes", _COLUMNS, rows),) if rows else ()
-
-
-def _unit(rows: Floats) -> NDArray[np.float64]:
-    doubles = rows.astype(np.float64)
-    lengths = np.sqrt(np.einsum("nd,nd->n", doubles, doubles))[:, None]
-    return np.asarray(doubles / np.where(lengths > 0, lengths, 1))
 
 
 def read_groups(data: Path, *, task: str) -> Iterator[Group]:

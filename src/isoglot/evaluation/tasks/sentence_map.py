@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.data.records import Group
 from isoglot.evaluation.base import Detail, Encode, Score, averages
-from isoglot.evaluation.tasks.nway import NEEDS, Doubles, everyone, pairs, read_groups, shared, text, vectors
+from isoglot.evaluation.tasks.nway import NEEDS, Doubles, Translations, everyone, pairs, read_groups, shared, vectors
 
 FEW = 15  # groups in the map of translations
 POINTS = 400  # sentences in the map of languages, over all of them
@@ -61,10 +60,10 @@ class SentenceMap:
             scores[together] = [replace(meaning, details=(few,)), replace(language, details=(many,))]
         return [*(score for both in scores.values() for score in both), *means]
 
-    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Group, ...]:
+    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Translations, ...]:
         return read_groups(data, task=self.name, source=self.source, languages=languages)
 
-    def _shares(self, groups: Sequence[Group], tables: Tables, chosen: tuple[str, ...]) -> list[Score]:
+    def _shares(self, groups: Sequence[Translations], tables: Tables, chosen: tuple[str, ...]) -> list[Score]:
         places = shared(groups, chosen)
         cube = np.stack([tables[code][places] for code in chosen], axis=1)  # (groups, languages, D)
         shares = {"variance/meaning": explained(cube), "variance/language": explained(cube.transpose(1, 0, 2))}
@@ -93,23 +92,23 @@ def plane(points: Doubles) -> Doubles:
         return np.asarray(layout.fit_transform(points), np.float64)
 
 
-def _chosen(groups: Sequence[Group]) -> list[tuple[str, ...]]:
+def _chosen(groups: Sequence[Translations]) -> list[tuple[str, ...]]:
     together = everyone(groups, least=3)
     return [*pairs(groups), *([together] if together else [])]
 
 
-def _maps(groups: Sequence[Group], tables: Tables, together: tuple[str, ...]) -> tuple[Detail, Detail]:
+def _maps(groups: Sequence[Translations], tables: Tables, together: tuple[str, ...]) -> tuple[Detail, Detail]:
     places = shared(groups, together)
     many = max(MARKED, POINTS // len(together))
     return _map(groups, tables, places[:FEW], marked=FEW), _map(groups, tables, places[:many], marked=MARKED)
 
 
-def _map(groups: Sequence[Group], tables: Tables, places: Sequence[int], *, marked: int) -> Detail:
+def _map(groups: Sequence[Translations], tables: Tables, places: Sequence[int], *, marked: int) -> Detail:
     """The sentences of the groups at `places` as points; a group is named by its number if it is of the marked."""
-    points = [(number, groups[place], code) for number, place in enumerate(places) for code in groups[place].langs]
+    points = [(number, groups[place], code) for number, place in enumerate(places) for code in groups[place].texts]
     laid = plane(np.array([tables[code][places[number]] for number, _, code in points])).round(3)
     rows = tuple(
-        (str(number + 1) if number < marked else "", code, float(x), float(y), text(group, code))
+        (str(number + 1) if number < marked else "", code, float(x), float(y), group.texts[code])
         for (number, group, code), (x, y) in zip(points, laid, strict=True)
     )
     return Detail("map", ("group", "language", "x", "y", "text"), rows)

@@ -14,18 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.data.records import Group
 from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.tasks.nway import (
     NEEDS,
     Doubles,
+    Translations,
     codes,
     everyone,
     pairs,
     read_groups,
     shared,
     square,
-    text,
     vectors,
 )
 
@@ -65,7 +64,7 @@ class Similarity:
         means = [self._with_table(mean, scores, codes(groups)) for mean in averages(scores, "mean")]
         return [*scores, *self._together(groups, tables), *means]
 
-    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Group, ...]:
+    def _groups(self, data: Path, languages: Sequence[str]) -> tuple[Translations, ...]:
         return read_groups(data, task=self.name, source=self.source, languages=languages)
 
     def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles, *, units: str) -> list[Score]:
@@ -75,7 +74,7 @@ class Similarity:
         items = {"cosine/translations": same, "cosine/contrast": same - rest / (2 * others)}
         return [replace(self._score("-".join(pair), metric, row), units=units) for metric, row in items.items()]
 
-    def _together(self, groups: Sequence[Group], tables: Mapping[str, Doubles]) -> list[Score]:
+    def _together(self, groups: Sequence[Translations], tables: Mapping[str, Doubles]) -> list[Score]:
         together = everyone(groups, least=3)
         if not together:
             return []
@@ -99,9 +98,9 @@ class Similarity:
         return replace(mean, details=(square(languages, table, same=1.0),)) if "trans" in mean.metric else mean
 
 
-def _example(group: Group, languages: Sequence[str], cosines: Doubles) -> Detail:
+def _example(group: Translations, languages: Sequence[str], cosines: Doubles) -> Detail:
     """The matrix of one group, its sentences naming the rows."""
     values = dict(zip(combinations(languages, 2), map(float, cosines), strict=True))
     table = square(languages, values, same=1.0)
-    rows = tuple((f"{code}: {text(group, code)}", *row[1:]) for code, row in zip(languages, table.rows, strict=True))
+    rows = tuple((f"{code}: {group.texts[code]}", *row[1:]) for code, row in zip(languages, table.rows, strict=True))
     return replace(table, rows=rows)

@@ -21,7 +21,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed, unit
 
 CORRELATIONS = ("spearman", "pearson")
 
@@ -153,16 +153,6 @@ def mistakes(pairs: Pairs, items: Items) -> Detail:
         for at in worst
     )
     return Detail("mistakes", ("sentence 1", "sentence 2", "gold", "cosine", "rank difference"), rows)
-
-
-def unit(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Rows (N, D) at length 1 in double precision; a zero vector stays as it is."""
-    doubles = np.asarray(rows, np.float64)
-    # Divided by the largest value first: the square of a very small or large one would leave the range.
-    largest = np.abs(doubles).max(axis=1, initial=0.0, keepdims=True)
-    doubles = doubles / np.where(largest > 0, largest, 1.0)
-    lengths = np.sqrt(np.einsum("nd,nd->n", doubles, doubles))[:, None]
-    return np.asarray(doubles / np.where(lengths > 0, lengths, 1.0))
 
 
 def _asked(codes: set[str], languages: Sequence[str]) -> bool:

@@ -106,16 +106,18 @@ def read_export(
     swap: bool = False,
     empty: bool = False,
     advice: str = "restore it",
+    gold: str = "score",
 ) -> Pairs:
-    """Records with `sentence1`, `sentence2` and `score`, as MTEB stores them. `empty` and `advice`: see `labelled`."""
-    return labelled(exported(paths, where=where), where=where, scale=scale, swap=swap, empty=empty, advice=advice)
+    """Records with `sentence1`, `sentence2` and `gold`, as MTEB stores them. `empty` and `advice`: see `labelled`."""
+    records = exported(paths, where=where, gold=gold)
+    return labelled(records, where=where, scale=scale, swap=swap, empty=empty, advice=advice)
 
 
-def exported(paths: Sequence[Path], *, where: str) -> Iterator[Row]:
+def exported(paths: Sequence[Path], *, where: str, gold: str = "score") -> Iterator[Row]:
     """The records of an export, unchecked but for their fields."""
     for path in paths:
-        for number, record in numbered_records(path, ("sentence1", "sentence2", "score"), where=where):
-            yield f"{path}:{number}", record["sentence1"], record["sentence2"], record["score"]
+        for number, record in numbered_records(path, ("sentence1", "sentence2", gold), where=where):
+            yield f"{path}:{number}", record["sentence1"], record["sentence2"], record[gold]
 
 
 def _under_header(table: Iterator[list[str]], fields: Sequence[str], *, path: Path, where: str) -> Iterator[Row]:

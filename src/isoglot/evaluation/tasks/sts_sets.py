@@ -44,9 +44,11 @@ _TRACKS = (
 _STS17 = _codes("ar-ar en-ar es-es es-en en-en en-tr en-de fr-en it-en nl-en ko-ko")
 _STS22 = _codes("en de es pl tr ar ru zh fr de-en es-en it pl-en zh-en es-it de-fr de-pl fr-pl")
 _STS22_SCALE = (1.0, 4.0)
+_STSB = _codes("de en es fr it ja nl pl pt ru zh")
 
 _STS17_PLACES = ("", "sts17-official/", "sts17/", "Sts2017/", "data/Sts2017/")
 _STSB_PLACES = ("", "stsb-multi-mt", "stsb-multi-mt/data", "stsb_multi_mt", "stsb_multi_mt/data", "data")
+_STSB_COPIES = ("stsb_multi_mt", "STSBenchmarkMultilingualSTS")
 _STSB_NAME = re.compile(r"stsb-(?P<code>[A-Za-z_]+)-(?P<split>[a-z]+)\.csv(?:\.(?:gz|xz|bz2))?")
 _TSV_NAME = re.compile(r"(?P<name>[^.]+(?:\.[^.]+)*?)(?:\.(?P<codes>[^.]+))?\.tsv(?:\.(?:gz|xz|bz2))?")
 
@@ -87,13 +89,16 @@ def find_sts22_v1(data: Path) -> dict[str, Read]:
 
 
 def find_stsb(data: Path, split: str) -> dict[str, Read]:
-    """The translations of the STS benchmark: `stsb-<xx>-<split>.csv`."""
+    """The translations of the STS benchmark: `stsb-<xx>-<split>.csv`, or MTEB's copy of them."""
     for place in _STSB_PLACES:
         names = {path: _STSB_NAME.fullmatch(path.name) for path in sorted((data / place).glob("stsb-*"), reverse=True)}
         found = {canonical(name["code"]): path for path, name in names.items() if name and name["split"] == split}
         if found:
             return {code: partial(read_quoted, found[code]) for code in sorted(found)}
-    return {}
+    copies = {canonical(code): export(data, _STSB_COPIES, split=split, subset=code) for code in _STSB}
+    return {
+        code: partial(read_export, copies[code], gold="similarity_score") for code in sorted(copies) if copies[code]
+    }
 
 
 def find_tsv(data: Path) -> dict[str, Read]:
@@ -157,7 +162,10 @@ STS17_NEEDS = (
     f"{_EXPORT}/sts17-crosslingual-sts in a folder sts17-crosslingual-sts"
 )
 _STS22_NEEDS = f"{_EXPORT}/sts22-crosslingual-sts in a folder sts22-crosslingual-sts or"
-_STSB_NEEDS = "files stsb-<xx>-{}.csv (plain or .xz), as in data of https://github.com/PhilipMay/stsb-multi-mt"
+_STSB_NEEDS = (
+    "files stsb-<xx>-{}.csv (plain or .xz), as in data of https://github.com/PhilipMay/stsb-multi-mt, or "
+    f"{_EXPORT}/stsb_multi_mt in a folder stsb_multi_mt"
+)
 
 MULTILINGUAL: dict[str, Sts] = {
     task.name: task

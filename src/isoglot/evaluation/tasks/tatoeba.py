@@ -11,13 +11,15 @@ are the detail of its score.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Score, averages
 from isoglot.evaluation.codes import among
+from isoglot.evaluation.exports import export, numbered_records, subsets
 from isoglot.evaluation.files import lines
 from isoglot.evaluation.tasks.retrieval import Place, nearest
 
@@ -40,7 +42,11 @@ LASER_112 = _codes(
 )
 AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_112}
 
+# Reads a language: the two sides of its pairs, foreign first, and where each row of them stands.
+Read = Callable[[], tuple[tuple[list[str], list[str]], tuple[Place, Place]]]
+
 _LAYOUTS = ("", "v1", "tatoeba", "tatoeba/v1", "tatoeba-laser", "tatoeba-laser/v1", "data/tatoeba/v1")
+_EXPORT = ("tatoeba-bitext-mining", "Tatoeba")
 _NAME = re.compile(r"tatoeba\.(?P<code>[^.]+)-eng\.(?P<side>[^.]+)(?:\.(?:gz|xz|bz2))?")
 
 
@@ -55,27 +61,35 @@ class Tatoeba:
         """The files of one language, and where they are published."""
         return (
             "files tatoeba.<xxx>-eng.<xxx> and tatoeba.<xxx>-eng.eng (plain, .gz or .xz), as in data/tatoeba/v1 of "
-            "https://github.com/facebookresearch/LASER"
+            "https://github.com/facebookresearch/LASER, or https://huggingface.co/datasets/mteb/tatoeba-bitext-mining "
+            "in a folder tatoeba-bitext-mining"
         )
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages found in the folder, or in a folder below it that the layouts of LASER name."""
-        return tuple(f"{code}-eng" for code in _find(data, languages))
+        """The languages found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
+        return tuple(f"{code}-eng" for code in find(data, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Three accuracies of each language, then the averages all of whose languages are there, and the `mean`."""
         scores: list[Score] = []
-        for code, files in _find(data, languages).items():
-            sides = _read(code, files)
-            places = _place(files[code]), _place(files["eng"])
+        for code, read in find(data, languages).items():
+            sides, places = read()
             pair = code, "eng"
             scores += nearest(encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True)
         means = [averages(scores, name, over=[f"{code}-eng" for code in codes]) for name, codes in AVERAGES.items()]
         return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]
 
 
-def _find(data: Path, languages: Sequence[str]) -> dict[str, dict[str, Path]]:
-    """Files of the wanted languages: code -> side -> path, in the order of the codes."""
+def find(data: Path, languages: Sequence[str]) -> dict[str, Read]:
+    """How to read each of the wanted languages, in the order of their codes."""
+    found: dict[str, Read] = {code: partial(_read_files, code, files) for code, files in _files(data).items()}
+    for subset in () if found else subsets(data, _EXPORT, split="test", pattern="[a-z]{3}-eng"):
+        found[subset[:3]] = partial(_read_export, subset, export(data, _EXPORT, split="test", subset=subset))
+    return {code: found[code] for code in sorted(found) if among(code, languages)}
+
+
+def _files(data: Path) -> dict[str, dict[str, Path]]:
+    """LASER's files: code -> side -> path."""
     for layout in _LAYOUTS:
         found: dict[str, dict[str, Path]] = {}
         # Reversed, so that of one text stored both ways the plain file, which sorts first, is the one kept.
@@ -83,7 +97,7 @@ def _find(data: Path, languages: Sequence[str]) -> dict[str, dict[str, Path]]:
             if name := _NAME.fullmatch(path.name):
                 found.setdefault(name["code"], {})[name["side"]] = path
         if found:
-            return {code: found[code] for code in sorted(found) if among(code, languages)}
+            return found
     return {}
 
 
@@ -91,7 +105,7 @@ def _place(path: Path) -> Place:
     return lambda row: f"{path}:{row + 1}"
 
 
-def _read(code: str, files: dict[str, Path]) -> tuple[list[str], list[str]]:
+def _read_files(code: str, files: dict[str, Path]) -> tuple[tuple[list[str], list[str]], tuple[Place, Place]]:
     subset = f"{code}-eng"
     for side in (code, "eng"):
         if side not in files:
@@ -103,4 +117,19 @@ def _read(code: str, files: dict[str, Path]) -> tuple[list[str], list[str]]:
             f"tatoeba {subset}: {files[code]} has {len(foreign)} lines and {files['eng']} has {len(english)}, so from "
             f"line {min(len(foreign), len(english)) + 1} on they are no pairs; fetch both files again"
         )
-    return foreign, english
+    return (foreign, english), (_place(files[code]), _place(files["eng"]))
+
+
+def _read_export(subset: str, paths: Sequence[Path]) -> tuple[tuple[list[str], list[str]], tuple[Place, Place]]:
+    """MTEB's copy, whose sentences end in a line feed each."""
+    sides: tuple[list[str], list[str]] = ([], [])
+    places: list[str] = []
+    for path in paths:
+        fields = ("sentence1", "sentence2")
+        for number, record in numbered_records(path, fields, where=f"tatoeba {subset}"):
+            places.append(f"{path}:{number}")
+            for side, field in zip(sides, fields, strict=True):
+                if not isinstance(record[field], str) or not record[field].strip():
+                    raise EvaluationError(f"tatoeba {subset}: {places[-1]}: {field} is empty; export the set again")
+                side.append(record[field].removesuffix("\n"))
+    return sides, (places.__getitem__, places.__getitem__)

@@ -6,15 +6,15 @@ them. Splits are called `train`, `dev` and `test` in all of them.
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.exports import export, numbered_records
-from isoglot.evaluation.files import find, lines, rows
+from isoglot.evaluation.exports import export, numbered_records, subsets
+from isoglot.evaluation.files import find, rows
+from isoglot.evaluation.tasks import sib
 from isoglot.evaluation.tasks.classification import Examples, Label
 
 Row = tuple[str, Label, str]  # text, label, place
@@ -87,14 +87,15 @@ class Mtop:
         return _examples(found, where=where, missing=f"{data} has no {split} split for {code}", names=names)
 
     def _files(self, data: Path, code: str, split: str) -> list[Path]:
-        folders = ("mtop_domain", "MTOPDomainClassification", "mtop")
-        names = ("validation", "dev") if split == "dev" else (split,)
-        return next((files for name in names if (files := export(data, folders, split=name, subset=code))), [])
+        return _exported(data, ("mtop_domain", "MTOPDomainClassification", "mtop"), split=split, code=code)
 
 
 @dataclass(frozen=True, slots=True)
 class Sib200:
-    """SIB-200 (Adelani et al. 2024): 7 topics of FLORES-200 sentences, tab-separated with CSV quotes and a header."""
+    """SIB-200 (Adelani et al. 2024): 7 topics of FLORES-200 sentences, tab-separated with CSV quotes and a header.
+
+    Or MTEB's copy of it, JSON lines or Parquet.
+    """
 
     pivot: str = "eng_Latn"
     averages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -104,34 +105,34 @@ class Sib200:
         """The files of one language."""
         return (
             "files <xxx_Xxxx>/train.tsv, dev.tsv and test.tsv (plain, .gz or .xz), as in data/annotated of "
-            "https://github.com/dadelani/sib-200"
+            "https://github.com/dadelani/sib-200, or https://huggingface.co/datasets/mteb/sib200 in a folder sib200"
         )
 
     def languages(self, data: Path, split: str) -> tuple[str, ...]:
         """The folders with the split, in the first layout that has any."""
-        for place in _SIB:
+        for place in sib.PLACES:
             codes = {path.parent.name for path in (data / place).glob(f"*_*/{split}.tsv*")}
             if codes:
                 return tuple(sorted(codes))
-        return ()
+        named = (subsets(data, _SIB_EXPORT, split=name, pattern="[a-z]{3}_[A-Z][a-z]{3}") for name in _names(split))
+        return next(filter(None, named), ())
 
     def read(self, data: Path, code: str, *, split: str, where: str) -> Examples:
         """Columns `category` and `text`."""
-        path = find(data, [f"{place}/{code}" for place in _SIB], f"{split}.tsv")
-        found = self._rows(path, where) if path is not None else ()
-        return _examples(found, where=where, missing=f"{data} has no {split}.tsv for {code}")
+        path = find(data, [f"{place}/{code}".strip("/") for place in sib.PLACES], f"{split}.tsv")
+        if path is None:
+            found = self._records(data, code, split, where)
+        else:
+            found = ((row.text, row.category, f"{path}:{row.line}") for row in sib.read_table(path, where=where))
+        return _examples(found, where=where, missing=f"{data} has no {split} split for {code}")
 
-    def _rows(self, path: Path, where: str) -> list[Row]:
-        found: list[Row] = []
-        for number, line in enumerate(lines(path, where=where), 1):
-            cells = next(csv.reader([line], delimiter="\t"))
-            if len(cells) != 3 or (number == 1 and cells != ["index_id", "category", "text"]):
-                raise EvaluationError(
-                    f"{where}: {path}:{number}: the columns must be index_id, category and text, got {cells}; mend it"
-                )
-            if number > 1:
-                found.append((cells[2], cells[1], f"{path}:{number}"))
-        return found
+    def _records(self, data: Path, code: str, split: str, where: str) -> Iterator[Row]:
+        for path in _exported(data, _SIB_EXPORT, split=split, code=code):
+            for number, record in numbered_records(path, ("text", "category"), where=where):
+                text, label, place = record["text"], record["category"], f"{path}:{number}"
+                if not isinstance(label, str) or not isinstance(text, str):
+                    raise EvaluationError(f"{where}: {place}: text {text!r} has the category {label!r}; mend it")
+                yield text, label, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +173,20 @@ class Mldoc:
         return find(data, ("", "mldoc", "MLDoc", "data"), name)
 
 
-_SIB = ("annotated", "sib-200/annotated", "data/annotated", "sib-200/data/annotated", "sib-200", ".")
+_SIB_EXPORT = ("sib200", "SIB200Classification")
 _MLDOC = {
     **{"deu": "german", "eng": "english", "fra": "french", "ita": "italian"},
     **{"jpn": "japanese", "rus": "russian", "spa": "spanish", "zho": "chinese"},
 }
+
+
+def _exported(data: Path, folders: Sequence[str], *, split: str, code: str) -> list[Path]:
+    return next((files for name in _names(split) if (files := export(data, folders, split=name, subset=code))), [])
+
+
+def _names(split: str) -> tuple[str, ...]:
+    """What a split is called in exports."""
+    return ("validation", "dev") if split == "dev" else (split,)
 
 
 def _examples(found: Iterable[Row], *, where: str, missing: str, names: Mapping[Label, str] | None = None) -> Examples:

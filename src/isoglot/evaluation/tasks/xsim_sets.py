@@ -6,9 +6,8 @@ for some languages, so `en` there is another file with each of them. Everywhere 
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from isoglot.data.readers.aligned import split_name
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.files import lines
+from isoglot.evaluation.tasks import sib
 
 # code -> the partner that a text is for ("" for all others) -> part of the text -> file
 Found = dict[str, dict[str, dict[str, Path]]]
@@ -23,7 +23,6 @@ Found = dict[str, dict[str, dict[str, Path]]]
 _ENGLISH = {"en", "eng", "eng_Latn"}
 _FLORES = r"[a-z]{3}_[A-Z][a-z]{3}"
 _COMPRESSED = r"(?:\.(?:gz|xz|bz2))?"
-_HEADER = ["index_id", "category", "text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +91,17 @@ class Texts:
             return dict(enumerate(texts, 1))
         sentences: dict[int, str] = {}
         for file in files:
-            for number, text, line in _rows(file, where):
-                if number in sentences:
-                    raise EvaluationError(f"{where}: {file}:{line}: index_id {number} stands twice; fetch it again")
-                sentences[number] = text
+            for row in sib.read_table(file, where=where):
+                if row.number in sentences:
+                    raise EvaluationError(f"{where}: {file}:{row.line}: index_id {row.number} is of another split too")
+                sentences[row.number] = row.text
         return dict(sorted(sentences.items()))
 
     def origins(self, files: Sequence[Path], numbers: Iterable[int]) -> dict[int, str]:
         """Where (`file:line`) stands what `read` has under these numbers. Tables are read once more for it."""
         if not self.numbered:
             return {number: f"{files[0]}:{number}" for number in numbers}
-        return {number: f"{file}:{line}" for file in files for number, _, line in _rows(file, "")}
+        return {row.number: f"{file}:{row.line}" for file in files for row in sib.read_table(file, where="")}
 
     def align(
         self,
@@ -141,26 +140,6 @@ def _one_name(files: Sequence[Path], where: str) -> None:
         )
 
 
-def _rows(path: Path, where: str) -> Iterator[tuple[int, str, int]]:
-    """The `index_id`, text and line of each row of a table."""
-    # A quoted cell may hold a line feed, so the reader is given line ends and tells the line itself.
-    rows = csv.reader((line + "\n" for line in lines(path, where=where, blank=True)), delimiter="\t", strict=True)
-    try:
-        if next(rows) != _HEADER:
-            raise EvaluationError(f"{where}: {path}:1: the header is not {', '.join(_HEADER)}; fetch the file again")
-        for cells in rows:
-            number, text = (cells[0], cells[2]) if len(cells) == 3 else ("", "")
-            if not number.isdecimal() or not text.strip():
-                raise EvaluationError(
-                    f"{where}: {path}:{rows.line_num}: is no row of index_id, category and text; fetch the file again"
-                )
-            yield int(number), text, rows.line_num
-    except csv.Error as error:
-        raise EvaluationError(
-            f"{where}: {path}:{rows.line_num}: is not quoted as CSV ({error}); fetch it again"
-        ) from None
-
-
 def _flores(part: str) -> Texts:
     return Texts(
         f"flores-{part}",
@@ -187,8 +166,8 @@ SETS: tuple[Texts, ...] = (
     Texts(
         "sib",
         "files <xxx_Xxxx>/train.tsv, dev.tsv and test.tsv of SIB-200 (https://github.com/dadelani/sib-200), in the "
-        "folder or in data/annotated/ or sib-200/annotated/",
-        places=("", "annotated", "data/annotated", "sib-200/annotated", "sib-200/data/annotated"),
+        "folder or in annotated/, data/annotated/, sib-200/ or sib-200/annotated/",
+        places=sib.PLACES,
         glob="*_*/*.tsv*",
         patterns=(rf"(?P<code>{_FLORES})/(?P<part>train|dev|test)\.tsv{_COMPRESSED}",),
         parts=("train", "dev", "test"),

@@ -10,7 +10,7 @@ from isoglot.report.page.facts import called, labels
 from isoglot.report.page.markup import Html, element, folded, join, number, sentence, table, text
 from isoglot.report.scores import Results
 
-_WORST = 10  # rows of a table of sentences
+_WORST = 10  # rows of a table of sentences; of hits, queries
 _ROWS = 2500  # of all these tables together, so that the page opens at once
 
 
@@ -49,17 +49,25 @@ def _detail(name: str, score: Score, detail: Detail, most: int) -> Html:
     numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
     digits = [max(map(_digits, column)) for column in columns]
     language = score.subset if "-" not in score.subset else None  # of a pair, it is not known which
-    rows = []
-    for row in detail.rows[:most]:
+    rows, kept = [], _first(detail, most)
+    for row in kept:
         own = str(row[detail.columns.index("language")]) if "language" in detail.columns else language
         kinds = zip(row, numeric, digits, strict=True)
         rows.append(element("tr", *(_cell(cell, numbers, places, own) for cell, numbers, places in kinds)))
     shown = table(
         list(zip(detail.columns, numeric, strict=True)), [rows], label=f"{score.task}, {called(score.subset)}"
     )
-    cut = f", {most} of {len(detail.rows)} shown" if len(detail.rows) > most else ""
+    cut = f", {len(kept)} of {len(detail.rows)} shown" if len(kept) < len(detail.rows) else ""
     words = [element("b", text(name)), text(" · ")] if name else []
     return join([element("small", *words, text(score.metric + cut)), shown])
+
+
+def _first(detail: Detail, most: int) -> Sequence[tuple[str | float, ...]]:
+    """So many rows; of hits all rows of so many queries."""
+    if detail.kind != "hits":
+        return detail.rows[:most]
+    queries = [list(rows) for _, rows in groupby(detail.rows, lambda row: row[0])]
+    return [row for rows in queries[:most] for row in rows]
 
 
 def _cell(cell: str | float, numeric: bool, digits: int, language: str | None) -> Html:

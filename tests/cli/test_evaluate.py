@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from cases import by_text
 
@@ -29,10 +31,10 @@ def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
     with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a tab too many"):
         evaluate(data, "tatoeba", "retrieval", "similarity")
     assert list(read_results(data / "scores").scores) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
-    assert "only tatoeba: an error stopped the next task" in capsys.readouterr().err
+    assert "only tatoeba: the next task was stopped" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt(), SystemExit(3)])
 def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, monkeypatch, error):
     def broken(*_, **__):
         raise error
@@ -42,12 +44,24 @@ def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, mon
     with pytest.raises(type(error)):
         evaluate(data, "tatoeba", "sts")
     assert {score.task for score in read_results(data / "scores").scores} == {"tatoeba"}
-    assert "only tatoeba: an error stopped the next task" in capsys.readouterr().err
+    assert "only tatoeba: the next task was stopped" in capsys.readouterr().err
+
+
+def test_the_end_that_a_scheduler_asks_for_loses_no_finished_scores(data, monkeypatch):
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(Sts, "run", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="143"):
+        evaluate(data, "tatoeba", "sts")
+    assert {score.task for score in read_results(data / "scores").scores} == {"tatoeba"}
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_copy_that_cannot_be_told_names_the_task(data, capsys):
     for revision in ("aa", "bb"):
-        (data / "datasets--mteb--sickr-sts/snapshots" / revision).mkdir(parents=True)
+        folder = data / "datasets--mteb--sickr-sts/snapshots" / revision
+        folder.mkdir(parents=True)
+        (folder / "test.jsonl").write_text("", encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"^sick-r/mteb: .*snapshots: 2 revisions of the set are there"):
         evaluate(data, "tatoeba", "sick-r/mteb")
     assert (data / "scores" / "results.json").exists()

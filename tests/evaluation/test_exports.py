@@ -33,7 +33,7 @@ def test_shards_are_read_in_order_and_a_missing_one_is_refused(tmp_path):
     shards = [put(tmp_path / "set" / "data" / f"test-0000{place}-of-00002.jsonl") for place in (1, 0)]
     assert export(tmp_path, ("set",), split="test") == shards[::-1]
     shards[0].unlink()
-    with pytest.raises(EvaluationError, match="1 of 2 shards are there"):
+    with pytest.raises(EvaluationError, match=r"00000-of-00002.jsonl: of its 2 shards, numbered from 0, 1 is missing"):
         export(tmp_path, ("set",), split="test")
     whole = put(tmp_path / "set" / "data" / "test.jsonl")
     assert export(tmp_path, ("set",), split="test") == [whole]
@@ -41,15 +41,19 @@ def test_shards_are_read_in_order_and_a_missing_one_is_refused(tmp_path):
 
 def test_shards_may_have_a_fingerprint_and_those_of_two_exports_are_refused(tmp_path):
     one = put(tmp_path / "set" / "test-00001-of-00002-3f2a1b9c8d7e6f50.jsonl")
-    with pytest.raises(EvaluationError, match="1 of 2 shards are there"):
+    with pytest.raises(EvaluationError, match="of its 2 shards, numbered from 0, 0 is missing"):
         export(tmp_path, ("set",), split="test")
     other = put(tmp_path / "set" / "test-00000-of-00002-0f2a1b9c8d7e6f50.jsonl")
     assert export(tmp_path, ("set",), split="test") == [other, one]
     put(tmp_path / "set" / "test-00000-of-00001.jsonl")
-    with pytest.raises(EvaluationError, match="3 of 2 shards are there"):
+    with pytest.raises(EvaluationError, match="0 stands twice, some are of another export"):
         export(tmp_path, ("set",), split="test")
-    parts = [put(tmp_path / "other" / f"test-{number}.jsonl") for number in (0, 1)]  # of no known number
-    assert export(tmp_path, ("other",), split="test") == parts
+
+
+@pytest.mark.parametrize("ending", ["", "-of-12"])
+def test_shards_are_ordered_by_their_numbers(tmp_path, ending):
+    parts = [put(tmp_path / "set" / f"test-{number}{ending}.jsonl") for number in range(12)]
+    assert export(tmp_path, ("set",), split="test") == parts
 
 
 def test_what_is_wrong_is_named_with_its_line(tmp_path):
@@ -77,9 +81,25 @@ def test_the_cache_of_the_hub_is_read_and_two_revisions_are_refused(tmp_path):
     put(cache / "bb" / "test" / "de.jsonl")  # parts of the set from one, parts from the other
     with pytest.raises(EvaluationError, match=r"snapshots: 2 revisions of the set are there.* into a folder set"):
         export(tmp_path, ("set",), split="test", subset="ko")
+    (tmp_path / "datasets--mteb--set/refs").mkdir()
+    (tmp_path / "datasets--mteb--set/refs/main").write_text("aa\n")
+    assert export(tmp_path, ("set",), split="test", subset="ko") == [path]
+    (tmp_path / "datasets--mteb--set/refs/main").write_text("of no snapshot")
+    with pytest.raises(EvaluationError, match="2 revisions"):
+        subsets(tmp_path, ("set",), split="test", pattern="[a-z]{2}")
     copied = put(tmp_path / "set" / "test" / "ko.jsonl")  # as the message says
     assert export(tmp_path, ("set",), split="test", subset="ko") == [copied]
     assert subsets(tmp_path, ("set",), split="test", pattern="[a-z]{2}") == ("ko",)
+    assert export(tmp_path, ("set",), split="test", subset="de") == []  # no mixture of two copies
+
+
+def test_a_snapshot_without_the_split_is_no_revision_of_it(tmp_path):
+    cache = tmp_path / "datasets--mteb--set/snapshots"
+    path = put(cache / "bb" / "data/test-00000-of-00001.jsonl")
+    (cache / "aa").mkdir()
+    (cache / "aa" / "README.md").write_text("of the set\n")
+    put(cache / "aa" / "data/train-00000-of-00001.jsonl")
+    assert export(tmp_path, ("set",), split="test") == [path]
 
 
 @pytest.mark.parametrize("name", ["{}/test.jsonl", "test/{}.jsonl.gz", "data/{}/test-00000-of-00001.jsonl"])

@@ -171,8 +171,9 @@ def test_hundreds_of_subsets_without_an_average_are_compared_one_by_one():
 def test_other_units_are_other_data_and_results_without_are_compared():
     items = hits(np.random.default_rng(15), 40, 0.5)
     run = {units: results(score("a", items, units=units)) for units in ("", "u", "v")}
-    with pytest.raises(EvaluationError, match="evaluated on different data"):
-        compare({"base": [run["u"]], "new": [run["v"]]})
+    for base in ("u", ""):  # a base that names none hides nothing
+        with pytest.raises(EvaluationError, match=r"one and other are not of the same things; .* on different data"):
+            compare({"base": [run[base]], "one": [run["u"]], "other": [run["v"]]})
     old = compare({"base": [run[""]], "new": [run["u"]]})
     assert rows(old)["a"].differences[0].interval == (0, 0)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import typer
@@ -53,7 +56,7 @@ def run(
 ) -> None:
     """Evaluate and write; the tables go to stdout, what is missing and the time taken to stderr.
 
-    An error that stops a task is raised after the scores of the tasks before it are written.
+    What stops a task is raised after the scores of the tasks before it are written.
     """
     for folder in (output, cache):
         _must_be_writable(folder)
@@ -73,14 +76,14 @@ def run(
     took = f"the tasks took {seconds:.0f} s, {share:.0%} in the encoder"
     typer.echo(f"{took}; wrote {output / 'page.html'} and results.json", err=True)
     if failure is not None:
-        typer.echo(f"only {', '.join(done.task for done in finished)}: an error stopped the next task", err=True)
+        typer.echo(f"only {', '.join(done.task for done in finished)}: the next task was stopped", err=True)
         raise failure
 
 
 def _evaluate(model: Any, tasks: Sequence[str], **options: Any) -> tuple[list[Finished], BaseException | None]:
-    """The tasks that ended, and what stopped the next one: any error, since a function's or Ctrl-C costs no less."""
+    """The tasks that ended, and what stopped the next one: any error, Ctrl-C, or the end that a scheduler asks for."""
     finished: list[Finished] = []
-    with Counting() as counting:
+    with Counting() as counting, _ending_is_an_error():
 
         def hear(done: Finished) -> None:
             finished.append(done)
@@ -88,9 +91,23 @@ def _evaluate(model: Any, tasks: Sequence[str], **options: Any) -> tuple[list[Fi
 
         try:
             evaluate(model, tasks, on_missing=counting.say, on_finished=hear, progress=counting, **options)
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:
             return finished, error
     return finished, None
+
+
+@contextmanager
+def _ending_is_an_error() -> Iterator[None]:
+    """SIGTERM, which would end the process on the spot, raises `SystemExit` instead."""
+
+    def leave(number: int, _: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:

@@ -9,6 +9,7 @@ This is how copies of the data of MTEB lie about: a snapshot of the repository
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,44 +18,58 @@ from isoglot.data.files import COMPRESSED, json_object
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.files import lines
 
-_SHARD = re.compile(r"-(\d+)-of-(\d+)(?:-[0-9a-f]+)?\.")
+_SHARD = re.compile(r"-(\d+)(?:-of-(\d+))?(?:-[0-9a-f]+)?\.")
 _PLACES = ("", "mteb", "datasets", "data")
 _ENDINGS = (*(f"{kind}{ending}" for kind in (".jsonl", ".json") for ending in ("", *COMPRESSED)), ".parquet")
 
 
 def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") -> list[Path]:
-    """The files of a subset's split below `data`, in order; none when the set is not there.
+    """The files of a subset's split below `data`, in order, from the first copy that has the split; or none.
 
     `names` are the folders that a copy may have, such as the last part of the repository's name. Raises
     `EvaluationError` when a shard of several is missing (`test-00000-of-00002.parquet` alone), and for a cache that
-    has the set in more than one revision.
+    has the split in more than one revision, none of them being its `main`.
     """
-    found = (_files(copy, split=split, subset=subset) for copy in _copies(data, names))
-    return next(filter(None, found), [])
+    copy = _copy(data, names, split)
+    return _files(copy, split=split, subset=subset) if copy else []
 
 
 def subsets(data: Path, names: Sequence[str], *, split: str, pattern: str) -> tuple[str, ...]:
-    """The subsets that have the split in the first copy with any, of those that begin as `pattern` says, sorted."""
-    for copy in _copies(data, names):
-        paths = (path for part in ("*", "data/*", f"{split}/*") for path in copy.glob(part))
-        found = {match[0] for path in paths if (match := re.match(pattern, path.name))}
-        if there := tuple(subset for subset in sorted(found) if _files(copy, split=split, subset=subset)):
-            return there
-    return ()
+    """The subsets that have the split in that copy, of those that begin as `pattern` says, sorted."""
+    copy = _copy(data, names, split)
+    paths = (path for part in ("*", "data/*", f"{split}/*") for path in copy.glob(part)) if copy else ()
+    found = {match[0] for path in paths if (match := re.match(pattern, path.name))}
+    return tuple(subset for subset in sorted(found) if copy and _files(copy, split=split, subset=subset))
 
 
-def _copies(data: Path, names: Sequence[str]) -> Iterator[Path]:
-    """The folders that may hold the set; a cache with several revisions might give files of each."""
+def _copy(data: Path, names: Sequence[str], split: str) -> Path | None:
+    """The one folder that a set is read from, so that no score is over parts of two copies."""
     for name in names:
         for place in _PLACES:
-            yield data / place / name
-            revisions = sorted((data / place).glob(f"datasets--mteb--{name}/snapshots/*"))
-            if len(revisions) > 1:
-                raise EvaluationError(
-                    f"{revisions[0].parent}: {len(revisions)} revisions of the set are there, and nothing says which "
-                    f"is meant; copy one of them into a folder {names[0]}, and give the folder that holds it"
-                )
-            yield from revisions
+            if _holds(data / place / name, split):
+                return data / place / name
+            if revision := _revision(data / place / f"datasets--mteb--{name}", split):
+                return revision
+    return None
+
+
+def _revision(cache: Path, split: str) -> Path | None:
+    """The snapshot of the hub's cache that has the split, or of several the one that the cache calls `main`."""
+    found = [path for path in sorted(cache.glob("snapshots/*")) if _holds(path, split)]
+    main = cache / "refs" / "main"
+    if len(found) > 1 and main.is_file():
+        found = [path for path in found if path.name == main.read_text().strip()] or found
+    if len(found) > 1:
+        raise EvaluationError(
+            f"{found[0].parent}: {len(found)} revisions of the set are there, and nothing says which is meant; copy "
+            f"one of them into a folder {cache.name.rpartition('--')[2]}, and give the folder that holds it"
+        )
+    return found[0] if found else None
+
+
+def _holds(copy: Path, split: str) -> bool:
+    parts = [*(f"{folder}{split}[.-]*" for folder in ("", "data/", "*/", "data/*/")), f"{split}/*"]
+    return any(path.name.endswith(_ENDINGS) for part in parts for path in copy.glob(part))
 
 
 def _files(copy: Path, *, split: str, subset: str) -> list[Path]:
@@ -64,20 +79,27 @@ def _files(copy: Path, *, split: str, subset: str) -> list[Path]:
         for ending in _ENDINGS:
             if (whole := folder / f"{stem}{ending}").exists():
                 return [whole]
-            if shards := sorted(folder.glob(f"{stem}-[0-9]*{ending}")):
-                _refuse_missing_shards(shards)
-                return shards
+            if shards := list(folder.glob(f"{stem}-[0-9]*{ending}")):
+                return _in_order(shards)
     return []
 
 
-def _refuse_missing_shards(paths: Sequence[Path]) -> None:
-    shards = [(int(shard[1]), int(shard[2])) for path in paths if (shard := _SHARD.search(path.name))]
-    most = max((count for _, count in shards), default=0)
-    if shards and shards != [(number, len(paths)) for number in range(len(paths))]:
+def _in_order(paths: Sequence[Path]) -> list[Path]:
+    """Shards by their numbers. Raises `EvaluationError` unless each is there once, where a name tells how many."""
+    found = {path: (int(name[1]), int(name[2] or 0)) for path in paths if (name := _SHARD.search(path.name))}
+    shards = sorted(found, key=lambda path: (found[path], path.name))
+    numbers, counts = Counter(number for number, _ in found.values()), {count for _, count in found.values()}
+    total = max(counts, default=0)
+    wrong = [f"{number} is missing" for number in range(total) if number not in numbers]
+    wrong += [f"{number} stands twice" for number in sorted(numbers) if numbers[number] > 1]
+    if len(counts) > 1:
+        wrong.append("some are of another export")
+    if total and wrong:
         raise EvaluationError(
-            f"{paths[0]}: {len(paths)} of {most} shards are there; a score over another part of the set than the whole "
-            "would look like one over the whole, so copy all of one export there, and no others"
+            f"{shards[0]}: of its {total} shards, numbered from 0, {', '.join(wrong[:4])}; a score over another part "
+            "of the set than the whole would look like one over the whole, so copy all of one export there, no others"
         )
+    return shards
 
 
 def records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[dict[str, Any]]:

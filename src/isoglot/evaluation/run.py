@@ -119,7 +119,7 @@ def texts_of(tasks: Sequence[str | Task], *, data: str | Path, languages: Sequen
         return np.random.default_rng(0).standard_normal((len(asked), 4))
 
     for task, wanted in plan(tasks, languages=languages):
-        if task.subsets(root, languages=wanted) and not getattr(task, "needs_model", False):
+        if _subsets(task, root, wanted) and not getattr(task, "needs_model", False):
             task.run(record, root, languages=wanted)
     return list(texts)
 
@@ -149,11 +149,12 @@ def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...
     try:
         return task.subsets(data, languages=languages)
     except EvaluationError as error:  # a copy of a set does not know which task looks for it
-        raise error if str(error).startswith(task.name) else EvaluationError(f"{task.name}: {error}") from error
+        named = str(error).startswith((f"{task.name}:", f"{task.name} "))
+        raise error if named else EvaluationError(f"{task.name}: {error}") from error
 
 
 def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
-    if not subsets and not (languages and task.subsets(data)):
+    if not subsets and not (languages and _subsets(task, data, ())):
         how = get_command(task.name, data=data, languages=languages)
         yield f"{task.name}: {data} lacks its data; it needs {task.needs}" + (f"; get it with: {how}" if how else "")
         return

@@ -73,13 +73,15 @@ def problem(
                 return f"{names[0]} and {name} average over different subsets"
             if not _same_gold(first, score):
                 return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
+    units = {score.units: name for name, runs in zip(names, found, strict=True) for score in runs if score.units}
+    if len(units) > 1:
+        one, other, *_ = units.values()
+        return f"the items of {one} and {other} are not of the same things; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
     return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""
 
 
 def _same_gold(a: Score, b: Score) -> bool:
-    if a.units and b.units and a.units != b.units:
-        return False
     if a.items is None or b.items is None:
         return True
     if a.statistic != b.statistic or a.items.shape != b.items.shape:

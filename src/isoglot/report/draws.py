@@ -49,8 +49,8 @@ def draw(
 ) -> dict[str, Draws]:
     """Draws of each wanted subset whose items are there, and of each average that is the plain mean of such subsets.
 
-    In `groups` an average stands after what it is over. Draws depend on the seed, on the task and on the name of the
-    subset or of its units, not on what else is compared.
+    In `groups` an average stands after what it is over, and all systems' units of a subset are the same where they are
+    told. Draws depend on the seed, on the task and on the name of the subset or of its units.
     """
     complete: dict[str, Group] = {}
     for subset, group in groups.items():
@@ -91,12 +91,11 @@ def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
 
 
 def _units(group: Group) -> str:
-    """What a subset's items are of; nothing where no system says, or two say otherwise.
+    """What a subset's items are of; nothing where no system says.
 
-    A system that does not say, as results of version 0.1, goes with any, so that it changes nothing for the others.
+    One that says, says it for all: results of version 0.1 do not, and change nothing for the others.
     """
-    named = {score.units for runs in group for score in runs} - {""}
-    return named.pop() if len(named) == 1 else ""
+    return max(score.units for runs in group for score in runs)
 
 
 def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Draws:

@@ -391,12 +391,22 @@ def test_layouts_of_sib(tmp_path, folder):
     assert values(SIB_ZERO.run(by_last_word, tmp_path, languages=["ko"]))["kor_Hang", "accuracy"] == 1
 
 
-def test_a_language_without_training_texts_is_told_and_left_out(tmp_path):
+def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not_there(tmp_path):
     sib_data(tmp_path)
     (tmp_path / "annotated/kor_Hang/train.tsv").unlink()
-    assert SIB.subsets(tmp_path) == ("deu_Latn", "eng_Latn")
-    with pytest.raises(EvaluationError, match=r"sib-200: .* has no data for ko"):
-        evaluate(by_text, [SIB], data=tmp_path, languages=["ko", "de"])
+    with pytest.raises(EvaluationError, match=r"sib-200 kor_Hang, split train: .* has no train split for kor_Hang"):
+        SIB.run(by_text, tmp_path)
+    for path in tmp_path.glob("annotated/*/train.tsv"):
+        path.unlink()
+    with pytest.raises(EvaluationError, match=r"sib-200: .* lacks its data; it needs files .*/train.tsv"):
+        evaluate(by_text, [SIB], data=tmp_path)
+
+
+def test_a_folder_of_another_name_is_no_language_of_sib(tmp_path):
+    sib_data(tmp_path)
+    for split in ("train", "test"):
+        put(tmp_path / f"my_corpus/{split}.tsv", ["a\tb"])
+    assert SIB.subsets(tmp_path) == ("deu_Latn", "eng_Latn", "kor_Hang")
 
 
 def test_quotes_of_sib_are_undone(tmp_path):

@@ -204,6 +204,10 @@ def test_the_copy_of_mteb_gives_what_the_files_give(tmp_path):
     assert Tatoeba().subsets(tmp_path / "copy", languages=["ko"]) == ("kor-eng",)
     assert Tatoeba().subsets(tmp_path / "copy", languages=["de"]) == ()
     assert [(s.subset, s.metric, s.value, s.n) for s in found] == [(s.subset, s.metric, s.value, s.n) for s in files]
-    write(path, json.dumps({"sentence1": "\n", "sentence2": "a"}))
-    with pytest.raises(EvaluationError, match=r"tatoeba kor-eng: .*kor-eng.jsonl:1: sentence1 is empty"):
-        Tatoeba().run(random_vectors, tmp_path / "copy")
+    for text, message in (
+        (json.dumps({"sentence1": "\n", "sentence2": "a"}), "kor-eng.jsonl:1: sentence1 is empty"),
+        ("\n", "kor-eng.jsonl: has no pair"),
+    ):
+        write(path, text)
+        with pytest.raises(EvaluationError, match=rf"tatoeba kor-eng: .*{message}"):
+            Tatoeba().run(random_vectors, tmp_path / "copy")

@@ -80,10 +80,9 @@ class Bitext:
     def _find(self, data: Path, languages: Sequence[str]) -> dict[str, list[Path]]:
         found = {pair: [paths[TRAINING]] for pair, paths in golds(data, (TRAINING,), languages=languages).items()}
         for pair in _PAIRS:
-            paths = export(data, _COPIES[self.corpus], split="test", subset=pair)
-            if paths and among(pair.partition("-")[0], languages):
-                found.setdefault(pair, paths)
-        return dict(sorted(found.items()))
+            if pair not in found and among(pair.partition("-")[0], languages):
+                found[pair] = export(data, _COPIES[self.corpus], split="test", subset=pair)
+        return {pair: paths for pair, paths in sorted(found.items()) if paths}
 
     def _read(self, pair: str, paths: Sequence[Path]) -> Lookup:
         where = f"{self.name} {pair}"

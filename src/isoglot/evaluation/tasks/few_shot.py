@@ -71,9 +71,8 @@ class FewShot:
         return self.topics.needs
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages with the split that is scored and one to learn from."""
-        learnt = self.topics.languages(data, "train")
-        found = [code for code in self.topics.languages(data, self.split) if code in learnt]
+        """The languages with the split that is scored; none where nothing has one to learn from."""
+        found = self.topics.languages(data, self.split) if self.topics.languages(data, "train") else ()
         return tuple(code for code in found if among(code, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:

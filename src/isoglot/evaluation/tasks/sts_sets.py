@@ -47,6 +47,7 @@ _STS22_SCALE = (1.0, 4.0)
 _STSB = _codes("de en es fr it ja nl pl pt ru zh")
 
 _STS17_PLACES = ("", "sts17-official/", "sts17/", "Sts2017/", "data/Sts2017/")
+_STS17_COPIES = ("sts17-crosslingual-sts", "STS17", "sts17")
 _STSB_PLACES = ("", "stsb-multi-mt", "stsb-multi-mt/data", "stsb_multi_mt", "stsb_multi_mt/data", "data")
 _STSB_COPIES = ("stsb_multi_mt", "STSBenchmarkMultilingualSTS")
 _STSB_NAME = re.compile(r"stsb-(?P<code>[A-Za-z_]+)-(?P<split>[a-z]+)\.csv(?:\.(?:gz|xz|bz2))?")
@@ -66,8 +67,7 @@ def find_sts17(data: Path) -> dict[str, Read]:
             readers[subset] = partial(read_two_files, text, gold, swap=english_first, unlabelled_tail=track == "6")
     for languages in _STS17:
         subset, swap = _subset(languages)
-        paths = export(data, ("sts17-crosslingual-sts", "STS17", "sts17"), split="test", subset=languages)
-        if paths and subset not in readers:
+        if subset not in readers and (paths := export(data, _STS17_COPIES, split="test", subset=languages)):
             readers[subset] = partial(read_export, paths, swap=swap)
     return readers
 

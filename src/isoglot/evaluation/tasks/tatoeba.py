@@ -131,5 +131,7 @@ def _read_export(subset: str, paths: Sequence[Path]) -> tuple[tuple[list[str], l
             for side, field in zip(sides, fields, strict=True):
                 if not isinstance(record[field], str) or not record[field].strip():
                     raise EvaluationError(f"tatoeba {subset}: {places[-1]}: {field} is empty; export the set again")
-                side.append(record[field].removesuffix("\n"))
+                side.append(record[field].rstrip("\r\n"))
+    if not places:
+        raise EvaluationError(f"tatoeba {subset}: {paths[0]}: has no pair; export the set again")
     return sides, (places.__getitem__, places.__getitem__)

@@ -6,6 +6,7 @@ them. Splits are called `train`, `dev` and `test` in all of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,10 +112,10 @@ class Sib200:
     def languages(self, data: Path, split: str) -> tuple[str, ...]:
         """The folders with the split, in the first layout that has any."""
         for place in sib.PLACES:
-            codes = {path.parent.name for path in (data / place).glob(f"*_*/{split}.tsv*")}
-            if codes:
-                return tuple(sorted(codes))
-        named = (subsets(data, _SIB_EXPORT, split=name, pattern="[a-z]{3}_[A-Z][a-z]{3}") for name in _names(split))
+            folders = {path.parent.name for path in (data / place).glob(f"*_*/{split}.tsv*")}
+            if codes := sorted(folder for folder in folders if re.fullmatch(_SIB_CODE, folder)):
+                return tuple(codes)
+        named = (subsets(data, _SIB_EXPORT, split=name, pattern=_SIB_CODE) for name in _names(split))
         return next(filter(None, named), ())
 
     def read(self, data: Path, code: str, *, split: str, where: str) -> Examples:
@@ -173,6 +174,7 @@ class Mldoc:
         return find(data, ("", "mldoc", "MLDoc", "data"), name)
 
 
+_SIB_CODE = "[a-z]{3}_[A-Z][a-z]{3}"
 _SIB_EXPORT = ("sib200", "SIB200Classification")
 _MLDOC = {
     **{"deu": "german", "eng": "english", "fra": "french", "ita": "italian"},

@@ -93,7 +93,9 @@ class Texts:
         for file in files:
             for row in sib.read_table(file, where=where):
                 if row.number in sentences:
-                    raise EvaluationError(f"{where}: {file}:{row.line}: index_id {row.number} is of another split too")
+                    raise EvaluationError(
+                        f"{where}: {file}:{row.line}: index_id {row.number} is of another split too; fetch both again"
+                    )
                 sentences[row.number] = row.text
         return dict(sorted(sentences.items()))
 

@@ -27,15 +27,13 @@ def mirror():
 
 
 def sts17():
-    """Pages of a hub that has one small file of the set."""
-    hub = find("sts17-crosslingual-sts").hub
-    listing = [{"type": "file", "path": "ko-ko/test.jsonl", "size": 3}]
-    return {
-        f"/huggingface.co/api/datasets/{hub.repository}/tree/{hub.revision}?recursive=true": json.dumps(
-            listing
-        ).encode(),
-        f"/huggingface.co/datasets/{hub.repository}/resolve/{hub.revision}/ko-ko/test.jsonl": b"{}\n",
-    }
+    """Pages of a hub that has the files of the set, with as many lines as the catalogue expects."""
+    one = find("sts17-crosslingual-sts")
+    files = {count.files.removesuffix("*"): b"{}\n" * count.lines for count in one.counts}
+    listing = [{"type": "file", "path": path, "size": len(text)} for path, text in files.items()]
+    where, revision = f"/huggingface.co/datasets/{one.hub.repository}/resolve", one.hub.revision
+    tree = f"/huggingface.co/api/datasets/{one.hub.repository}/tree/{revision}?recursive=true"
+    return {f"{where}/{revision}/{path}": text for path, text in files.items()} | {tree: json.dumps(listing).encode()}
 
 
 def test_list_has_what_is_known_of_every_set(capsys, tmp_path):
@@ -76,7 +74,7 @@ def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
     assert out == f"{tmp_path / 'sts17-crosslingual-sts'}\n"
     assert "licence: not stated by MTEB" in err
     data.check([], tmp_path)
-    assert capsys.readouterr().out.startswith("sts17-crosslingual-sts: ok: 1 files; as first downloaded")
+    assert capsys.readouterr().out.startswith("sts17-crosslingual-sts: ok: 11 files; as first downloaded")
 
 
 def test_a_page_instead_of_the_set_is_refused(capsys, tmp_path, mirror):

@@ -5,18 +5,21 @@ from __future__ import annotations
 import importlib
 import lzma
 import os
+import re
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from web import Web, serving
 
+from isoglot.data.languages import is_language
 from isoglot.data.sets import check, get
 from isoglot.data.sets.catalogue import address, catalogue, command, find
 from isoglot.data.sets.content import Content, measure
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.normalise import step
 from isoglot.errors import CorpusError
+from isoglot.report.mteb_tasks import MTEB
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -96,6 +99,34 @@ def test_counts_of_the_catalogue_agree_with_its_files():
         assert lines[name] == 2 * find(name).rows, name
     for name in ("lingua-langid", "stsb-multi-mt"):
         assert lines[name] == find(name).rows, name
+
+
+def test_what_is_got_without_checksums_has_counts_but_for_one_set():
+    bare = {one.name for one in catalogue().values() if not (one.files or one.manual or one.counts)}
+    assert bare == {"sts22-crosslingual-sts"}
+
+
+def test_counts_of_the_hub_sets_are_those_of_mteb():
+    """Sizes of the test splits as MTEB states them, and the rows that the catalogue gives for whole sets."""
+    tasks = {"sts22/v1": "STS22", "sts17": "sts17-crosslingual-sts", "mtop": "MTOPDomainClassification"}
+    for task, name in tasks.items():
+        counts = {re.sub(r"^test/|/test.*|\..*", "", count.files): count.lines for count in find(name).counts}
+        assert counts == {subset: MTEB[task].items(subset) for subset in MTEB[task].subsets}, name
+    for task, name in {"sts-b/mteb": "stsbenchmark-sts", "sick-r/mteb": "sickr-sts"}.items():
+        assert find(name).counts[-1].lines == MTEB[task].items("default"), name
+    for name in ("stsbenchmark-sts", "sickr-sts", "STS22", "sts17-crosslingual-sts", "snli"):
+        assert sum(count.number * count.lines for count in find(name).counts) == find(name).rows, name
+    for name in ("xnli-mt", "pawsx"):  # files with a header
+        assert sum(count.number * (count.lines - 1) for count in find(name).counts) == find(name).rows, name
+
+
+def test_languages_of_recorded_files():
+    for name, number in {"sib-200": 40, "ntrex-128": 60, "tico-19": 16, "tatoeba-laser": 113}.items():
+        codes = find(name).language_codes
+        assert len(codes) == number, name
+        assert all(map(is_language, codes)), name
+    assert find("sts17-official").language_codes == ("ar", "en", "es", "tr")
+    assert find("flores-200").language_codes == ()
 
 
 def test_the_catalogue_stays_small():

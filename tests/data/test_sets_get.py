@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import lzma
 import shutil
+import sys
 from hashlib import sha256
 
 import pytest
@@ -306,6 +308,52 @@ def test_a_hub_repository(tmp_path, known, web):
     web.pages |= hub_pages({"data/ko-ko.jsonl": b'{"a": 1}\n'})
     get("toy", tmp_path, network=network(web))
     assert files_in(tmp_path / "toy") == {"data/ko-ko.jsonl", LOCK, "SOURCE"}
+
+
+def test_of_a_hub_repository_only_its_folder(tmp_path, known, web):
+    known(entry(hub=Hub("org/toy", "abc", "test"), counts=(Count("test/ko.jsonl*", 1, 1),)))
+    pages = hub_pages({"test/ko.jsonl": b'{"a": 1}\n'})
+    web.pages |= {path.replace("tree/abc?", "tree/abc/test?"): text for path, text in pages.items()}
+    get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == {"test/ko.jsonl", LOCK, "SOURCE"}
+
+
+def test_a_hub_repository_of_more_files_than_are_listed_at_once_is_refused(tmp_path, known, web):
+    known(entry(hub=Hub("org/toy", "abc")))
+    web.pages |= hub_pages({f"raw/{number}.jsonl": b"{}\n" for number in range(998)})
+    with pytest.raises(CorpusError, match=r"lists only the first 1,000 of its files at once; download it with the hub"):
+        get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == set()
+
+
+def test_a_part_of_a_hub_set_is_told_from_the_whole(tmp_path):
+    """JSON lines, plain or packed; the real entry of the catalogue, and a copy that nothing was fetched for."""
+    one, folder = entries.find("stsbenchmark-sts"), tmp_path / "stsbenchmark-sts"
+    folder.mkdir()
+    for name, lines in {"train.jsonl.gz": 5749, "validation.jsonl": 1500, "test.jsonl.gz": 1379}.items():
+        text = b"{}\n" * lines
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    assert str(check(one, tmp_path)) == "stsbenchmark-sts: ok: checksums not recorded"
+    (folder / "test.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1378))
+    assert "test.jsonl.gz has 1,378 lines, 1,379 expected" in str(check(one, tmp_path))
+    (folder / "test.jsonl.gz").unlink()
+    assert "0 files test.jsonl*, 1 expected" in str(check(one, tmp_path))
+
+
+def test_rows_of_parquet_are_counted(tmp_path, monkeypatch):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    one, path = entry(counts=(Count("test-*.parquet", 1, 3),)), tmp_path / "toy" / "test-00000-of-00001.parquet"
+    path.parent.mkdir()
+    parquet.write_table(pyarrow.table({"text": ["a", "b\n", "c"]}), path)
+    assert check(one, tmp_path).state == "ok"
+    parquet.write_table(pyarrow.table({"text": ["a", "b"]}), path)
+    assert check(one, tmp_path).details == ("test-00000-of-00001.parquet has 2 rows, 3 expected",)
+    path.write_bytes(path.read_bytes()[:-9])
+    assert "cannot be read as Parquet" in str(check(one, tmp_path))
+    monkeypatch.setitem(sys.modules, "pyarrow", None)  # not installed: only the files are counted
+    assert check(one, tmp_path).state == "ok"
+    path.unlink()
+    assert check(one, tmp_path).state == "wrong"
 
 
 def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web):

@@ -6,12 +6,15 @@ import os
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from isoglot.cli.main import app
 from isoglot.data.sets.catalogue import catalogue
+from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.sources import SETS, get_command
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -77,7 +80,39 @@ def test_the_command_gets_a_set_that_has_the_languages(tmp_path):
     assert named("sts17", "ara", "kor") == ["sts17-official"]  # which has one of them
     assert named("sts12", "kor", "fra") == named("mtop", "kor") == []
     assert named("bucc/oracle", "deu") == ["bucc2018"]
-    assert named("tatoeba", "kor") == ["tatoeba-laser"]  # the catalogue does not list its languages
+    assert named("tatoeba", "kor") == ["tatoeba-laser"]
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "has", "lacks"),
+    [
+        ("sib-200", "sib-200", ["deu", "de", "zho_Hans", "swa", "ara"], ["wol", "ces", "dev"]),
+        ("xsim/ntrex", "ntrex-128", ["deu", "wol", "zho_Hans", "tgl", "ckb"], ["jav", "epo"]),
+        ("xsim/tico", "tico-19", ["eng", "zho", "tgl", "swa"], ["deu", "wol"]),
+        ("tatoeba", "tatoeba-laser", ["kor", "eng", "fas"], ["wol", "zul"]),
+    ],
+)
+def test_a_set_with_recorded_files_has_the_languages_of_their_names(task, name, has, lacks):
+    for language in has:
+        assert get_command(task, languages=[language]) == f"isoglot data get {name} --data DIR", language
+        assert get_command(task, languages=[*lacks, language])
+    for language in lacks:
+        assert get_command(task, languages=[language]) == "", language
+    assert get_command(task, languages=lacks) == ""
+
+
+def test_a_set_that_nothing_is_recorded_of_may_have_any_language():
+    """FLORES-200 states a number, and no file of it is recorded; it adds to what the other sets of the task lack."""
+    assert get_command("xsim/flores-dev", languages=["wol"]) == "isoglot data get flores-200 --data DIR"
+    assert get_command("centroids", languages=["wol"]) == "isoglot data get ntrex-128 --data DIR"
+    assert get_command("centroids", languages=["epo"]) == "isoglot data get flores-200 --data DIR"
+
+
+@pytest.mark.parametrize(("language", "advised"), [("deu", True), ("wol", False)])
+def test_evaluate_names_no_command_that_would_not_add_the_language(tmp_path, language, advised):
+    with pytest.raises(EvaluationError, match="lacks its data") as error:
+        evaluate(lambda texts: np.ones((len(texts), 2)), ["sib-200"], data=tmp_path, languages=[language])
+    assert ("isoglot data get sib-200" in str(error.value)) == advised
 
 
 @pytest.mark.parametrize("task", sorted(OWN))

@@ -344,8 +344,8 @@ def test_tasks_and_metrics_are_chosen():
         chosen(tasks=["onw"])
     with pytest.raises(EvaluationError, match="the base has no metric 'z'"):
         chosen(metrics=["z"])
-    with pytest.raises(EvaluationError, match="only base was given; name at least two"):
-        compare({"base": [run(0.5)]})
+    with pytest.raises(EvaluationError, match="nothing was given to compare"):
+        compare({})
 
 
 def test_numbers_do_not_depend_on_what_else_is_compared():
@@ -357,6 +357,29 @@ def test_numbers_do_not_depend_on_what_else_is_compared():
     three = compare({"a": [a], "b": [b], "c": [c]})
     assert len(rows(three)["x"].differences) == 2
     assert len(grid(three.tables[0], three.systems).header) == 3 + 2 * 3
+
+
+def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
+    rng = np.random.default_rng(17)
+    a, b = ([score(name, hits(rng, 60, 0.5), units="u") for name in "xy"] for _ in range(2))
+    a, b = (results(*parts, average(parts), Score("tatoeba", "z", "accuracy/mean", 0.5, 9)) for parts in (a, b))
+    one, two = compare({"a": [a]}), compare({"a": [a], "b": [b]})
+    assert [row.values[0] for row in one.tables[0].rows] == [row.values[0] for row in two.tables[0].rows]
+    assert rows(one)["mean"].values[0].interval[0] < rows(one)["mean"].values[0].mean
+    shown = grid(one.tables[0], one.systems)
+    assert shown.header == ("subset", "n", "a", "95 % interval")
+    low, high = rows(one)["x"].values[0].interval
+    assert shown.rows[0] == (
+        "x",
+        "60",
+        f"{100 * rows(one)['x'].values[0].mean:.1f}",
+        f"[{100 * low:.1f}, {100 * high:.1f}]",
+    )
+    assert [row[-1] for row in shown.rows if row[0] == "z"] == ["–"]
+    write_comparison(tmp_path, one)
+    page = (tmp_path / "compare.md").read_text(encoding="utf-8")
+    assert "# a\n" in page
+    assert "paired" not in page
 
 
 def test_files_are_the_same_each_time(tmp_path):

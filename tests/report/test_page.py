@@ -15,7 +15,7 @@ from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.report.page import page, write_page
-from isoglot.report.page.facts import Table, change, is_seen, labels
+from isoglot.report.page.facts import Table, bar, change, is_seen, labels
 from isoglot.report.page.markup import element, text
 from isoglot.report.scores import Results, write_results
 
@@ -200,7 +200,16 @@ def test_the_margin_of_a_change_holds_the_truth_about_as_often_as_it_says():
 def test_no_margin_where_items_are_no_outcomes():
     items = np.ones((4, 2), np.float32)
     pair = [Score("t", "deu", "m", 1, 4, items=items, statistic="spearman")] * 2
-    assert change(Table("t", "m", {"deu": pair[:1]}), (pair[0], pair[1]), seen=None).margin is None
+    table = Table("t", "m", {"deu": pair[:1]})
+    assert change(table, (pair[0], pair[1]), seen=None).margin is bar(table, pair[0], seen=None).margin is None
+
+
+def test_a_model_alone_has_the_interval_of_its_value():
+    hits = np.repeat(np.array([1, 0], np.float32), (80, 20))
+    alone = Score("t", "deu", "m", 0.8, 100, items=hits)
+    assert bar(Table("t", "m", {"deu": [alone]}), alone, seen=None).margin == pytest.approx(
+        100 * 1.96 * 0.0402, rel=1e-3
+    )
 
 
 def test_bars_are_sorted_seen_first_and_best_first(document):

@@ -63,7 +63,7 @@ def run(
     name, model, settings = open_subject(subject)
     finished, failure = _evaluate(model, tasks, data=data, languages=languages, cache=cache)
     if not finished:
-        none = f"{data}: none of the tasks {', '.join(tasks)} found its data there; nothing was scored"
+        none = f"{data}: none of the tasks {', '.join(tasks)} was scored there; the lines above say why"
         raise failure or EvaluationError(none)
     results = Results(name, settings, tuple(score for done in finished for score in done.scores))
     suites = [task for task in tasks if task in SUITES]

@@ -108,7 +108,7 @@ def compare(
         Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
     ] = None,
 ) -> None:
-    """Compare results item by item: intervals, tests, wins and losses per language."""
+    """Compare results item by item: intervals, tests, wins and losses per language; of one alone, its intervals."""
     from isoglot.cli.compare import run
 
     run(results, tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed, output=output)

@@ -89,7 +89,7 @@ class Task(Protocol):
 
 
 def units_of(keys: Iterable[object]) -> str:
-    """A name for what the items of a score are of, told by a key for each: its id, its line, or what people say of it.
+    """A name for what the items of a score are of, told by a key for each: id, line, text, or what people say of it.
 
     Gold labels and gold scores do as keys: translations of one set have the same sequence of them, and two sets of
     hundreds of texts do not.

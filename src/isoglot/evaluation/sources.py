@@ -7,13 +7,11 @@ of one's own have none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from isoglot.data.languages import is_language
-from isoglot.data.sets import command, find, present
+from isoglot.data.sets import DataSet, command, find, present
 from isoglot.evaluation.codes import among
 
 _GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
@@ -62,12 +60,12 @@ def get_command(task: str, *, data: str | Path = "DIR", languages: Sequence[str]
     `TASKS`. Raises `CorpusError` for a language that does not exist.
     """
     for name in SETS.get(task, ()):
-        if present(find(name), Path(data)) != "yes" and _may_have(find(name).languages, languages):
+        if present(find(name), Path(data)) != "yes" and _may_have(find(name), languages):
             return command(name, data=data)
     return ""
 
 
-def _may_have(stated: str, languages: Sequence[str]) -> bool:
-    """Whether a set has one of the languages; one that states no codes ("204", "40 of 205") is taken to have any."""
-    codes = re.split("[ -]", stated)
-    return not all(map(is_language, codes)) or any(among(code, languages) for code in codes)
+def _may_have(one: DataSet, languages: Sequence[str]) -> bool:
+    """Whether a set has one of the languages; one whose languages the catalogue does not know is taken to have any."""
+    codes = one.language_codes
+    return not codes or any(among(code, languages) for code in codes)

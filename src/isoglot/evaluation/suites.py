@@ -12,7 +12,7 @@ from itertools import permutations
 
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.tasks.sts_sets import TRACKS_5
-from isoglot.evaluation.tasks.tatoeba import LASER_112
+from isoglot.evaluation.tasks.tatoeba import LASER_112, XTREME_36
 
 Key = tuple[str, str, str]  # task, subset, metric
 
@@ -194,15 +194,25 @@ _EASE = (
 
 SUITES: dict[str, Suite] = {
     "quick": _QUICK_SUITE,
-    "mpcl": Suite("MPCL, the main table: its six columns and their mean", (*_MPCL, Column("mean", _MPCL))),
-    "moco": Suite("dual momentum contrast: Chinese and English", _MOCO),
+    "mpcl": Suite(
+        "MPCL, the main table: its six columns and their mean",
+        (*_MPCL, Column("mean", _MPCL)),
+        {"tatoeba": XTREME_36},
+    ),
+    "moco": Suite("dual momentum contrast: Chinese and English", _MOCO, {"tatoeba": ("zho",), "bucc/moco": ("zho",)}),
     "msimcse": Suite(
-        "mSimCSE: retrieval, STS17, clustering, PAWS-X (which fine-tunes the model), language neutrality", _MSIMCSE
+        "mSimCSE: retrieval, STS17, clustering, PAWS-X (which fine-tunes the model), language neutrality",
+        _MSIMCSE,
+        {"tatoeba": XTREME_36},
     ),
     "softcl": Suite(
         "soft contrastive alignment: Korean, French, Japanese and Russian with English",
         _SOFTCL,
-        {"xsim/flores-devtest": ("kor", "fra", "jpn", "rus", "eng")},
+        {
+            "tatoeba": ("kor", "fra", "jpn", "rus"),
+            "bucc/mteb": ("fra", "rus"),
+            "xsim/flores-devtest": ("kor", "fra", "jpn", "rus", "eng"),
+        },
     ),
     "ease": Suite("EASE: English and multilingual", _EASE),
 }

@@ -40,10 +40,12 @@ def wanted(base: Iterable[Key], tasks: Sequence[str], metrics: Sequence[str]) ->
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
     """Subsets of any system, languages before averages, and an average after those it is over."""
-    found = {
-        name[2]: score for runs in scores for run in runs for name, score in run.items() if name[:2] == (task, metric)
-    }
+    return _ordered(
+        {name[2]: score for runs in scores for run in runs for name, score in run.items() if name[:2] == (task, metric)}
+    )
 
+
+def _ordered(found: Mapping[str, Score]) -> list[str]:
     def depth(subset: str) -> int:
         score = found[subset]
         return (
@@ -79,6 +81,21 @@ def problem(
         return f"the items of {one} and {other} are not of the same things; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
     return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""
+
+
+def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
+    """The subsets of one task and metric in which the systems that have them were evaluated on the same data.
+
+    `rows` have a score of each system, None where it lacks one. An average is alike if all is that it is over.
+    """
+    first = {subset: next(score for score in row if score) for subset, row in rows.items()}
+    groups: dict[str, list[list[Score]]] = {}
+    for subset in _ordered(first):
+        there = [[score] for score in rows[subset] if score]
+        absent = dict.fromkeys(set(first[subset].over) - set(rows), there)
+        if not problem(there, [1] * len(there), [""] * len(there), {**absent, **groups}):
+            groups[subset] = there
+    return set(groups)
 
 
 def _same_gold(a: Score, b: Score) -> bool:

@@ -113,11 +113,11 @@ def compare(
 ) -> Comparison:
     """Compare systems, each given by the results of one or more seeds; the first is the base.
 
-    Without `metrics`, the main one of each task. Raises `EvaluationError` for fewer than two systems, an unknown task
-    or metric, and when nothing can be compared.
+    One alone has its intervals. Without `metrics`, the main one of each task. Raises `EvaluationError` for no system,
+    an unknown task or metric, and when nothing can be compared.
     """
-    if len(systems) < 2:
-        raise EvaluationError(f"only {', '.join(systems) or 'nothing'} was given; name at least two results")
+    if not systems:
+        raise EvaluationError("nothing was given to compare; name at least one result")
     scores: Runs = [[{key(score): score for score in run.scores} for run in runs] for runs in systems.values()]
     left_out: list[str] = []
     tables = [

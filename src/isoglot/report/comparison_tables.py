@@ -18,8 +18,11 @@ _MARKS = {True: " ▲", False: " ▼", None: ""}
 
 
 def grid(table: Table, systems: Sequence[str]) -> Grid:
-    """One task and metric: a row for each subset, then averages; of each system its value, difference and p-value."""
-    header = ["subset", "n", systems[0]]
+    """One task and metric: a row for each subset, then averages; of each system its value, difference and p-value.
+
+    A system alone has its value and the interval of that.
+    """
+    header = ["subset", "n", systems[0], *(["95 % interval"] if len(systems) == 1 else [])]
     for name in systems[1:]:
         header += [name, "difference", "p"]
     rows = [_cells(row, table.metric) for row in table.rows]
@@ -40,6 +43,7 @@ def tallies(table: Table, systems: Sequence[str]) -> list[str]:
 
 def method(comparison: Comparison) -> str:
     """What the numbers are, in a few sentences."""
+    one = len(comparison.systems) == 1
     several = any(count > 1 for count in comparison.seeds)
     seeds = (
         " Of a system with several seeds, values are means over them and ± is their sample standard deviation; the "
@@ -48,10 +52,15 @@ def method(comparison: Comparison) -> str:
         else ""
     )
     tests = sorted({table.permutations for table in comparison.tables})
+    drawn = (
+        f"Brackets hold 95 % percentile intervals of a {'' if one else 'paired '}bootstrap over items "
+        f"({comparison.resamples} resamples, seed {comparison.seed}); averages are resampled within each of their "
+        "subsets, those of the same sentences all at once."
+    )
+    if one:
+        return drawn + seeds
     return (
-        f"Differences are from {comparison.systems[0]}. Brackets hold 95 % percentile intervals of a paired bootstrap "
-        f"over items ({comparison.resamples} resamples, seed {comparison.seed}); averages are resampled within each of "
-        "their subsets, those of the same sentences all at once. p is of a two-sided paired permutation test "
+        f"Differences are from {comparison.systems[0]}. {drawn} p is of a two-sided paired permutation test "
         f"({' or '.join(map(str, tests))} permutations), corrected over the subsets of a task by Holm's method; "
         f"averages are not corrected. ▲ is better and ▼ worse at p ≤ 0.05.{seeds}"
     )
@@ -66,7 +75,7 @@ def markdown(comparison: Comparison) -> str:
         parts += [f"## {shown_table.title}", to_markdown(shown_table).rstrip("\n"), lines]
     if comparison.left_out:
         parts += ["## Left out", "\n".join(f"- {line}" for line in comparison.left_out)]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> None:
@@ -82,6 +91,8 @@ _WAYS = ("better", "worse")
 
 def _cells(row: Row, metric: str) -> tuple[str, ...]:
     cells = [row.subset, str(row.n), _value(row.values[0], metric)]
+    if not row.differences:
+        cells.append(_interval(row.values[0].interval, metric, sign=False).strip() or "–")
     for value, difference in zip(row.values[1:], row.differences, strict=True):
         mark = _MARKS[difference.better] if difference.significant else ""
         change = shown(difference.value, metric, sign=True) + _interval(difference.interval, metric)
@@ -94,8 +105,8 @@ def _value(value: Value, metric: str) -> str:
     return shown(value.mean, metric) + deviation
 
 
-def _interval(interval: Interval | None, metric: str) -> str:
-    return "" if interval is None else f" [{', '.join(shown(end, metric, sign=True) for end in interval)}]"
+def _interval(interval: Interval | None, metric: str, *, sign: bool = True) -> str:
+    return "" if interval is None else f" [{', '.join(shown(end, metric, sign=sign) for end in interval)}]"
 
 
 def _p(difference: Difference) -> str:

@@ -110,7 +110,7 @@ def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> 
         permutation(tables[0], other, first.statistic, permutations=permutations, seed=stream, shared=shared)
         for other in tables[1:]
     ]
-    return Draws(np.stack(means), np.stack(null))
+    return Draws(np.stack(means), np.stack(null) if null else np.empty((0, permutations)))
 
 
 def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:

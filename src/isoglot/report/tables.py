@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.suites import SUITES, Cell, counted, listed
+from isoglot.report.comparable import alike
 from isoglot.report.metrics import MANY, lower_is_better, shown
 
 if TYPE_CHECKING:
@@ -67,17 +68,18 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid
 def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: str) -> Grid:
     """Several models on one metric of a task: a row for each subset, a column for each model, the best in bold.
 
-    Values that look equal once rounded are equally best. A model that lacks a subset shows a dash there. Averages are
-    shown as each model has them, and are comparable only where their `n` agree: those with differing `n` are shown
-    with it in brackets.
+    Values that look equal once rounded are equally best. A model that lacks a subset shows a dash there. Scores of
+    other data have no best among them, and where their `n` differ it is shown in brackets.
     """
     tables = {model: _values(scores, task, metric) for model, scores in models.items()}
     averages = [score for table in tables.values() for score in table.values() if score.over]
     known = {score.subset for score in averages}
     names = sorted(dict.fromkeys(name for table in tables.values() for name in table), key=lambda name: name in known)
-    rows = [(name, *_cells([table.get(name) for table in tables.values()])) for name in names]
-    bold = {place for row, name in enumerate(names) for place in _best([t.get(name) for t in tables.values()], row)}
-    return Grid(f"{task} {metric}", ("subset", *models), tuple(rows), frozenset(bold), _first_average(names, averages))
+    cells = {name: [table.get(name) for table in tables.values()] for name in names}
+    same = alike(cells)
+    bold = {place for row, name in enumerate(names) if name in same for place in _best(cells[name], row)}
+    rows = tuple((name, *_cells(row)) for name, row in cells.items())
+    return Grid(f"{task} {metric}", ("subset", *models), rows, frozenset(bold), _first_average(names, averages))
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
@@ -157,7 +159,7 @@ def _cells(scores: list[Score | None]) -> list[str]:
 
 def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
     known = [(at, score) for at, score in enumerate(scores, 1) if score]
-    if len(known) < 2 or len({score.n for _, score in known}) > 1:
+    if len(known) < 2:
         return []
     values = {at: score.value for at, score in known}
     first = known[0][1]

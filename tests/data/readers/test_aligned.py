@@ -102,7 +102,8 @@ def test_unequal_line_counts_name_both(tmp_path, german, english):
         list(read_moses(tmp_path / "a"))
     for name, text in (("a.de", german), ("a.en", english)):
         count = len(text.split())
-        assert f"{name}: has {count} lines" in str(caught.value) or f"{name} has {count};" in str(caught.value)
+        assert f"{name}: has {count} lines" in str(caught.value) or f"{name} has {count}," in str(caught.value)
+    assert "so from line 3 on they are no translations" in str(caught.value)
 
 
 def test_a_zero_length_line_is_an_error_with_file_and_line(tmp_path):

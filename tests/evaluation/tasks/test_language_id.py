@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import by_text, random_vector
+from cases import by_last_word, by_text, random_vector
 from cases_classification import lingua_data, put, xnli_data
 
 from isoglot.errors import EvaluationError
@@ -67,6 +67,49 @@ def test_the_first_thousand_premises_that_differ_are_taken(tmp_path):
         code: [f"{code} premise test {i} {code}" for i in range(1000)] for code in ("en", "tr", "ar", "bg")
     }
     assert {score.n for score in scores if not score.over} == {4 * 500}
+
+
+def apart(count):
+    """The numbers of the sentences that are not learnt from."""
+    return sorted(np.random.default_rng(0).permutation(count)[count // 2 :].tolist())
+
+
+def test_a_premise_taken_for_another_language_is_a_mistake(tmp_path):
+    xnli_data(tmp_path, premises=30)
+    path, line = tmp_path / "test-de.tsv", 3 * apart(30)[4]
+    lines = path.read_text().splitlines()
+    put(path, [*lines[:line], "de premise ending in hi\thypothesis", *lines[line + 1 :]])
+    scores = {score.subset: score for score in LanguageId().run(by_last_word, tmp_path)}
+    (detail,) = scores["en-de-fr-hi"].details
+    assert detail.kind == "mistakes"
+    assert detail.columns == ("sentence", "language", "taken for", "probability")
+    assert [row[:3] for row in detail.rows] == [("de premise ending in hi", "de", "hi")]
+    assert scores["en-tr-ar-bg"].details == scores["mean"].details == ()
+
+
+def test_lingua_has_the_mistakes_of_each_language(tmp_path):
+    lingua_data(tmp_path)
+    path, line = tmp_path / "lingua-langid/sentences/fr.txt", apart(200)[7]
+    lines = path.read_text().splitlines()
+    put(path, [*lines[:line], "sentence of fr in ko", *lines[line + 1 :]])
+    scores = {score.subset: score for score in LanguageIdLingua().run(by_last_word, tmp_path, languages=["fr", "de"])}
+    (detail,) = scores["fr"].details
+    assert [row[:3] for row in detail.rows] == [("sentence of fr in ko", "fr", "ko")]
+    assert scores["de"].details == scores["mean"].details == ()
+
+
+def test_of_many_mistakes_the_ten_most_confident_are_kept(tmp_path):
+    lingua_data(tmp_path)
+    for score in LanguageIdLingua().run(by_text, tmp_path)[:4]:
+        (detail,) = score.details
+        wrong = [
+            f"sentence {i} in {score.subset}" for i, right in zip(apart(200), score.items, strict=True) if not right
+        ]
+        assert len(detail.rows) == 10 < len(wrong)
+        assert {row[0] for row in detail.rows} <= set(wrong)
+        assert all(row[1] == score.subset != row[2] for row in detail.rows)
+        certainty = [row[3] for row in detail.rows]
+        assert certainty == sorted(certainty, reverse=True)
 
 
 def test_a_set_lacking_a_language_is_left_out(tmp_path):

@@ -84,6 +84,35 @@ def test_paws_x_is_told_by_comparison_where_no_side_tells(tmp_path):
     assert found["de"] == found["ko"] == found["mean"] == 1
 
 
+def test_a_label_that_is_wrong_is_the_mistake_with_both_sentences(tmp_path):
+    pawsx_data(tmp_path)
+    path = tmp_path / "test-de.tsv"
+    lines = path.read_text().splitlines()
+    first, second, label = lines[6].split("\t")
+    put(path, [*lines[:6], f"{first}\t{second}\t{1 - int(label)}", *lines[7:]])
+    scores = {score.subset: score for score in PAWSX.run(by_sameness, tmp_path)}
+    (detail,) = scores["de"].details
+    assert detail.kind == "mistakes"
+    assert detail.columns == ("sentence 1", "sentence 2", "gold", "predicted", "probability")
+    assert [row[:4] for row in detail.rows] == [(first, second, "1", "0")]
+    assert 0.5 < detail.rows[0][4] <= 1
+    assert scores["ko"].details == scores["en"].details == scores["mean"].details == ()
+
+
+def test_of_many_mistakes_the_ten_most_confident_are_kept(tmp_path):
+    xnli_data(tmp_path, codes=("en", "de"))
+    score = XNLI.run(by_text, tmp_path, languages=["de"])[0]
+    pairs = Xnli().read(tmp_path, "de", split="test", where="t")
+    rows = list(zip(pairs.firsts, pairs.seconds, pairs.labels, strict=True))
+    wrong = {row for row, right in zip(rows, score.items, strict=True) if not right}
+    (detail,) = score.details
+    assert len(detail.rows) == 10 < len(wrong)
+    assert {row[:3] for row in detail.rows} <= wrong
+    assert all(row[2] != row[3] for row in detail.rows)
+    certainty = [row[4] for row in detail.rows]
+    assert certainty == sorted(certainty, reverse=True)
+
+
 def test_labels_beside_the_file_or_in_it_give_the_same(tmp_path):
     xnli_data(tmp_path, codes=("en", "de"), premises=20)
     before = XNLI.run(by_text, tmp_path)

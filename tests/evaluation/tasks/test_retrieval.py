@@ -138,3 +138,16 @@ def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path):
     for task in ("retrieval", "similarity", "map", "centroids"):
         with pytest.raises(EvaluationError, match=rf"^{task}: .*retrieval.tsv:3: "):
             evaluate(by_text, [task], data=tmp_path)
+
+
+@pytest.mark.parametrize("task", ["retrieval", "similarity"])
+def test_units_are_those_of_the_sentences_whichever_languages_are_asked_for(tmp_path, task):
+    def units(sentence, languages=()):
+        rows = "".join(f"d {i}\t{sentence} {i}\te {i}\n" for i in range(6))
+        write(tmp_path / "retrieval.tsv", f"deu\tfra\teng\n{rows}")
+        scores = evaluate(by_text, [task], data=tmp_path, languages=languages)
+        return {score.units for score in scores if score.subset == "deu-eng"}
+
+    assert len(units("f")) == 1
+    assert units("f") == units("f", ["de"])
+    assert units("f").isdisjoint(units("g"))

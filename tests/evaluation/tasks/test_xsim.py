@@ -187,6 +187,66 @@ def test_each_text_is_asked_for_once(tmp_path):
     assert sorted(asked) == sorted(texts.values())
 
 
+def ratios(x, y, k=4):
+    """The ratio margin of every pair, in loops."""
+    around_x = [sum(score for score, _ in nearest_k(row, y, k)) / k for row in x]
+    around_y = [sum(score for score, _ in nearest_k(row, x, k)) / k for row in y]
+    rows = [[cosine(a, b) for b in y] for a in x]
+    return [
+        [value / max((here + there) / 2, 1e-6) for value, there in zip(row, around_y, strict=True)]
+        for row, here in zip(rows, around_x, strict=True)
+    ]
+
+
+def test_mistakes_equal_the_worst_in_loops(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(40)] for code in ("deu", "eng")}
+    scores = XSim(OWN).run(by_text, files(tmp_path, texts))
+    for a, b in (("deu", "eng"), ("eng", "deu")):
+        x, y = by_text(texts[a]), by_text(texts[b])
+        table, found = ratios(x, y), found_by_margin(x, y, "ratio", 4)
+        expected = [
+            (texts[a][i], texts[b][i], texts[b][j], table[i][i], table[i][j], table[i][j] - table[i][i])
+            for i, j in enumerate(found)
+            if i != j
+        ]
+        assert len(expected) > 10
+        worst = sorted(expected, key=lambda row: -row[5])[:10]
+        (detail,) = next(s.details for s in scores if (s.subset, s.metric) == (f"{a}-{b}", "error/ratio"))
+        assert detail.kind == "mistakes"
+        assert detail.columns == ("sentence", "expected", "found", "ratio expected", "ratio found", "difference")
+        assert [row[:3] for row in detail.rows] == [row[:3] for row in worst]
+        np.testing.assert_allclose([row[3:] for row in detail.rows], [row[3:] for row in worst], atol=1e-5)
+
+
+@pytest.mark.parametrize(("codes", "pivot"), [(("deu", "eng", "kor"), "eng"), (("deu", "fra", "kor"), "deu")])
+def test_mistakes_are_kept_with_english_or_else_the_first_language(tmp_path, codes, pivot):
+    texts = {code: [f"{code} {i}" for i in range(20)] for code in codes}
+    scores = XSim(OWN).run(by_text, files(tmp_path, texts))
+    having = {(score.subset, score.metric) for score in scores if score.details}
+    others = [code for code in codes if code != pivot]
+    pairs = [f"{code}-{pivot}" for code in others] + [f"{pivot}-{code}" for code in others]
+    assert having == {(pair, "error/ratio") for pair in pairs}
+
+
+def test_a_line_that_says_something_else_is_the_mistake(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(20)] for code in ("deu", "eng")}
+    files(tmp_path, texts)
+    path = tmp_path / "xsim" / "deu.txt"
+    write(path, path.read_text().replace("deu 7\n", "deu instead 3\n"))
+    scores = XSim(OWN).run(by_last_word, tmp_path)
+    (detail,) = next(s.details for s in scores if (s.subset, s.metric) == ("deu-eng", "error/ratio"))
+    assert [row[:3] for row in detail.rows] == [("deu instead 3", "eng 7", "eng 3")]
+    assert detail.rows[0][0] == path.read_text().splitlines()[7]
+    assert values(scores, "deu-eng")["error/ratio"] == 1 / 20
+
+
+def test_without_a_mistake_by_text_there_is_no_detail(tmp_path):
+    texts = {"deu": ["a 1", "b 2", "c 1"], "eng": ["one 1", "two 2", "one 1"]}
+    scores = XSim(OWN).run(by_last_word, files(tmp_path, texts))
+    assert values(scores, "deu-eng")["error-by-index/ratio"] > 0
+    assert not [score for score in scores if score.details and score.subset == "deu-eng"]
+
+
 def test_english_need_not_be_named_and_is_not_enough(tmp_path):
     files(tmp_path, {code: ["a"] for code in ("deu", "eng", "kor")})
     task = XSIM["xsim/own"]

@@ -26,6 +26,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+from isoglot.data.languages import is_language
 from isoglot.data.sets.content import Content
 from isoglot.errors import CorpusError
 
@@ -47,22 +48,34 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is expected of files without a recorded checksum: how many match a pattern, of how many lines each."""
+    """What is expected of files without a recorded checksum: how many match a pattern, of how many lines each.
+
+    Of Parquet the rows are counted instead.
+    """
 
     files: str
     number: int
     lines: int
 
+    @property
+    def unit(self) -> str:
+        """What is counted in each file."""
+        return "rows" if self.files.endswith(".parquet") else "lines"
+
     def __str__(self) -> str:
-        return f"{self.number:,} × {self.files} with {self.lines:,} lines"
+        return f"{self.number:,} × {self.files} with {self.lines:,} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A data repository of the Hugging Face hub, whose listing names its files and their checksums."""
+    """A data repository of the Hugging Face hub, whose listing names its files and their checksums.
+
+    `folder` is the only one of it to fetch. A repository, or folder, of a thousand files or more is refused.
+    """
 
     repository: str
     revision: str
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +85,8 @@ class DataSet:
     `rows` are counted in `unit`; 0 means unknown. `redistribution` is a reading of the stated terms, not legal advice.
     `manual` says how to get a set that may not be downloaded by a program; empty for all others. `changes` says what
     differs from what is published. `unpacked` are archives (or files) of a set without recorded files, as pairs of
-    address and folder (or path) below the set's own folder.
+    address and folder (or path) below the set's own folder. `codes` is a pattern of the paths of recorded files whose
+    groups are languages, where `languages` is more than a list of codes.
     """
 
     name: str
@@ -90,11 +104,21 @@ class DataSet:
     unpacked: tuple[tuple[str, str], ...] = ()
     hub: Hub | None = None
     counts: tuple[Count, ...] = ()
+    codes: str = ""
 
     @property
     def files(self) -> Mapping[str, Content]:
         """What is recorded of each file, by path; empty when nothing is."""
         return _recorded(self.name)
+
+    @property
+    def language_codes(self) -> tuple[str, ...]:
+        """The codes of the languages that a set states or that its recorded files name; empty when neither does."""
+        matches = filter(None, (re.fullmatch(self.codes, path) for path in self.files))
+        if found := sorted({code for match in matches for code in match.groups()}):
+            return tuple(found)
+        stated = tuple(re.split("[ -]", self.languages))
+        return stated if all(map(is_language, stated)) else ()
 
     def source(self, path: str) -> tuple[str, str]:
         """The address of one recorded file and the step that makes the file of what is published there."""

@@ -27,6 +27,7 @@ from isoglot.data.sets.unpack import extract, safe
 from isoglot.errors import CorpusError
 
 _HUB = "https://huggingface.co"
+_LISTED = 1000  # entries of a page of a listing; there is no telling how many more there are
 _TEXT = (".jsonl", ".json", ".parquet", ".tsv", ".csv", ".txt", ".gz", ".xz", ".bz2")
 
 
@@ -185,16 +186,24 @@ def _published(job: _Job) -> Iterator[tuple[str, Path]]:
 
 def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
     """The data files of a repository. Its listing has their sizes, and checksums of those that the hub stores apart."""
-    listing = job.raw(f"{_HUB}/api/datasets/{hub.repository}/tree/{hub.revision}?recursive=true")
+    tree = "/".join(filter(None, (hub.revision, hub.folder)))
+    listing = job.raw(f"{_HUB}/api/datasets/{hub.repository}/tree/{tree}?recursive=true")
     try:
+        entries = json.loads(listing.read_text(encoding="utf-8"))
         rows = [
             (row["path"], row.get("size"), row.get("lfs", {}).get("oid"))
-            for row in json.loads(listing.read_text(encoding="utf-8"))
+            for row in entries
             if row["type"] == "file" and row["path"].endswith(_TEXT)
         ]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         listing.unlink()
         raise CorpusError(f"{job.one.address}: the listing of its files cannot be read; try again later") from error
+    if len(entries) >= _LISTED:
+        listing.unlink()
+        raise CorpusError(
+            f"{job.one.address}: the hub lists only the first {_LISTED:,} of its files at once; download it with the "
+            "hub's own tools and give their cache as the data folder"
+        )
     for path, size, digest in rows:
         target = safe(path, listing).as_posix()
         address = f"{_HUB}/datasets/{hub.repository}/resolve/{hub.revision}/{quote(path)}"

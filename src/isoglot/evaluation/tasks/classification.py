@@ -140,7 +140,22 @@ def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:
 
 
 def mistakes(test: Examples, outcome: Outcome) -> tuple[Detail, ...]:
-    """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any."""
+    """The worst mistakes of texts with labels, see `wrong_answers`."""
+    return wrong_answers({"text": test.texts}, outcome, names=test.names)
+
+
+def wrong_answers(
+    texts: Mapping[str, Sequence[str]],
+    outcome: Outcome,
+    *,
+    names: Mapping[Label, str] | None = None,
+    labels: tuple[str, str] = ("gold", "predicted"),
+) -> tuple[Detail, ...]:
+    """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any.
+
+    `texts` are the columns that show the N examples, `labels` what the columns of gold and of the answer are called;
+    `names` tell how a label is shown, where that is not the label itself.
+    """
     best = outcome.probability.argmax(axis=1)
     # Rounded before they are sorted: those that differ by rounding alone stay in the order of the data.
     certainty = outcome.probability[np.arange(len(best)), best].astype(np.float64).round(4)
@@ -149,8 +164,10 @@ def mistakes(test: Examples, outcome: Outcome) -> tuple[Detail, ...]:
 
     def named(number: int) -> str:
         label = outcome.classes[number]
-        return test.names.get(label, str(label))
+        return (names or {}).get(label, str(label))
 
-    rows = [(test.texts[i], named(outcome.gold[i]), named(best[i]), float(certainty[i])) for i in worst]
-    columns = ("text", "gold", "predicted", "probability")
-    return (Detail("mistakes", columns, tuple(rows)),) if rows else ()
+    rows = tuple(
+        (*(side[i] for side in texts.values()), named(outcome.gold[i]), named(best[i]), float(certainty[i]))
+        for i in worst
+    )
+    return (Detail("mistakes", (*texts, *labels, "probability"), rows),) if rows else ()

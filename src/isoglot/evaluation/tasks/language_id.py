@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.files import lines, rows
 from isoglot.evaluation.tasks.classification import (
@@ -27,6 +27,7 @@ from isoglot.evaluation.tasks.classification import (
     chosen_strength,
     combined,
     logistic,
+    wrong_answers,
 )
 from isoglot.evaluation.tasks.pair_sets import Xnli
 from isoglot.evaluation.vectors import embed
@@ -34,6 +35,9 @@ from isoglot.evaluation.vectors import embed
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000
 ITERATIONS = 200
+
+# The sentences of a language and their vectors (N, D).
+Table = tuple[list[str], Floats]
 
 
 def probe(tables: dict[str, Floats]) -> Outcome:
@@ -84,10 +88,12 @@ class LanguageId:
         scores: list[Score] = []
         for subset in self.subsets(data, languages=languages):
             tables = {code: self._table(encode, data, subset, code) for code in subset.split("-")}
-            scores.append(accuracy(self.name, subset, probe(tables)))
+            outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
+            details = _taken_for_another(outcome, [texts for texts, _ in tables.values()])
+            scores.append(accuracy(self.name, subset, outcome, details=details))
         return scores + averages(scores, "mean")
 
-    def _table(self, encode: Encode, data: Path, subset: str, code: str) -> Floats:
+    def _table(self, encode: Encode, data: Path, subset: str, code: str) -> Table:
         where = f"{self.name} {subset}, language {code}"
         path = self._file(data, code, where)
         english, premises = (self._premises(file, where) for file in (self._file(data, "en", where), path))
@@ -101,7 +107,7 @@ class LanguageId:
         if len(taken) < 2:
             raise EvaluationError(f"{where}: test-en.tsv has one premise, over and over; two that differ are needed")
         texts = [premises[row] for row in taken]
-        return embed(encode, texts, where=where, place=lambda row: f"{path}:{taken[row] + 1}")
+        return texts, embed(encode, texts, where=where, place=lambda row: f"{path}:{taken[row] + 1}")
 
     def _file(self, data: Path, code: str, where: str) -> Path:
         path = Xnli().file(data, code, "test")
@@ -145,13 +151,16 @@ class LanguageIdLingua:
         shown = self.subsets(data, languages=languages)
         if not shown:
             return []
-        outcome = probe({code: self._table(encode, code, path) for code, path in self._files(data).items()})
+        tables = {code: self._table(encode, code, path) for code, path in self._files(data).items()}
+        outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
         scores: list[Score] = []
         for number, code in enumerate(outcome.classes):
             own = outcome.gold == number
             if code in shown:
                 answers = [(outcome.predicted[0][own], outcome.probability[own])]
-                scores.append(accuracy(self.name, str(code), combined(outcome.classes, outcome.gold[own], answers)))
+                part = combined(outcome.classes, outcome.gold[own], answers)
+                details = _taken_for_another(part, [tables[str(code)][0]])
+                scores.append(accuracy(self.name, str(code), part, details=details))
         return scores + averages(scores, "mean")
 
     def _files(self, data: Path) -> dict[str, Path]:
@@ -161,12 +170,18 @@ class LanguageIdLingua:
                 return dict(sorted(paths.items()))
         return {}
 
-    def _table(self, encode: Encode, code: str, path: Path) -> Floats:
+    def _table(self, encode: Encode, code: str, path: Path) -> Table:
         where = f"{self.name} {code}"
         texts = list(lines(path, where=where))
         if len(texts) < 2:
             raise EvaluationError(f"{where}: {path} has one line; two or more are needed")
-        return embed(encode, texts, where=where, place=lambda row: f"{path}:{row + 1}")
+        return texts, embed(encode, texts, where=where, place=lambda row: f"{path}:{row + 1}")
+
+
+def _taken_for_another(outcome: Outcome, sides: Sequence[Sequence[str]]) -> tuple[Detail, ...]:
+    """The classifier's mistakes, not the encoder's: `sides` are all sentences of each language, its half tested."""
+    tested = [texts[row] for texts in sides for row in _halves(len(texts))[1]]
+    return wrong_answers({"sentence": tested}, outcome, labels=("language", "taken for"))
 
 
 def _halves(count: int) -> tuple[Ids, Ids]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import canonical, is_language
-from isoglot.evaluation.base import Detail, Encode
+from isoglot.evaluation.base import Detail, Encode, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks import retrieval
 from isoglot.evaluation.tasks.xsim_sets import SETS, Texts
@@ -45,9 +45,11 @@ SOURCES = ("ntrex", "flores-devtest", "sib", "tico", "multi30k")
 class Translations:
     """One meaning: its sentence in each language, by code, and where (`file:line`) that was read.
 
-    Codes are those of the files, in the order of the alphabet, English last.
+    Codes are those of the files, in the order of the alphabet, English last. `name` is the same whichever languages are
+    asked for: a line or id of a public set, a digest of all sentences of one's own.
     """
 
+    name: str
     texts: Mapping[str, str]
     places: Mapping[str, str]
 
@@ -128,13 +130,14 @@ def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterato
     for group in groups:
         kept = sorted((code for code in group.texts if _english(code) or among(code, languages)), key=_order)
         if len(kept) >= 2:
-            yield Translations({code: group.texts[code] for code in kept}, {code: group.places[code] for code in kept})
+            texts, places = ({code: by_code[code] for code in kept} for by_code in (group.texts, group.places))
+            yield Translations(group.name, texts, places)
 
 
 def _own(data: Path, task: str) -> Iterator[Translations]:
     for number, group in enumerate(retrieval.read_groups(data, task=task)):
         firsts = dict(reversed(list(zip(group.langs, group.texts, strict=True))))
-        yield Translations(firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
+        yield Translations(units_of(group.texts), firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
 
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
@@ -149,6 +152,5 @@ def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> It
         texts.align(both, files=(files[first], files[code]), where=f"{where}, languages {first} and {code}")
     places = {code: texts.origins(files[code], table) for code, table in tables.items()}
     for number in tables.get(first, {}):
-        yield Translations(
-            {code: table[number] for code, table in tables.items()}, {code: places[code][number] for code in tables}
-        )
+        sentences = {code: table[number] for code, table in tables.items()}
+        yield Translations(f"{source} {number}", sentences, {code: places[code][number] for code in tables})

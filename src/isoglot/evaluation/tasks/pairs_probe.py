@@ -25,6 +25,7 @@ from isoglot.evaluation.tasks.classification import (
     chosen_strength,
     combined,
     logistic,
+    wrong_answers,
 )
 from isoglot.evaluation.tasks.pair_sets import Pairs, PairSet, Xnli
 from isoglot.evaluation.vectors import embed
@@ -65,7 +66,9 @@ class PairProbe:
         for code in codes:
             test = self._read(data, code, "test")
             answer = classify(self._features(encode, test, code, "test"))
-            found = accuracy(self.name, code, combined(self.pairs.classes, self._gold(test), [answer]))
+            outcome = combined(self.pairs.classes, self._gold(test), [answer])
+            details = wrong_answers({"sentence 1": test.firsts, "sentence 2": test.seconds}, outcome)
+            found = accuracy(self.name, code, outcome, details=details)
             # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
             scores.append(replace(found, units=units_of(range(found.n))))
         named = [averages(scores, name, over=over) for name, over in self.pairs.averages.items()]

@@ -1,7 +1,7 @@
 """Finding each sentence's translation among all sentences of the other language, both ways.
 
-`nearest` is the core that `tatoeba` shares. `Retrieval` is the task on any groups of sentences that mean the same,
-such as a part of the training data held out: the dev score of a run.
+`nearest` is the core that `tatoeba` shares, `mistakes` the table that `xsim` shares too. `Retrieval` is the task on any
+groups of sentences that mean the same, such as a part of the training data held out: the dev score of a run.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed, unit
+from isoglot.search.margin import Doubles
 from isoglot.search.neighbours import neighbours
 from isoglot.search.top import Floats, Ids
 
 SHOWN = 10  # worst mistakes of a direction that are kept as a detail
 
-# Two sides of a pair of languages, and the place of the group that each of its rows is of.
-Aligned = tuple[tuple[list[str], list[str]], list[int]]
+# Two sides of a pair of languages, and of the group that each of its rows is of the place and a name.
+Aligned = tuple[tuple[list[str], list[str]], list[int], list[str]]
 
 Place = Callable[[int], str]
 
@@ -114,11 +115,11 @@ class Retrieval:
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """The three accuracies of each pair of languages, then the `mean`."""
         scores: list[Score] = []
-        for pair, (sides, places) in self._pairs(data, languages).items():
+        for pair, (sides, places, groups) in self._pairs(data, languages).items():
             found = nearest(
                 encode, sides, task=self.name, languages=pair, names=_names(pair), places=self._origins(data, places)
             )
-            scores += [replace(score, units=units_of(places)) for score in found]
+            scores += [replace(score, units=units_of(groups)) for score in found]
         return scores + averages(scores, "mean")
 
     def _origins(self, data: Path, places: Sequence[int]) -> tuple[Place, Place] | None:
@@ -131,10 +132,12 @@ class Retrieval:
         for place, group in enumerate(self.groups if self.groups is not None else read_groups(data, task=self.name)):
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             known = sorted(firsts, key=lambda language: (language == "eng", language))
+            named = units_of(group.texts)  # whole, so that it is the same in every pair of languages
             for pair in combinations(known, 2):
                 if all(language == "eng" or among(language, languages) for language in pair):
-                    sides, places = pairs.setdefault(pair, (([], []), []))
+                    sides, places, groups = pairs.setdefault(pair, (([], []), [], []))
                     places.append(place)
+                    groups.append(named)
                     for side, language in zip(sides, pair, strict=True):
                         side.append(firsts[language])
         return dict(sorted(pairs.items()))
@@ -152,21 +155,38 @@ def _mistakes(
     queries, expected, taken = (
         unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], found[wrong]))
     )
-    # Rounded before they are sorted: margins that differ by rounding alone stay in the order of the data.
-    cosines = [np.einsum("nd,nd->n", queries, other).round(6) for other in (expected, taken)]
-    margin = (cosines[1] - cosines[0]).round(6)
+    here, there = (np.einsum("nd,nd->n", queries, other) for other in (expected, taken))
+    return mistakes(sides, wrong, found[wrong], (here, there))
+
+
+def mistakes(
+    sides: tuple[Sequence[str], Sequence[str]],
+    wrong: Ids,
+    found: Ids,
+    scores: tuple[Doubles, Doubles],
+    *,
+    columns: tuple[str, ...] = _COLUMNS,
+) -> tuple[Detail, ...]:
+    """The worst of W wrong answers, by how much they score above the translation; nothing without any.
+
+    `wrong` (W,) are rows of the first side and `found` (W,) rows of the second; `scores` (W,) are those of the
+    translations, then of what was found. The last of the `columns` is their difference.
+    """
+    # Rounded before they are sorted: differences that differ by rounding alone stay in the order of the data.
+    expected, taken = (score.round(6) for score in scores)
+    above = (taken - expected).round(6)
     rows = tuple(
         (
             sides[0][wrong[at]],
             sides[1][wrong[at]],
-            sides[1][found[wrong[at]]],
-            float(cosines[0][at]),
-            float(cosines[1][at]),
-            float(margin[at]),
+            sides[1][found[at]],
+            float(expected[at]),
+            float(taken[at]),
+            float(above[at]),
         )
-        for at in np.argsort(-margin, kind="stable")[:SHOWN]
+        for at in np.argsort(-above, kind="stable")[:SHOWN]
     )
-    return (Detail("mistakes", _COLUMNS, rows),) if rows else ()
+    return (Detail("mistakes", columns, rows),) if rows else ()
 
 
 def read_groups(data: Path, *, task: str) -> Iterator[Group]:

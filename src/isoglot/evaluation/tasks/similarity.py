@@ -60,7 +60,8 @@ class Similarity:
         scores: list[Score] = []
         for pair in pairs(groups):
             places = shared(groups, pair)
-            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places], units=units_of(places))
+            units = units_of(groups[place].name for place in places)
+            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places], units=units)
         means = [self._with_table(mean, scores, codes(groups)) for mean in averages(scores, "mean")]
         return [*scores, *self._together(groups, tables), *means]
 

@@ -19,16 +19,19 @@ from pathlib import Path
 
 import numpy as np
 
-from isoglot.evaluation.base import Encode, Score, averages, units_of
-from isoglot.evaluation.tasks.retrieval import first_places
-from isoglot.evaluation.tasks.xsim_sets import SETS, Found, Texts
-from isoglot.evaluation.vectors import embed
-from isoglot.search.margin import margins
+from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
+from isoglot.evaluation.tasks.retrieval import first_places, mistakes
+from isoglot.evaluation.tasks.xsim_sets import ENGLISH, SETS, Found, Texts
+from isoglot.evaluation.vectors import embed, unit
+from isoglot.search.margin import MARGINS, Doubles, margins
 from isoglot.search.neighbours import neighbours
 from isoglot.search.top import Floats, Ids
 
 K = 4
 ORDER = ("ratio", "distance", "absolute")  # LASER's default first
+
+# Cosines and places (N, k) of the nearest of each sentence, and cosines (M, k) of those of the side searched.
+Near = tuple[Floats, Ids, Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +72,20 @@ class XSim:
         return tuple(f"{source}-{target}" for source in codes for target in codes if source != target)
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Errors of each direction, then of each target language over all sources (`xx-eng`), then their `mean`."""
+        """Errors of each direction, then of each target language over all sources (`xx-eng`), then their `mean`.
+
+        Directions from and to English, or else the first language, have their worst mistakes by the first margin.
+        """
         found = self.texts.find(data, where=self.name, languages=languages)
+        pivot = next((code for code in found if code in ENGLISH), next(iter(found), ""))
         scores: dict[tuple[str, str], list[Score]] = {}
         for (a, b), (x, y) in self._pairs(encode, found):
             near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
             forward = near.forward_scores, near.forward_ids, near.backward_scores
             backward = near.backward_scores, near.backward_ids, near.forward_scores
-            units = units_of(x.sentences)
-            scores[a, b] = self._errors(f"{a}-{b}", *forward, firsts=y.firsts, units=units)
-            scores[b, a] = self._errors(f"{b}-{a}", *backward, firsts=x.firsts, units=units)
+            units, shown = units_of(x.sentences), self.margins[:1] if pivot in (a, b) else ()
+            scores[a, b] = self._errors(f"{a}-{b}", (x, y), forward, units=units, shown=shown)
+            scores[b, a] = self._errors(f"{b}-{a}", (y, x), backward, units=units, shown=shown)
         targets: list[Score] = []
         for target in found:
             into = [score for source in found if source != target for score in scores[source, target]]
@@ -110,22 +117,43 @@ class XSim:
         return sides[files]
 
     def _errors(
-        self, subset: str, cosines: Floats, ids: Ids, others: Floats, *, firsts: Ids, units: str
+        self, subset: str, sides: tuple[_Side, _Side], near: Near, *, units: str, shown: Sequence[str]
     ) -> list[Score]:
-        """Of each margin the errors by text, then those by index; `firsts` are of the side searched."""
+        """Of each margin the errors by text, then those by index; the second side is the one searched.
+
+        Of the margins `shown`, errors by text have their worst mistakes.
+        """
         scores: list[Score] = []
+        ids, firsts = near[1], sides[1].firsts
         for margin in self.margins:
-            best = margins(cosines, ids, others, margin=margin).argmax(axis=1)
+            values = margins(*near, margin=margin)
             # Equal texts have equal vectors, but a product may round them apart: they are told by their first place.
-            found = firsts[ids[np.arange(len(ids)), best]]
+            found = firsts[ids[np.arange(len(ids)), values.argmax(axis=1)]]
             by_text = np.not_equal(found, firsts).astype(np.float32)
             by_index = np.not_equal(found, np.arange(len(found))).astype(np.float32)
             if np.array_equal(by_text, by_index):
                 by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
-            for metric, items in ((f"error/{margin}", by_text), (f"error-by-index/{margin}", by_index)):
+            details = _mistakes(sides, near, found, values.max(axis=1), margin) if margin in shown else ()
+            for metric, items, more in (
+                (f"error/{margin}", by_text, details),
+                (f"error-by-index/{margin}", by_index, ()),
+            ):
                 value = float(items.mean(dtype=np.float64))
-                scores.append(Score(self.name, subset, metric, value, len(items), items=items, units=units))
+                scores.append(
+                    Score(self.name, subset, metric, value, len(items), items=items, units=units, details=more)
+                )
         return scores
+
+
+def _mistakes(sides: tuple[_Side, _Side], near: Near, found: Ids, values: Doubles, margin: str) -> tuple[Detail, ...]:
+    """Sentences that found (N,) another text than their translation's; `values` (N,) are the margins of that."""
+    wrong = np.flatnonzero(found != sides[1].firsts)
+    x, y = (unit(side.vectors[wrong]) for side in sides)
+    here, there = (cosines[wrong].mean(axis=1, dtype=np.float64) for cosines in (near[0], near[2]))
+    expected = MARGINS[margin](np.einsum("nd,nd->n", x, y), (here + there) / 2)
+    sources, targets = (list(side.sentences.values()) for side in sides)
+    columns = ("sentence", "expected", "found", f"{margin} expected", f"{margin} found", "difference")
+    return mistakes((sources, targets), wrong, found[wrong], (expected, values[wrong]), columns=columns)
 
 
 XSIM: dict[str, XSim] = {task.name: task for task in map(XSim, SETS)}

@@ -20,7 +20,7 @@ from isoglot.evaluation.tasks import sib
 # code -> the partner that a text is for ("" for all others) -> part of the text -> file
 Found = dict[str, dict[str, dict[str, Path]]]
 
-_ENGLISH = {"en", "eng", "eng_Latn"}
+ENGLISH = {"en", "eng", "eng_Latn"}
 _FLORES = r"[a-z]{3}_[A-Z][a-z]{3}"
 _COMPRESSED = r"(?:\.(?:gz|xz|bz2))?"
 
@@ -61,7 +61,7 @@ class Texts:
                     names[groups.get("name", "")] = path
             if found:
                 _one_name(list(names.values()), where)
-                return {code: found[code] for code in sorted(found) if code in _ENGLISH or among(code, languages)}
+                return {code: found[code] for code in sorted(found) if code in ENGLISH or among(code, languages)}
         return {}
 
     def files(self, found: Found, code: str, *, partner: str, where: str) -> tuple[Path, ...]:

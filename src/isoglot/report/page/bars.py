@@ -8,8 +8,9 @@ from itertools import count
 import numpy as np
 
 from isoglot.evaluation.base import Score
+from isoglot.report.comparable import alike
 from isoglot.report.page import figures
-from isoglot.report.page.facts import Table, change, is_seen, labels, tables
+from isoglot.report.page.facts import Table, bar, change, is_seen, labels, tables
 from isoglot.report.page.figures import Bar
 from isoglot.report.page.markup import Html, element, text
 from isoglot.report.scores import Results
@@ -45,15 +46,13 @@ def _key(seen: Collection[str]) -> list[Html]:
 
 
 def _bars(found: Table, rows: dict[str, list[Score | None]], place: int, seen: Collection[str]) -> Iterator[Bar]:
-    for subset, scores in rows.items():
-        base, other = scores[0], scores[place]
-        if base is None or other is None:
-            continue
-        told = is_seen(subset, seen)
-        if place == 0:
-            yield Bar(subset, base.value * found.unit, found.shown(base.value), told)
-        elif base.n == other.n:
-            yield change(found, (base, other), seen=told)
+    pairs = {name: (a, b) for name, row in found.scores.items() if (a := row[0]) and (b := row[place])}
+    same = alike(pairs) if place else set(pairs)
+    for subset in rows:
+        if subset in same:
+            base, other = pairs[subset]
+            told = is_seen(subset, seen)
+            yield change(found, (base, other), seen=told) if place else bar(found, base, seen=told)
 
 
 def _panels(found: Table, bars: list[Bar], title: str, numbers: Iterator[int], *, changes: bool) -> Html:

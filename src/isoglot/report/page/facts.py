@@ -11,6 +11,7 @@ import numpy as np
 from isoglot.data.languages import is_language
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.codes import among
+from isoglot.report.comparable import alike
 from isoglot.report.metrics import MANY, is_average, lower_is_better, main_metrics, scale, shown
 from isoglot.report.page.figures import Bar
 from isoglot.report.scores import Results
@@ -22,11 +23,15 @@ _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\uff
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One task and metric over all models: `scores[subset][place of the model]`, None where a model lacks it."""
+    """One task and metric over all models: `scores[subset][place of the model]`, None where a model lacks it.
+
+    `alike` are the subsets that all were evaluated on the same data of, as far as their scores tell.
+    """
 
     task: str
     metric: str
     scores: dict[str, list[Score | None]]
+    alike: frozenset[str] = frozenset()
 
     @property
     def lower(self) -> bool:
@@ -114,7 +119,12 @@ def tables(results: Sequence[Results], *, main: bool = True) -> list[Table]:
     for task, metric in places:
         metrics.setdefault(task, []).append(metric)
     chosen = {task: main_metrics(task, names) if main else names for task, names in metrics.items()}
-    return [Table(task, metric, places[task, metric]) for task, names in chosen.items() for metric in names]
+    return [
+        Table(task, metric, rows, frozenset(alike(rows)))
+        for task, names in chosen.items()
+        for metric in names
+        if (rows := places[task, metric])
+    ]
 
 
 def labels(results: Sequence[Results]) -> list[str]:
@@ -151,14 +161,17 @@ def called(subset: str) -> str:
 def change(table: Table, pair: tuple[Score, Score], *, seen: bool | None) -> Bar:
     """The second model's score less the first's, as a bar."""
     value = pair[1].value - pair[0].value
-    margin = _margin(pair)
-    return Bar(
-        pair[0].subset,
-        value * table.unit,
-        table.shown(value, sign=True),
-        seen,
-        None if margin is None else margin * table.unit,
-    )
+    return Bar(pair[0].subset, value * table.unit, table.shown(value, sign=True), seen, _drawn(table, _margin(*pair)))
+
+
+def bar(table: Table, score: Score, *, seen: bool | None) -> Bar:
+    """A model's score as a bar."""
+    margin = _drawn(table, _margin(score))
+    return Bar(score.subset, score.value * table.unit, table.shown(score.value), seen, margin)
+
+
+def _drawn(table: Table, margin: float | None) -> float | None:
+    return None if margin is None else margin * table.unit
 
 
 def _clean(score: Score) -> Score:
@@ -175,10 +188,12 @@ def _clean(score: Score) -> Score:
     return replace(score, task=names[0], subset=names[1], metric=names[2], over=over, details=details)
 
 
-def _margin(pair: tuple[Score, Score]) -> float | None:
-    """Half the 95 % interval of a difference of means, from the differences of the items."""
-    a, b = pair[0].items, pair[1].items
-    if a is None or b is None or a.shape != b.shape or a.ndim != 1 or len(a) < 2 or pair[0].statistic != "mean":
+def _margin(*scores: Score) -> float | None:
+    """Half the 95 % interval of a mean, or of the difference of two, from the items."""
+    items = [
+        score.items.astype(np.float64) for score in scores if score.items is not None and score.statistic == "mean"
+    ]
+    if len(items) < len(scores) or items[0].ndim != 1 or len(items[0]) < 2 or len({part.shape for part in items}) > 1:
         return None
-    differences = b.astype(np.float64) - a
-    return _CONFIDENCE * float(differences.std(ddof=1)) / float(np.sqrt(len(a)))
+    outcomes = items[0] if len(items) == 1 else items[1] - items[0]
+    return _CONFIDENCE * float(outcomes.std(ddof=1)) / float(np.sqrt(len(outcomes)))

@@ -28,7 +28,8 @@ def summary(results: Sequence[Results]) -> Html:
         subsets = found.tops() or found.scores
         most = len(subsets) if len(subsets) <= _FEW_SUBSETS else _FIRST
         for place, (subset, scores) in enumerate(list(subsets.items())[:most]):
-            rows.append(element("tr", _head(found, again=place > 0), _name(subset, scores), *_values(found, scores)))
+            head = _head(found, again=place > 0), _name(subset, scores)
+            rows.append(element("tr", *head, *_values(found, subset)))
         if more := len(subsets) - most:
             empty = [element("td")] * (len(results) + 1)
             rows.append(element("tr", _head(found, again=True), _name(f"{more:,} more", []), *empty))
@@ -92,27 +93,29 @@ def _subset(subset: str, scores: Sequence[Score | None]) -> Html:
     return Html(f"{text(called(subset))} {element('small', text(over))}") if over else text(called(subset))
 
 
-def _values(found: Table, scores: Sequence[Score | None]) -> list[Html]:
+def _values(found: Table, subset: str) -> list[Html]:
     """Cells of a row: values, the change against the first model, and the number of items."""
+    scores = found.scores[subset]
     sizes = {score.n for score in scores if score}
-    comparable = len(sizes) == 1
+    comparable = subset in found.alike
     known = [score.value for score in scores if score]
     best = found.shown((min if found.lower else max)(known))
     cells = []
     for place, score in enumerate(scores):
         value = None if score is None else score.value
         bold = comparable and len(known) > 1 and found.shown(value) == best
-        note = "" if score is None or comparable else f"n {score.n:,}"
+        note = "" if score is None or len(sizes) == 1 else f"n {score.n:,}"
         if place and comparable and score is not None and scores[0] is not None:
             note = found.shown(score.value - scores[0].value, sign=True)
         cells.append(number(found.shown(value), bold=bold, note=note))
-    return [*cells, number(f"{sizes.pop():,}" if comparable else "differs")]
+    total = f"{sizes.pop():,}" if len(sizes) == 1 else "differs"
+    return [*cells, number(total, note="" if comparable or total == "differs" else "other data")]
 
 
 def _scores(found: Table, results: Sequence[Results]) -> Html:
     header = [("subset", False), *((name, True) for name in labels(results)), ("n", True)]
     bodies = [
-        [_row(subset, scores, _values(found, scores)) for subset, scores in part.items()] for part in _parts(found)
+        [_row(subset, scores, _values(found, subset)) for subset, scores in part.items()] for part in _parts(found)
     ]
     return _fold(found.name, f"{found.task}, {found.name}", header, bodies)
 

@@ -1,0 +1,72 @@
+"""What can be compared: scores of the same data, on the page and in tables as in the command `compare`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from page_results import cells
+
+from isoglot.evaluation.base import Score
+from isoglot.report.comparable import alike
+from isoglot.report.page import page
+from isoglot.report.page.bars import languages
+from isoglot.report.scores import Results
+from isoglot.report.tables import side_by_side
+
+
+def run(model, gold, value, *, over=("deu", "kor"), units=""):
+    """Similarity in two languages, with `gold` in the second, and the mean `over` some of them."""
+    random = np.random.default_rng(3)
+    parts = []
+    for subset, first in (("deu", np.arange(30.0)), ("kor", gold)):
+        items = np.stack([first, random.random(30)], 1).astype(np.float32)
+        parts.append(Score("sts", subset, "spearman", value, 30, items=items, statistic="spearman", units=units))
+    return Results(model, {}, (*parts, Score("sts", "mean", "spearman", value, len(over), tuple(over))))
+
+
+def stressed(*runs):
+    grid = side_by_side({found.model: found.scores for found in runs}, task="sts", metric="spearman")
+    return {grid.rows[row][0] for row, _ in grid.bold}
+
+
+SAME = np.arange(30.0)
+
+
+def test_the_same_data_are_compared():
+    a, b = run("a", SAME, 0.5), run("b", SAME, 0.75)
+    assert stressed(a, b) == {"deu", "kor", "mean"}
+    assert cells(page([a, b]), "summary")[1] == ["sts spearman", "mean of deu, kor", "50.0", "75.0 +25.0", "2"]
+    assert "mean change +25.0" in languages([a, b], seen=())
+
+
+@pytest.mark.parametrize(
+    ("other", "kept"),
+    [
+        (run("b", SAME[::-1], 0.75), {"deu"}),
+        (run("b", SAME, 0.75, over=("deu", "fra")), {"deu", "kor"}),
+    ],
+)
+def test_other_data_are_not_even_where_their_numbers_agree(other, kept):
+    base = run("a", SAME, 0.5)
+    assert stressed(base, other) == kept
+    row = cells(page([base, other]), "summary")[1]
+    assert row[2:] == ["50.0", "75.0", "2 other data"]
+    assert f"{len(kept)} subset{'s' if len(kept) > 1 else ''}, mean change +25.0" in languages([base, other], seen=())
+
+
+def test_units_differ_and_a_system_that_lacks_a_subset_hinders_nobody():
+    base, same, other = (run(name, SAME, 0.5, units=units) for name, units in (("a", "u"), ("b", "u"), ("c", "v")))
+
+    def rows(*runs):
+        names = dict.fromkeys(score.subset for found in runs for score in found.scores)
+        return {
+            name: [next((score for score in found.scores if score.subset == name), None) for found in runs]
+            for name in names
+        }
+
+    assert alike(rows(base, same)) == {"deu", "kor", "mean"}
+    assert alike(rows(base, same, other)) == set()
+    assert alike(rows(base, replace(same, scores=same.scores[:1]))) == {"deu", "kor", "mean"}
+    assert alike(rows(replace(base, scores=base.scores[2:]))) == {"mean"}

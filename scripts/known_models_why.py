@@ -46,7 +46,7 @@ def mining(data: Path, cache: Path | None) -> Iterator[str]:
         found = (cosines[rows].argmax(axis=1) == columns).mean()
         yield (
             f"{model}: of {len(gold)} gold pairs {found:.1%} nearest; cosines {gold.mean():.3f} ± {gold.std():.3f}, "
-            f"best of others {others.mean():.3f} ± {others.std():.3f}, {apart:.2f} deviations apart, ROC area {area:.3f}"
+            f"best of others {others.mean():.3f} ± {others.std():.3f}, {apart:.2f} deviations apart, area {area:.3f}"
         )
 
 

@@ -50,6 +50,17 @@ def test_the_first_sentence_of_a_language_counts(tmp_path):
     assert "alone" not in seen
 
 
+def test_sentences_that_stand_twice_are_told_once_with_language_and_lines(tmp_path, caplog):
+    rows = ["eng\tdeu\tfra", "one\teins\tun", "two\tzwei\tdeux", "one\t(eins)\t(un)", "one\tja\toui"]
+    (tmp_path / "retrieval.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    for _ in range(2):
+        evaluate(by_text, ["retrieval"], data=tmp_path)
+    (told,) = caplog.messages
+    assert told.startswith("retrieval deu-eng, language eng: ")
+    assert "retrieval.tsv:4 repeats the sentence of " in told
+    assert "retrieval.tsv:2; 2 of 4 rows" in told
+
+
 def test_english_need_not_be_asked_for(tmp_path):
     assert Retrieval(GROUPS).subsets(tmp_path, languages=["de"]) == ("deu-eng",)
     assert Retrieval(GROUPS).subsets(tmp_path, languages=["fr", "de"]) == ("deu-eng", "deu-fra", "fra-eng")

@@ -80,11 +80,15 @@ def test_directions_differ_and_each_is_divided_by_the_pairs(tmp_path):
     assert items["accuracy/mean"] == [1, 0.5, 1]
 
 
-def test_of_a_text_that_stands_twice_the_first_is_found(tmp_path):
+def test_of_a_text_that_stands_twice_the_first_is_found_which_is_told(tmp_path, caplog):
     folder = tatoeba(tmp_path, {"deu": [("x 1", "same 1"), ("y 2", "other 2"), ("z 1", "same 1")]})
     scores = Tatoeba().run(by_number, folder)
     items = {score.metric: score.items.tolist() for score in scores if score.subset == "deu-eng"}
     assert items["accuracy/xx-en"] == [1, 1, 0]
+    (told,) = caplog.messages
+    assert told.startswith("tatoeba deu-eng, language eng: ")
+    assert "tatoeba.deu-eng.eng:3 repeats the sentence of " in told
+    assert "tatoeba.deu-eng.eng:1; 1 of 3 rows" in told
 
 
 @pytest.mark.parametrize("layout", ["", "v1", "tatoeba", "tatoeba/v1", "tatoeba-laser/v1", "data/tatoeba/v1"])

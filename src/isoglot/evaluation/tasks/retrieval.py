@@ -6,8 +6,10 @@ groups of sentences that mean the same, such as a part of the training data held
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 
@@ -90,6 +92,27 @@ def first_places(texts: Sequence[str]) -> Ids:
     return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
 
 
+def tell_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
+    """Whether any of N sentences stands twice, which is logged, once, with the places of the first that does.
+
+    It is no error, as it is with no public set, and yet the rows count as wrong with any encoder.
+    """
+    first = first_places(texts)
+    again = np.flatnonzero(first != np.arange(len(first)))
+    if len(again):
+        _warn(
+            f"{where}: {place(again[0])} repeats the sentence of {place(first[again[0]])}; {len(again)} of {len(first)}"
+            " rows do so, and count as wrong with any encoder, since the first of equal sentences is found; remove them"
+        )
+    return bool(len(again))
+
+
+@cache
+def _warn(message: str) -> None:
+    """Once: a training run evaluates on the same sentences again and again."""
+    logging.getLogger(__name__).warning(message)
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieval:
     """Retrieval within groups, for each pair of languages that occur together.
@@ -115,10 +138,14 @@ class Retrieval:
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """The three accuracies of each pair of languages, then the `mean`."""
         scores: list[Score] = []
+        told: set[str] = set()
         for pair, (sides, places, groups) in self._pairs(data, languages).items():
-            found = nearest(
-                encode, sides, task=self.name, languages=pair, names=_names(pair), places=self._origins(data, places)
-            )
+            origins = self._origins(data, places)
+            for side, language, place in zip(sides, pair, origins or (), strict=False):
+                where = f"{self.name} {'-'.join(pair)}, language {language}"
+                if language not in told and tell_repeated(side, where=where, place=place):
+                    told.add(language)  # each has many pairs
+            found = nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), places=origins)
             scores += [replace(score, units=units_of(groups)) for score in found]
         return scores + averages(scores, "mean")
 

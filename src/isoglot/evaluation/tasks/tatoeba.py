@@ -21,7 +21,7 @@ from isoglot.evaluation.base import Encode, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.exports import export, numbered_records, subsets
 from isoglot.evaluation.files import lines
-from isoglot.evaluation.tasks.retrieval import Place, nearest
+from isoglot.evaluation.tasks.retrieval import Place, nearest, tell_repeated
 
 
 def _codes(text: str) -> tuple[str, ...]:
@@ -75,6 +75,8 @@ class Tatoeba:
         for code, read in find(data, languages).items():
             sides, places = read()
             pair = code, "eng"
+            for side, language, place in zip(sides, pair, places, strict=True):
+                tell_repeated(side, where=f"{self.name} {code}-eng, language {language}", place=place)
             scores += nearest(encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True)
         means = [averages(scores, name, over=[f"{code}-eng" for code in codes]) for name, codes in AVERAGES.items()]
         return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]

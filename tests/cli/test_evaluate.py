@@ -128,6 +128,16 @@ def test_a_number_that_lacks_scores_names_them_and_the_command(data, capsys):
     assert "\nMissing:\n\n- BUCC: no bucc/xtreme de-en fr-en ru-en zh-en f1\n" in text
 
 
+def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
+    evaluate(data, "mpcl")
+    alone = capsys.readouterr().out
+    (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2\ne\tf\t3\n", encoding="utf-8")
+    evaluate(data, "mpcl", "sts")
+    both = capsys.readouterr().out
+    assert both.startswith(alone)
+    assert "spearman" in both.removeprefix(alone)
+
+
 def test_seen_languages_are_told_apart_on_the_page(data, capsys):
     run(
         Subject(function="cases:by_text"),

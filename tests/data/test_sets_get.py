@@ -96,6 +96,31 @@ def test_what_is_there_is_not_fetched_again_however_it_is_packed(tmp_path, known
     assert not web.asked
 
 
+@pytest.mark.parametrize("other", ["one.txt", "one.txt.gz"])
+def test_of_a_file_packed_in_several_ways_the_one_that_is_read_is_judged_and_replaced(tmp_path, known, web, other):
+    """A wrong one does not hide behind a right one: tasks read the plain file first, then `.gz`, then `.xz`."""
+    one = known(entry(rules=(Rule(r"(.+)\.xz", r"\1"),)), {"a/one.txt.xz": TEXTS["a/one.txt"]})
+    (tmp_path / "toy" / "a").mkdir(parents=True)
+    wrong = tmp_path / "toy" / "a" / other
+    wrong.write_bytes(gzip.compress(b"eins\n") if other.endswith(".gz") else b"eins\n")
+    (tmp_path / "toy" / "a" / "one.txt.xz").write_bytes(lzma.compress(TEXTS["a/one.txt"]))
+    assert str(check(one, tmp_path)) == f"toy: wrong: a/{other} has 1 lines, 2 expected"
+    get("toy", tmp_path, network=network(web))
+    assert files_in(tmp_path / "toy") == {"a/one.txt.xz", "SOURCE"}
+    assert check(one, tmp_path).state == "ok"
+
+
+def test_the_source_of_a_copy_of_ones_own_is_left_as_it_is(tmp_path, known, web):
+    known(entry(), {"two.txt": TEXTS["two.txt"]})
+    folder = get("toy", tmp_path, network=network(web))
+    (folder / "SOURCE").write_text("by hand\n", encoding="utf-8")
+    get("toy", tmp_path, network=network(web))
+    assert (folder / "SOURCE").read_text(encoding="utf-8") == "by hand\n"
+    (folder / "two.txt").unlink()
+    get("toy", tmp_path, network=network(web))
+    assert (folder / "SOURCE").read_text(encoding="utf-8") == source(entries.find("toy"))
+
+
 def test_a_damaged_file_is_named_and_got_anew(tmp_path, known, web):
     one = known(entry(), {path: TEXTS[path] for path in ("a/one.txt", "two.txt")})
     get("toy", tmp_path, network=network(web))
@@ -336,8 +361,10 @@ def test_a_part_of_a_hub_set_is_told_from_the_whole(tmp_path):
     assert str(check(one, tmp_path)) == "stsbenchmark-sts: ok: checksums not recorded"
     (folder / "test.jsonl.gz").write_bytes(gzip.compress(b"{}\n" * 1378))
     assert "test.jsonl.gz has 1,378 lines, 1,379 expected" in str(check(one, tmp_path))
+    assert present(one, tmp_path) == "yes"  # by names alone
     (folder / "test.jsonl.gz").unlink()
     assert "0 files test.jsonl*, 1 expected" in str(check(one, tmp_path))
+    assert present(one, tmp_path) == "part"
 
 
 def test_rows_of_parquet_are_counted(tmp_path, monkeypatch):

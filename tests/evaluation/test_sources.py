@@ -54,9 +54,11 @@ def test_the_command_is_one_that_the_command_line_takes(tmp_path):
 
 
 def lay(folder, *names):
-    """Every file of the sets by name, without content; of a set that nothing is recorded of, one file."""
+    """Every file of the sets by name, without content; of a set that nothing is recorded of, those it has counts of."""
     for name in names:
-        for path in catalogue()[name].files or ["any.txt"]:
+        one = catalogue()[name]
+        counted = [count.files.replace("*", str(number)) for count in one.counts for number in range(count.number)]
+        for path in one.files or counted or ["any.txt"]:
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).touch()
 
@@ -70,6 +72,56 @@ def test_the_command_gets_what_is_not_there_yet(tmp_path):
     assert get_command("bucc/oracle", data=tmp_path) == ""
     (tmp_path / "bucc2018" / ".downloads").mkdir()  # a download that was interrupted
     assert get_command("bucc/oracle", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+
+
+def test_a_part_of_a_set_that_nothing_is_recorded_of_is_got_whole(tmp_path):
+    for path in ("flores-200/devtest/deu_Latn.devtest", "bucc2018/zh-en.dev.gold"):
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).touch()
+    assert get_command("xsim/flores-devtest", data=tmp_path) == f"isoglot data get flores-200 --data {tmp_path}"
+    assert get_command("bucc/xtreme", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+    lay(tmp_path / "whole", "flores-200")
+    assert get_command("xsim/flores-devtest", data=tmp_path / "whole") == ""
+
+
+def test_a_set_that_would_be_read_in_place_of_another_has_its_languages_too(tmp_path):
+    def named(*lacking, beside=()):
+        return get_command("map", data=tmp_path, languages=lacking, beside=beside).split()[3:4]
+
+    assert named("kor", beside=["fra"]) == ["ntrex-128"]
+    lay(tmp_path, "ntrex-128", "flores-200", "sib-200")
+    assert named("ces") == ["multi30k"]
+    assert named("ces", beside=["fra"]) == ["multi30k"]
+    assert named("ces", beside=["kor"]) == []
+    assert get_command("tatoeba", data=tmp_path, languages=["ces"], beside=["yue"]).split()[3] == "tatoeba-laser"
+
+
+# Task -> files of a part of its set in the folder given, and the same set below it where `data get` puts it.
+PLACES = {
+    "tatoeba": ("tatoeba.{}-eng.{}", "tatoeba-laser/v1"),
+    "xsim/flores-devtest": ("devtest/{}_Latn.devtest", "flores-200"),
+    "xsim/ntrex": ("NTREX-128/newstest2019-ref.{}.txt", "ntrex-128"),
+    "xsim/sib": ("{}_Latn/train.tsv", "sib-200/annotated"),
+    "sib-200": ("{}_Latn/train.tsv", "sib-200/annotated"),
+    "xsim/tico": ("en-{0}/tico19-test.{0}", "tico-19"),
+    "mewsc-16": ("{}_sentences.txt", "mewsc16"),
+    "sts-b-multi": ("stsb-{}-test.csv", "stsb-multi-mt"),
+}
+
+
+@pytest.mark.parametrize("task", sorted(PLACES))
+def test_what_get_brings_is_read_before_another_copy(task, tmp_path):
+    name, folder = PLACES[task]
+    two = task in ("mewsc-16", "sts-b-multi", "xsim/tico")
+    de, fr, en = ("de", "fr", "en") if two else ("deu", "fra", "eng")
+    for place, codes in (("", [de, en]), (folder, [de, fr, en])):
+        for code in codes:
+            path = tmp_path / place / name.format(code, code)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for each in [path, path.with_name("test.tsv")] if path.name == "train.tsv" else [path]:
+                each.touch()
+    assert TASKS[task].subsets(tmp_path, languages=["fr"])
+    assert TASKS[task].subsets(tmp_path, languages=["de"])
 
 
 def test_the_command_gets_a_set_that_has_the_languages(tmp_path):

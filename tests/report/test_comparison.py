@@ -340,12 +340,28 @@ def test_tasks_and_metrics_are_chosen():
     assert chosen() == [("tatoeba", "accuracy/mean"), ("own", "x"), ("own", "y")]
     assert chosen(metrics=["x"]) == [("tatoeba", "x"), ("own", "x")]
     assert chosen(tasks=["own"], metrics=["y"]) == [("own", "y")]
-    with pytest.raises(EvaluationError, match="the base has no task 'onw'; it has own, tatoeba"):
+    with pytest.raises(EvaluationError, match="no result has the task 'onw'; there are own, tatoeba"):
         chosen(tasks=["onw"])
-    with pytest.raises(EvaluationError, match="the base has no metric 'z'"):
+    with pytest.raises(EvaluationError, match="no result has the metric 'z'"):
         chosen(metrics=["z"])
     with pytest.raises(EvaluationError, match="nothing was given to compare"):
         compare({})
+
+
+def test_a_task_that_a_result_lacks_is_told_in_whatever_order_they_come():
+    a, b = np.array([0, 1, 0, 1]), np.array([1, 1, 0, 1])
+    small = results(score("x", a))
+    large = results(score("x", b), score("x", b, task="sts17"), score("y", b, task="sts17"))
+
+    def left_out(**systems):
+        return compare(systems).left_out
+
+    assert left_out(small=[small], large=[large]) == ("sts17: small lacks it",)
+    assert left_out(large=[large], small=[small]) == ("sts17: small lacks it",)
+    told = ("sts17: seeds has it in 1 of 2 results",)
+    assert left_out(seeds=[small, large], large=[large]) == left_out(seeds=[large, small], large=[large]) == told
+    with pytest.raises(EvaluationError, match="no score in common that can be compared: sts17: small lacks it"):
+        compare({"small": [small], "large": [large]}, tasks=["sts17"])
 
 
 def test_numbers_do_not_depend_on_what_else_is_compared():

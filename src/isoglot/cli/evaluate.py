@@ -184,13 +184,14 @@ def write(
 
 
 def show(results: Results, *, suites: Sequence[str] = (), data: Path | None = None) -> None:
-    """Print the tables of a model: those of the suites, with what they lack of `data`, or else one for each task."""
+    """Print the tables of a model: those of the suites, with what they lack of `data`, and one for each other task."""
     for suite in suites:
         show_grid(by_suite({results.model: results.scores}, suite=suite))
         for line in lacking(results.scores, suite=suite, data=data):
             typer.echo(wrapped(f"– {line}"))
-    if not suites:
-        for task in dict.fromkeys(score.task for score in results.scores):
+    shown = {task for suite in suites for task in SUITES[suite].tasks}
+    for task in dict.fromkeys(score.task for score in results.scores):
+        if task not in shown:
             show_grid(by_language(results.scores, task=task))
 
 

@@ -23,7 +23,7 @@ from typing import IO, Any, BinaryIO, cast
 
 from isoglot.errors import CorpusError
 
-COMPRESSED = (".gz", ".xz", ".bz2")
+COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that all who find a text packed in several ways take the same
 
 _BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"

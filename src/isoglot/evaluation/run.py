@@ -161,5 +161,6 @@ def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence
     covered = {code for subset in subsets for code in subset.split("-")}
     lacking = [language for language in languages if not any(among(code, [language]) for code in covered)]
     if lacking:
-        how = get_command(task.name, data=data, languages=lacking)
+        there = [language for language in languages if language not in lacking]
+        how = get_command(task.name, data=data, languages=lacking, beside=there)
         yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")

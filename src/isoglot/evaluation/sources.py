@@ -1,8 +1,9 @@
 """Where the data of each task come from: the sets of the catalogue that hold them, and what to type to get one.
 
 What is special here: a task may be served by more than one set. The first one named is the one to begin with, of those
-whose checksums the catalogue has; the others add languages or replace it, as the page of the task says. Tasks on files
-of one's own have none.
+whose checksums the catalogue has; the others add languages or replace it, as the page of the task says. A set in the
+folder that `data get` gives it is read before any other copy of it, so what is got is used. Tasks on files of one's own
+have none.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from isoglot.data.sets import DataSet, command, find, present
 from isoglot.evaluation.codes import among
 
 _GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
+_ANALYSES = ("similarity", "centroids", "map")  # which read one set only, that with the most of the languages
 _SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "sick-r/dev", "alignment")
 
 # Task -> the sets, each of which alone gives it subsets when it lies in a folder of its name below the data folder.
@@ -46,21 +48,26 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "paws-x": ("xtreme-pawsx", "pawsx"),
         "paws-x/finetune": ("pawsx",),
         "language-id/lingua": ("lingua-langid",),
-        **dict.fromkeys(("similarity", "centroids", "map"), _GROUPS),
+        **dict.fromkeys(_ANALYSES, _GROUPS),
     }
 )
 
 
-def get_command(task: str, *, data: str | Path = "DIR", languages: Sequence[str] = ()) -> str:
+def get_command(
+    task: str, *, data: str | Path = "DIR", languages: Sequence[str] = (), beside: Sequence[str] = ()
+) -> str:
     """What to type to get data of the task of that name, or more of them, into the folder `data`.
 
-    It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them.
+    It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them;
+    it may have all of `beside` too, the languages that are there already, if the task would read it in place of them.
     For a set that no program may download, the command says how people get it. Empty when no set of the catalogue
     would add anything: all are there, or none has the languages, or the task is on files of one's own or is not in
     `TASKS`. Raises `CorpusError` for a language that does not exist.
     """
     for name in SETS.get(task, ()):
-        if present(find(name), Path(data)) != "yes" and _may_have(find(name), languages):
+        one, kept = find(name), beside if task in _ANALYSES else ()
+        fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in kept)
+        if fits and present(one, Path(data)) != "yes":
             return command(name, data=data)
     return ""
 

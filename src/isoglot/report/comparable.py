@@ -20,22 +20,33 @@ def key(score: Score) -> Key:
     return score.task, score.metric, score.subset
 
 
-def wanted(base: Iterable[Key], tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
-    """Tasks and metrics of the base to compare, in its order. Raises `EvaluationError` for one that it lacks."""
+def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
+    """Tasks and metrics of any system to compare, in their order. Raises `EvaluationError` for one that all lack."""
     known: dict[str, list[str]] = {}
-    for task, metric, _ in base:
+    for task, metric, _ in (name for runs in scores for run in runs for name in run):
         if metric not in known.setdefault(task, []):
             known[task].append(metric)
     every = {metric for names in known.values() for metric in names}
     for kind, asked, there in (("task", tasks, set(known)), ("metric", metrics, every)):
         if unknown := [name for name in asked if name not in there]:
-            raise EvaluationError(f"the base has no {kind} {unknown[0]!r}; it has {', '.join(sorted(there))}")
+            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; there are {', '.join(sorted(there))}")
     chosen = {task: names for task, names in known.items() if not tasks or task in tasks}
     return [
         (task, metric)
         for task, names in chosen.items()
         for metric in ([name for name in names if name in metrics] if metrics else main_metrics(task, names))
     ]
+
+
+def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]) -> dict[str, str]:
+    """The tasks of which a result has no score at all, and which system's result that is."""
+    found: dict[str, str] = {}
+    for task in tasks:
+        for name, runs in zip(names, scores, strict=True):
+            count = sum(any(key[0] == task for key in run) for run in runs)
+            if count < len(runs):
+                found.setdefault(task, _lacks(name, count, len(runs)))
+    return found
 
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
@@ -63,7 +74,7 @@ def problem(
     """Why a subset cannot be compared, or nothing. `groups` are the subsets that can."""
     for name, runs, count in zip(names, found, seeds, strict=True):
         if len(runs) < count:
-            return f"{name} lacks it" if count == 1 else f"{name} has it in {len(runs)} of {count} results"
+            return _lacks(name, len(runs), count)
     first = found[0][0]
     for name, runs in zip(names, found, strict=True):
         for score in runs:
@@ -81,6 +92,10 @@ def problem(
         return f"the items of {one} and {other} are not of the same things; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
     return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""
+
+
+def _lacks(name: str, there: int, count: int) -> str:
+    return f"{name} lacks it" if count == 1 else f"{name} has it in {there} of {count} results"
 
 
 def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:

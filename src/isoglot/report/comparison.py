@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.resampling import holm
-from isoglot.report.comparable import Runs, key, problem, subsets, wanted
+from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.draws import Draws, Interval, draw
 from isoglot.report.metrics import MANY, is_average, lower_is_better
 from isoglot.report.scores import Results
@@ -119,10 +119,13 @@ def compare(
     if not systems:
         raise EvaluationError("nothing was given to compare; name at least one result")
     scores: Runs = [[{key(score): score for score in run.scores} for run in runs] for runs in systems.values()]
-    left_out: list[str] = []
+    chosen = wanted(scores, tasks, metrics)
+    lacking = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), scores, list(systems))
+    left_out = [f"{task}: {reason}" for task, reason in lacking.items()]
     tables = [
         _table(task, metric, scores, list(systems), left_out, resamples=resamples, seed=seed)
-        for task, metric in wanted(scores[0][0], tasks, metrics)
+        for task, metric in chosen
+        if task not in lacking
     ]
     full = tuple(table for table in tables if table.rows)
     if not full:

@@ -265,6 +265,19 @@ def test_ones_own_groups_without_the_languages_asked_for_hide_no_set(tmp_path):
     assert Similarity().subsets(tmp_path, languages=["fr"]) == ("fr-en",)
 
 
+def test_the_set_with_the_most_of_the_languages_is_read_and_of_equals_the_first(tmp_path):
+    plain(tmp_path, {f"multi30k/task1/raw/test_2016_flickr.{code}": code for code in ("cs", "de", "fr", "en")})
+    plain(tmp_path, {f"flores-200/devtest/{code}.devtest": code for code in ("deu_Latn", "epo_Latn", "eng_Latn")})
+    write_groups(tmp_path, ("deu", "eng"), 10)
+
+    def codes(*languages):
+        return {code for subset in Similarity().subsets(tmp_path, languages=languages) for code in subset.split("-")}
+
+    assert codes() == codes("de") == codes("de", "ko") == {"deu", "eng"}
+    assert codes("de", "eo") == codes("eo") | {"deu_Latn"} == {"deu_Latn", "epo_Latn", "eng_Latn"}
+    assert codes("de", "eo", "fr", "cs") == {"de", "fr", "cs", "en"}
+
+
 def by_meaning_of_many(texts):
     return np.array([random_vector(text.split()[-1]) for text in texts])
 

@@ -152,6 +152,20 @@ def test_a_broken_file_of_groups_is_told_by_the_task_and_the_line(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["retrieval", "similarity"])
+def test_a_unit_of_a_translation_memory_is_told_by_its_number_in_the_file(tmp_path, task):
+    def unit(*texts):
+        versions = (
+            f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in zip(("de", "en"), texts, strict=True)
+        )
+        return f"<tu>{''.join(versions)}</tu>"
+
+    units = [unit("", ""), unit("eins", "one"), unit(" ", ""), unit("zwei", "two"), unit("drei", "three")]
+    write(tmp_path / "retrieval.tmx", f'<tmx version="1.4"><header/><body>{"".join(units)}</body></tmx>')
+    with pytest.raises(EvaluationError, match=rf"^{task} .*deu.*retrieval.tmx, unit 4: .*NaN.* 'zwei'"):
+        evaluate(lambda texts: by_text(texts) * [[np.nan if "zwei" in t else 1] for t in texts], [task], data=tmp_path)
+
+
+@pytest.mark.parametrize("task", ["retrieval", "similarity"])
 def test_units_are_those_of_the_sentences_whichever_languages_are_asked_for(tmp_path, task):
     def units(sentence, languages=()):
         rows = "".join(f"d {i}\t{sentence} {i}\te {i}\n" for i in range(6))

@@ -91,6 +91,23 @@ def test_equal_sentences_tie_at_one_whatever_their_vector():
     assert score(items, "spearman") == 0
 
 
+def test_sentences_that_have_nothing_in_common_tie_at_zero_though_vectors_are_rounded():
+    rng = np.random.default_rng(1)
+    pairs = []
+    while len(pairs) < 200:  # as bags of hashed words with signs are: integers, of which many are orthogonal
+        one, other = rng.integers(-2, 3, (2, 24))
+        if (one @ other == 0) == (len(pairs) < 50) and one.any() and other.any():
+            pairs.append((one, other))
+    one, other = (np.array(side) for side in zip(*pairs, strict=True))
+    single = [(side / np.linalg.norm(side, axis=1, keepdims=True)).astype(np.float32) for side in (one, other)]
+    gold = rng.integers(0, 6, 200)
+    items = judged(*single, gold)
+    assert (items[:50, 1] == 0).all()
+    assert not np.signbit(items[:50, 1]).any()
+    exact = (one * other).sum(axis=1) / np.sqrt((one**2).sum(axis=1) * (other**2).sum(axis=1))
+    assert score(items, "spearman") == pytest.approx(spearmanr(gold, exact.round(12)).statistic, abs=1e-12)
+
+
 def test_lengths_of_vectors_do_not_count_even_extreme_ones():
     rows_ = np.array([[3e-30, 4e-30], [3e37, 4e37], [0, 0], [-3, 4]])
     assert unit(rows_) == pytest.approx(np.array([[0.6, 0.8], [0.6, 0.8], [0, 0], [-0.6, 0.8]]))

@@ -71,7 +71,9 @@ def present(one: DataSet, data: Path) -> str:
     except CorpusError:
         return "part"
     if not recorded:
-        return "part" if (folder / DOWNLOADS).is_dir() else "yes" if any(folder.iterdir()) else "no"
+        whole = all(len(_files(folder, count)) == count.number for count in one.counts)
+        found = "yes" if whole and not (folder / DOWNLOADS).is_dir() else "part"
+        return found if any(folder.iterdir()) else "no"
     there = [stored(folder, path) is not None for path in recorded]
     if all(there):
         return "yes"
@@ -102,8 +104,12 @@ def _compare(folder: Path, path: str, expected: Content) -> Iterator[str]:
         yield f"{file.relative_to(folder)} has sha256 {found.sha256}, {expected.sha256} expected"
 
 
+def _files(folder: Path, count: Count) -> list[Path]:
+    return sorted(path for path in folder.glob(count.files) if path.is_file())
+
+
 def _count(folder: Path, count: Count) -> Iterator[str]:
-    files = sorted(path for path in folder.glob(count.files) if path.is_file())
+    files = _files(folder, count)
     if len(files) != count.number:
         yield f"{len(files)} files {count.files}, {count.number} expected"
     for path in files:

@@ -77,10 +77,12 @@ def blocks(path: Path) -> Iterator[bytes]:
 
 
 def stored(folder: Path, path: str) -> Path | None:
-    """Where the file called `path` lies in a folder: under that name, plain, or compressed in another way."""
+    """Where the file called `path` lies in a folder, plain or compressed in whichever way.
+
+    Of several it is the plain one, as in all that reads the sets.
+    """
     plain = next((path.removesuffix(ending) for ending in COMPRESSED if path.endswith(ending)), path)
-    names = dict.fromkeys((path, plain, *(f"{plain}{ending}" for ending in COMPRESSED)))
-    return next((folder / name for name in names if (folder / name).is_file()), None)
+    return next((found for ending in ("", *COMPRESSED) if (found := folder / f"{plain}{ending}").is_file()), None)
 
 
 def is_compressed(path: Path) -> bool:

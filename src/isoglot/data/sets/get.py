@@ -90,12 +90,12 @@ def get(name: str, data: Path, *, network: Network | None = None, watch: Watch |
         if folder.exists() and not folder.is_dir():
             raise CorpusError("is a file where a folder is needed; name another folder with --data", file=folder)
     if one.files:
-        for path, expected in one.files.items():
-            _recorded(job, path, expected)
+        changed = [_recorded(job, path, expected) for path, expected in one.files.items()]
     else:
-        _unrecorded(job)
-    with atomic_write(job.folder / "SOURCE") as stream:
-        stream.write(source(one))
+        changed = [_unrecorded(job)]
+    if any(changed) or not (job.folder / "SOURCE").exists():
+        with atomic_write(job.folder / "SOURCE") as stream:
+            stream.write(source(one))
     shutil.rmtree(job.downloads, ignore_errors=True)
     return job.folder
 
@@ -116,16 +116,20 @@ def _member(archive: Path, name: str) -> Path:
     return inner
 
 
-def _recorded(job: _Job, path: str, expected: Content) -> None:
+def _recorded(job: _Job, path: str, expected: Content) -> bool:
+    """Whether the file had to be fetched. What lies there packed in another way, and would be read for it, goes."""
     target, there = job.folder / path, stored(job.folder, path)
     if there and _holds(there, expected):
-        return
+        return False
     address, name = job.one.source(path)
     packaged = address.removeprefix("packaged:")
     raw = job.raw(address) if packaged == address else FILES / packaged
     partner = job.raw(job.one.source(_other(job.one, path))[0]) if name == "unleaked" else None
     with job.blaming(raw, address):
         put(raw, target, step(name, raw, partner=partner, data=job.data), expected=expected, where=address)
+    while (there := stored(job.folder, path)) not in (None, target) and not _holds(there, expected):
+        there.unlink()
+    return True
 
 
 def _holds(path: Path, expected: Content) -> bool:
@@ -141,15 +145,16 @@ def _other(one: DataSet, path: str) -> str:
     return next(other for other in one.files if PurePosixPath(other).parent == folder and other != path)
 
 
-def _unrecorded(job: _Job) -> None:
+def _unrecorded(job: _Job) -> bool:
     """A set without checksums: what comes is taken if its counts are right, and what it was is kept in `checksums.tsv`.
 
-    With that file, and everything still as it says, there is nothing to do; a changed set is for the user to judge.
+    Whether it had to be fetched. With that file, and everything still as it says, there is nothing to do; a changed set
+    is for the user to judge.
     """
     if (job.folder / LOCK).is_file():
         finding = check(job.one, job.data)
         if finding.state == "ok":
-            return
+            return False
         if finding.state == "wrong":
             raise CorpusError(f"{finding}; move the folder {job.folder} away to get the set anew")
     staged = job.downloads / "staged"
@@ -169,6 +174,7 @@ def _unrecorded(job: _Job) -> None:
         (staged / path).replace(job.folder / path)
     with atomic_write(job.folder / LOCK) as stream:
         stream.write(manifest(seen))
+    return True
 
 
 def _published(job: _Job) -> Iterator[tuple[str, Path]]:

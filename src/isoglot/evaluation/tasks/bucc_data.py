@@ -19,7 +19,7 @@ from isoglot.evaluation.files import find, rows
 SAMPLE, TRAINING = "sample", "training"
 
 _SPLITS = {"sample": SAMPLE, "dev": SAMPLE, "training": TRAINING, "test": TRAINING}
-_PLACES = ("", "bucc2018", "bucc", "xtreme-bucc2018", "data/bucc2018", "download/bucc2018")
+_PLACES = ("bucc2018", "xtreme-bucc2018", "", "bucc", "data/bucc2018", "download/bucc2018")
 _GOLD = re.compile(rf"(?P<pair>(?P<code>[^-.]+)-en)\.(?P<split>{'|'.join(_SPLITS)})\.gold(?:\.(?:gz|xz|bz2))?")
 
 

@@ -34,7 +34,7 @@ _ROUNDING = 1e-6  # unit vectors that differ by less are the same
 class Centroids:
     """The task `centroids`: for each pair of languages the distance of their centroids in units of their spread.
 
-    `source` names the set that is read, one of `nway.SOURCES`; without it the first that is there.
+    `source` names the set that is read, one of `nway.SOURCES`; without it that with the most of the languages.
     """
 
     source: str = ""

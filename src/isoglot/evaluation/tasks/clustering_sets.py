@@ -36,8 +36,8 @@ SHORT_TEXTS = {
 }
 
 _EASE = "downstreams/text-clustering/data"
-_MEWSC_PLACES = ("", "mewsc16", "mewsc-16", "data/mewsc16", f"{_EASE}/mewsc16")
-_SHORT_PLACES = ("", "short-text-clustering", "monolingual_benchmark", f"{_EASE}/monolingual_benchmark")
+_MEWSC_PLACES = ("mewsc16", "", "mewsc-16", "data/mewsc16", f"{_EASE}/mewsc16")
+_SHORT_PLACES = ("short-text-clustering", "", "monolingual_benchmark", f"{_EASE}/monolingual_benchmark")
 _TNEWS_PLACES = ("tnews", "tnews_public", "data/tnews", "clue/tnews", "CLUE/tnews")
 
 
@@ -66,7 +66,7 @@ def short_text_sets(data: Path, languages: Sequence[str]) -> Sets:
 
 def tnews_sets(data: Path, languages: Sequence[str]) -> Sets:
     """TNEWS: JSON lines `dev.json`; in a folder of another name only beside `labels.json`."""
-    places = ("", *_TNEWS_PLACES) if find(data, ("",), "labels.json") else _TNEWS_PLACES
+    places = (*_TNEWS_PLACES, "") if find(data, ("",), "labels.json") else _TNEWS_PLACES
     path = find(data, places, "dev.json")
     if path is None or not among("zho", languages):
         return {}

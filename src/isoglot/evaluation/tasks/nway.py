@@ -1,8 +1,8 @@
 """Groups of translations and their vectors, for the tasks that look at where the vectors of a meaning lie.
 
 The groups are one's own, as `retrieval` reads them, or else those of the first public set that is there, found and
-read as `xsim` does. Only the first `GROUPS` are used, so that many languages stay quick. Two groups are two meanings,
-even where a sentence stands in both.
+read as `xsim` does; where languages are asked for, those of whatever has the most of them. Only the first `GROUPS` are
+used, so that many languages stay quick. Two groups are two meanings, even where a sentence stands in both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Doubles = NDArray[np.float64]
 _MULTI30K = Texts(
     "multi30k",
     "files test_2016_flickr.<xx> of Multi30k, in task1/raw/",
-    places=("", "task1/raw", "data/task1/raw", "multi30k/task1/raw", "multi30k/data/task1/raw"),
+    places=("multi30k/task1/raw", "", "task1/raw", "data/task1/raw", "multi30k/data/task1/raw"),
     glob="test_2016_flickr.*",
     patterns=(r"test_2016_flickr\.(?P<code>[a-z]{2})(?:\.(?:gz|xz|bz2))?",),
 )
@@ -59,15 +59,20 @@ def read_groups(
 ) -> tuple[Translations, ...]:
     """The first `limit` groups that have sentences in two of the `languages`; English need not be named.
 
-    `source` is one of `SOURCES`; without it one's own groups come first, then the sets in that order. None when
-    nothing is there. Of a language that a group has twice, the first sentence counts. Raises `EvaluationError` naming
-    task, language and line.
+    `source` is one of `SOURCES`. Without it they are of what has the most of the languages, and of equals the first:
+    one's own groups come before the sets, those in that order. None when nothing is there. Of a language that a group
+    has twice, the first sentence counts. Raises `EvaluationError` naming task, language and line.
     """
     public = (_aligned(data, name, task, languages) for name in ([source] if source else SOURCES) if data.is_dir())
+    best, most = tuple[Translations, ...](), -1
     for found in public if source else chain([_own(data, task)], public):
-        if groups := tuple(islice(_narrow(found, languages), limit)):
-            return groups
-    return ()
+        groups = tuple(islice(_narrow(found, languages), limit))
+        there = sum(any(among(code, [language]) for code in codes(groups)) for language in languages)
+        if groups and there > most:
+            best, most = groups, there
+        if most == len(languages):
+            break
+    return best
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -135,7 +140,7 @@ def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterato
 
 
 def _own(data: Path, task: str) -> Iterator[Translations]:
-    for number, group in enumerate(retrieval.read_groups(data, task=task)):
+    for number, group in retrieval.read_groups(data, task=task):
         firsts = dict(reversed(list(zip(group.langs, group.texts, strict=True))))
         yield Translations(units_of(group.texts), firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
 

@@ -7,6 +7,7 @@ groups of sentences that mean the same, such as a part of the training data held
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -156,7 +157,8 @@ class Retrieval:
 
     def _pairs(self, data: Path, languages: Sequence[str]) -> dict[tuple[str, str], Aligned]:
         pairs: dict[tuple[str, str], Aligned] = {}
-        for place, group in enumerate(self.groups if self.groups is not None else read_groups(data, task=self.name)):
+        numbered = read_groups(data, task=self.name) if self.groups is None else enumerate(self.groups)
+        for place, group in numbered:
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             known = sorted(firsts, key=lambda language: (language == "eng", language))
             named = units_of(group.texts)  # whole, so that it is the same in every pair of languages
@@ -216,10 +218,11 @@ def mistakes(
     return (Detail("mistakes", columns, rows),) if rows else ()
 
 
-def read_groups(data: Path, *, task: str) -> Iterator[Group]:
+def read_groups(data: Path, *, task: str) -> Iterator[tuple[int, Group]]:
     """The groups of one's own in a file or folder; none when there is no file of the names that are looked for.
 
-    Raises `EvaluationError` naming the task, file and line.
+    With each comes the number, from 0, of its line or unit, of which some hold no text and give no group. Raises
+    `EvaluationError` naming the task, file and line.
     """
     from isoglot.data.readers import read
 
@@ -229,14 +232,17 @@ def read_groups(data: Path, *, task: str) -> Iterator[Group]:
     suffix = next((suffix for suffix in _SUFFIXES if f".{suffix}" in path.suffixes[-2:]), None)
     if suffix is None and not path.is_dir():
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(_SUFFIXES)} are read; rename or convert the file")
+    passed = Counter[str]()
+    options = {"counts": passed} if suffix == "tmx" else {}
     try:
-        yield from read("folder" if path.is_dir() else str(suffix), path)
+        for number, group in enumerate(read("folder" if path.is_dir() else str(suffix), path, **options)):
+            yield number + passed["empty"], group
     except CorpusError as error:
         raise EvaluationError(f"{task}: {error}") from error
 
 
 def origin(data: Path, number: int) -> str:
-    """Where the group of this number, from 0, was read by `read_groups`: file and line, or what is nearest to that."""
+    """Where the group of this number in `read_groups` was read: file and line, or what is nearest to that."""
     path = _file(data)
     if path is None or path.is_dir() or ".tmx" in path.suffixes[-2:]:
         return f"{path}, {'line' if path and path.is_dir() else 'unit'} {number + 1}"

@@ -29,7 +29,7 @@ _ROUNDING = 1e-9  # a sum of squares below is that of equal vectors
 class SentenceMap:
     """The task `map`: pairs of languages, then all languages over the groups that have every one of them.
 
-    `source` names the set that is read, one of `nway.SOURCES`; without it the first that is there.
+    `source` names the set that is read, one of `nway.SOURCES`; without it that with the most of the languages.
     """
 
     source: str = ""

@@ -14,7 +14,7 @@ from pathlib import Path
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.files import lines
 
-PLACES = ("", "annotated", "data/annotated", "sib-200", "sib-200/annotated", "sib-200/data/annotated")
+PLACES = ("sib-200/annotated", "sib-200", "sib-200/data/annotated", "", "annotated", "data/annotated")
 _HEADER = ["index_id", "category", "text"]
 
 

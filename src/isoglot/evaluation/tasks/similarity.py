@@ -33,7 +33,7 @@ from isoglot.evaluation.tasks.nway import (
 class Similarity:
     """The task `similarity`: cosines of translations for each pair of languages, then for all languages together.
 
-    `source` names the set that is read, one of `nway.SOURCES`; without it the first that is there.
+    `source` names the set that is read, one of `nway.SOURCES`; without it that with the most of the languages.
     """
 
     source: str = ""

@@ -108,9 +108,10 @@ def judge(encode: Encode, pairs: Pairs, *, where: str, languages: tuple[str, str
             "give more pairs"
         )
     tables = embed_sides(encode, pairs, where=where, languages=languages)
-    # Computed in double and kept in single precision, so that pairs of equal sentences tie at exactly 1.
+    # Rounded to what single precision tells apart at 1, so that all pairs of equal sentences tie there, and all that
+    # have nothing in common tie at 0, where rounding of the vectors alone would rank them.
     first, second = (unit(table) for table in tables)
-    cosines = np.einsum("nd,nd->n", first, second)
+    cosines = np.einsum("nd,nd->n", first, second).round(7) + 0.0  # no -0
     return np.stack([np.array(pairs.gold), cosines], axis=1).astype(np.float32)
 
 

@@ -49,7 +49,7 @@ from isoglot.evaluation.tasks.sts_files import (
 
 SUBSET = "eng"
 
-_PLACES = ("", "senteval-en", "downstream", "data/downstream", "SentEval/data/downstream")
+_PLACES = ("senteval-en", "", "downstream", "data/downstream", "SentEval/data/downstream")
 _KINDS = ("input", "gs")
 _CORPORA = {
     "12": ("MSRpar", "MSRvid", "SMTeuroparl", "surprise.OnWN", "surprise.SMTnews"),

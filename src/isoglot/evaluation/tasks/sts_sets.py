@@ -46,9 +46,9 @@ _STS22 = _codes("en de es pl tr ar ru zh fr de-en es-en it pl-en zh-en es-it de-
 _STS22_SCALE = (1.0, 4.0)
 _STSB = _codes("de en es fr it ja nl pl pt ru zh")
 
-_STS17_PLACES = ("", "sts17-official/", "sts17/", "Sts2017/", "data/Sts2017/")
+_STS17_PLACES = ("sts17-official/", "", "sts17/", "Sts2017/", "data/Sts2017/")
 _STS17_COPIES = ("sts17-crosslingual-sts", "STS17", "sts17")
-_STSB_PLACES = ("", "stsb-multi-mt", "stsb-multi-mt/data", "stsb_multi_mt", "stsb_multi_mt/data", "data")
+_STSB_PLACES = ("stsb-multi-mt", "", "stsb-multi-mt/data", "stsb_multi_mt", "stsb_multi_mt/data", "data")
 _STSB_COPIES = ("stsb_multi_mt", "STSBenchmarkMultilingualSTS")
 _STSB_NAME = re.compile(r"stsb-(?P<code>[A-Za-z_]+)-(?P<split>[a-z]+)\.csv(?:\.(?:gz|xz|bz2))?")
 _TSV_NAME = re.compile(r"(?P<name>[^.]+(?:\.[^.]+)*?)(?:\.(?P<codes>[^.]+))?\.tsv(?:\.(?:gz|xz|bz2))?")
@@ -77,7 +77,7 @@ def find_sts22(data: Path) -> dict[str, Read]:
     advice = "this is revision 1 of the set: evaluate it as sts22/v1, or fetch revision 2 (STS22.v2)"
     return {
         subset: partial(read_export, paths, scale=_STS22_SCALE, swap=swap, advice=advice)
-        for subset, (paths, swap) in _sts22(data, ("STS22.v2", "sts22-crosslingual-sts")).items()
+        for subset, (paths, swap) in _sts22(data, ("sts22-crosslingual-sts", "STS22.v2")).items()
     }
 
 

@@ -45,7 +45,7 @@ AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_1
 # Reads a language: the two sides of its pairs, foreign first, and where each row of them stands.
 Read = Callable[[], tuple[tuple[list[str], list[str]], tuple[Place, Place]]]
 
-_LAYOUTS = ("", "v1", "tatoeba", "tatoeba/v1", "tatoeba-laser", "tatoeba-laser/v1", "data/tatoeba/v1")
+_LAYOUTS = ("tatoeba-laser/v1", "tatoeba-laser", "", "v1", "tatoeba", "tatoeba/v1", "data/tatoeba/v1")
 _EXPORT = ("tatoeba-bitext-mining", "Tatoeba")
 _NAME = re.compile(r"tatoeba\.(?P<code>[^.]+)-eng\.(?P<side>[^.]+)(?:\.(?:gz|xz|bz2))?")
 

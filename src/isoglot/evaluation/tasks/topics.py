@@ -88,7 +88,7 @@ class Mtop:
         return _examples(found, where=where, missing=f"{data} has no {split} split for {code}", names=names)
 
     def _files(self, data: Path, code: str, split: str) -> list[Path]:
-        return _exported(data, ("mtop_domain", "MTOPDomainClassification", "mtop"), split=split, code=code)
+        return _exported(data, ("MTOPDomainClassification", "mtop_domain", "mtop"), split=split, code=code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Mldoc:
 
     def _file(self, data: Path, code: str, split: str) -> Path | None:
         name = f"{_MLDOC[code]}.{'train.1000' if split == 'train' else split}"
-        return find(data, ("", "mldoc", "MLDoc", "data"), name)
+        return find(data, ("mldoc", "", "MLDoc", "data"), name)
 
 
 _SIB_CODE = "[a-z]{3}_[A-Z][a-z]{3}"

@@ -29,10 +29,11 @@ _COMPRESSED = r"(?:\.(?:gz|xz|bz2))?"
 class Texts:
     """One set: where its files are met below the data folder, and how they are read.
 
-    `patterns` are matched against paths relative to a place; their groups are `code` and, where the set has them,
-    `partner` and `part`. Without patterns any file `<name>.<code>[.txt]` or `<code>[.txt]` counts. All `parts` of a
-    text must be there and are read in their order. With `numbered`, files are SIB-200's quoted tables, and sentences
-    meet by their `index_id` instead of their line.
+    The first of the `places` that has files of the set is the only one read. `patterns` are matched against paths
+    relative to a place; their groups are `code` and, where the set has them, `partner` and `part`. Without patterns any
+    file `<name>.<code>[.txt]` or `<code>[.txt]` counts. All `parts` of a text must be there and are read in their
+    order. With `numbered`, files are SIB-200's quoted tables, and sentences meet by their `index_id` instead of their
+    line.
     """
 
     name: str
@@ -147,7 +148,7 @@ def _flores(part: str) -> Texts:
         f"flores-{part}",
         f"files {part}/<xxx_Xxxx>.{part} of FLORES-200 (https://github.com/facebookresearch/flores), in the folder or "
         "in flores200_dataset/",
-        places=("", "flores200_dataset", "flores-200", "flores200", "flores-200/flores200_dataset"),
+        places=("flores-200", "", "flores200_dataset", "flores200", "flores-200/flores200_dataset"),
         glob=f"{part}/*.{part}*",
         patterns=(rf"{part}/(?P<code>{_FLORES})\.{part}{_COMPRESSED}",),
     )
@@ -160,7 +161,7 @@ SETS: tuple[Texts, ...] = (
         "ntrex",
         "files newstest2019-src.eng.txt and newstest2019-ref.<code>.txt of NTREX-128 "
         "(https://github.com/MicrosoftTranslator/NTREX), in the folder or in NTREX-128/",
-        places=("", "NTREX-128", "ntrex-128/NTREX-128", "NTREX/NTREX-128"),
+        places=("ntrex-128/NTREX-128", "", "NTREX-128", "NTREX/NTREX-128"),
         glob="newstest2019-*.txt*",
         patterns=(rf"newstest2019-(?:src|ref)\.(?P<code>[^./]+)\.txt{_COMPRESSED}",),
         carriage_returns=True,
@@ -179,7 +180,7 @@ SETS: tuple[Texts, ...] = (
         "tico",
         "files en-<xx>/tico19-test.en and en-<xx>/tico19-test.<xx> of TICO-19 "
         "(https://github.com/Helsinki-NLP/OPUS-MT-testsets), in the folder or in tico-19/ or tico19/testsets/",
-        places=("", "tico-19", "tico19", "tico19/testsets", "datasets/tico19/testsets"),
+        places=("tico-19", "", "tico19", "tico19/testsets", "datasets/tico19/testsets"),
         glob="en-*/tico19-test.*",
         patterns=(
             rf"en-(?P<code>[^/.]+)/tico19-test\.(?P=code){_COMPRESSED}",

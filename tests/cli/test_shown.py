@@ -12,7 +12,7 @@ from isoglot.cli import shown
 from isoglot.cli.tasks import show_list
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES
-from isoglot.report.tables import Grid, by_suite
+from isoglot.report.tables import Grid, by_language, by_suite
 
 WIDE = Grid(
     "wide", ("subset", *("difference of a long name" for _ in range(20))), (("x" * 20, *["+12.3 [1, 2]"] * 20),)
@@ -40,6 +40,19 @@ def test_no_cell_is_cut_however_many_columns_there_are(terminal, monkeypatch):
     shown.show_grid(WIDE)
     assert stream.getvalue().count("+12.3 [1, 2]") == 20
     assert "x" * 20 in stream.getvalue()
+
+
+@pytest.mark.parametrize(("terminal", "lines"), [(True, 2), (False, 1)])
+def test_the_names_of_columns_are_whole_too(terminal, lines, monkeypatch):
+    metrics = [f"error{kind}/{margin}" for kind in ("", "-by-index") for margin in ("ratio", "distance", "absolute")]
+    scores = [Score("xsim/own", "deu_Latn-eng_Latn", metric, 0.12345, 997) for metric in metrics]
+    stream = io.StringIO()
+    monkeypatch.setattr(shown, "Console", lambda: Console(file=stream, width=80, force_terminal=terminal))
+    shown.show_grid(by_language(scores, task="xsim/own"))
+    head = stream.getvalue().partition("┡")[0]
+    table = [line.strip("┃").split("┃") for line in re.sub(r"\x1b[^m]*m", "", head).split("\n") if "┃" in line]
+    assert len(table) >= lines
+    assert ["".join(cells).replace(" ", "") for cells in zip(*table, strict=True)] == ["subset", *metrics, "n"]
 
 
 def test_lists_break_between_words_on_a_terminal_and_never_in_a_pipe(monkeypatch, capsys):

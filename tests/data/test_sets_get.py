@@ -282,7 +282,11 @@ def test_a_first_download_is_remembered(tmp_path, known, web):
     with pytest.raises(CorpusError, match="move the folder"):
         get("toy", tmp_path, network=network(web))
     (folder / "dev" / "a").unlink()
-    assert check(one, tmp_path).state == "wrong"  # one file where two are expected
+    assert check(one, tmp_path).state == "missing"  # one file where two are expected
+    (folder / "dev" / "a").write_bytes(b"1\n2\n")
+    (folder / "dev" / "c").write_bytes(b"1\n2\n")
+    assert check(one, tmp_path).details == ("3 files dev/*, 2 expected",)
+    assert check(one, tmp_path).state == "wrong"
     (folder / LOCK).write_text("rubbish\n")
     with pytest.raises(CorpusError, match=rf"{LOCK}:1: is no line of checksums"):
         check(one, tmp_path)
@@ -380,7 +384,7 @@ def test_rows_of_parquet_are_counted(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)  # not installed: only the files are counted
     assert check(one, tmp_path).state == "ok"
     path.unlink()
-    assert check(one, tmp_path).state == "wrong"
+    assert check(one, tmp_path).state == "missing"
 
 
 def test_a_hub_repository_that_is_not_what_it_lists(tmp_path, known, web):

@@ -8,7 +8,7 @@ from folders import numbered, tatoeba
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.run import evaluate
+from isoglot.evaluation.run import evaluate, texts_of
 from isoglot.evaluation.sources import get_command
 
 
@@ -42,6 +42,36 @@ def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
     told.clear()
     assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"], on_missing=told.append) == []
     assert told == [f"tatoeba: {tmp_path} has no data for ja, de; {command}"]
+
+
+def test_english_alone_is_told_to_stand_beside_others(tmp_path):
+    tatoeba(tmp_path, {"kor": numbered("kor", 4)})
+    told = []
+    assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["en"], on_missing=told.append) == []
+    assert told == ["tatoeba: English stands beside other languages only; name those"]
+
+
+def test_a_place_that_is_no_folder_is_told(tmp_path):
+    told = []
+    for place in (tmp_path / "nowhere", tmp_path / "file"):
+        (tmp_path / "file").write_text("a line\n", encoding="utf-8")
+        evaluate(by_length, ["tatoeba"], data=place, on_missing=told.append)
+    assert told[0].startswith(f"tatoeba: {tmp_path / 'nowhere'} does not exist and lacks its data; ")
+    assert told[0].endswith(f"get it with: isoglot data get tatoeba-laser --data {tmp_path / 'nowhere'}")
+    assert told[1].startswith(f"tatoeba: {tmp_path / 'file'} is a file and lacks its data; ")
+    assert told[1].endswith("--data DIR")
+    with pytest.raises(EvaluationError, match="no task was named"):
+        evaluate(by_length, [], data=tmp_path)
+
+
+def test_the_texts_of_tasks_are_listed_with_what_is_missing(tmp_path):
+    tatoeba(tmp_path, {"kor": numbered("kor", 2)})
+    told = []
+    texts = texts_of(["tatoeba", "sts22"], data=tmp_path, languages=["ko", "ja"], on_missing=told.append)
+    assert len(texts) == 4
+    assert [line.partition(":")[0] for line in told] == ["tatoeba", "sts22"]
+    assert "no data for ja" in told[0]
+    assert texts_of(["tatoeba", "sts22"], data=tmp_path) == texts
 
 
 def test_a_task_on_files_of_ones_own_has_no_command(tmp_path):

@@ -325,6 +325,13 @@ def test_a_seed_that_lacks_a_subset():
     assert found.left_out == ("tatoeba b accuracy/mean: new has it in 1 of 2 results",)
 
 
+def test_averages_over_more_subsets_are_told_as_such_and_not_as_other_data():
+    parts = [score(name, np.array([0, 1, 1, 0])) for name in "abc"]
+    one, three = results(parts[0], average(parts[:1])), results(*parts, average(parts))
+    left_out = compare({"one": [one], "three": [three]}).left_out
+    assert "tatoeba mean accuracy/mean: one and three average over different subsets" in left_out
+
+
 def test_tasks_and_metrics_are_chosen():
     def run(value):
         return results(

@@ -170,6 +170,25 @@ def _height(element):
     return float(element.attrib.get("y") or re.search(r"[ ,](-?[\d.]+)\)", element.attrib["transform"])[1])
 
 
+def test_names_stay_in_the_figure_and_apart():
+    with canvas(3, 2) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1])
+        figure.tight_layout()
+        names = figures.Names(axes)
+        for where in ((0, 0), (0, 0), (1, 1)):
+            names.put("spa-eng-4b", where, aside=5)
+        names.put("7", (0.5, 0.5))
+        names.put("12", (0.5, 0.5))
+        figure.draw_without_rendering()
+        boxes = [text.get_window_extent() for text in axes.texts]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+        assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+        assert boxes[0].x0 > axes.transData.transform((0, 0))[0]
+        assert boxes[2].x1 < axes.transData.transform((1, 1))[0]
+        assert boxes[3].y0 < boxes[4].y0
+
+
 def test_names_are_text_and_not_formulas():
     svg = figures.alignment_uniformity([Spot('a$b$<i> id="x" 模型', "eng", -1, 0.1)], name="n", label="<l>")
     assert any('a$b$<i> id="x" 模型' in word for word in words(svg))

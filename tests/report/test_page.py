@@ -19,7 +19,7 @@ from isoglot.report.page.facts import Table, bar, change, is_seen, labels
 from isoglot.report.page.markup import element, text
 from isoglot.report.scores import Results, write_results
 
-VOID = {"meta", "input"}
+VOID = {"meta", "input", "wbr"}
 
 
 class Reader(HTMLParser):

@@ -70,9 +70,9 @@ def test_the_list_has_every_subset_once():
 
 def test_models_and_metrics_with_other_subsets_are_told_apart():
     first = small("a", average(["x", "y"]), average(["x", "y"], metric="f1"))
-    assert lines(first, small("b", average(["x"]))) == ["t mean (a): 2 subsets: x, y", "t mean (b): 1 subsets: x"]
+    assert lines(first, small("b", average(["x"]))) == ["t mean (a): 2 subsets: x, y", "t mean (b): 1 subset: x"]
     own = small("a", average(["x", "y"]), average(["x"], metric="f1"))
-    assert lines(own) == ["t mean (a m): 2 subsets: x, y", "t mean (a f1): 1 subsets: x"]
+    assert lines(own) == ["t mean (a m): 2 subsets: x, y", "t mean (a f1): 1 subset: x"]
 
 
 def test_without_averages_there_is_no_list():

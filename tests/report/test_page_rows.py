@@ -65,6 +65,18 @@ def test_bars_are_of_the_means_into_each_language_where_there_are_any():
     assert "ara-bul" not in label
 
 
+def test_all_languages_at_once_have_no_bar_beside_pairs():
+    pairs = ("deu-eng", "fra-eng", "deu-fra")
+    scores = [
+        Score("map", name, "x", value, 9)
+        for name, value in zip((*pairs, "deu-fra-eng"), (0.6, 0.7, 0.8, 0.1), strict=True)
+    ]
+    document = page([small("m", *scores, Score("map", "mean", "x", 0.7, 3, pairs))])
+    label = re.search(r'aria-label="(map, x[^"]*)"', document)[1]
+    assert re.findall(r"([a-z]{3}-[-a-z]+) ", label) == ["deu-fra", "fra-eng", "deu-eng"]
+    assert "3 subsets, mean 70.0" in document
+
+
 def test_one_model_has_a_table_for_each_task_with_its_metrics_side_by_side():
     values = {"alignment": (0.25, 338), "uniformity": (-2.0, 900)}
     scores = [Score("alignment", "eng", metric, *value) for metric, value in values.items()]

@@ -38,6 +38,12 @@ def test_by_language_has_a_row_for_each_subset_and_a_column_for_each_metric():
     assert grid.notes == ("mean: mean of kor-eng",)
 
 
+def test_averages_of_one_name_over_other_subsets_are_told_apart_by_their_metrics():
+    given = [Score("t", name, metric, 0.5, 9) for name, metric in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "z"))]
+    given += [Score("t", "mean", metric, 0.5, 1, over) for metric, over in (("x", ("a", "b")), ("y", "a"), ("z", "a"))]
+    assert by_language(given, task="t").notes == ("mean x: mean of a b", "mean y, z: mean of a")
+
+
 def test_metrics_over_different_numbers_show_both():
     given = [Score("alignment", "eng", "alignment", 0.042, 264), Score("alignment", "eng", "uniformity", -0.6, 2909)]
     assert by_language(given, task="alignment").rows == (("eng", "0.042", "-0.600", "264 / 2,909"),)
@@ -104,6 +110,21 @@ def test_a_suite_is_a_column_for_each_model_and_says_what_its_numbers_are_means_
     assert "\n- STS fr: sts22/v1 fra spearman\n" in to_markdown(grid)
     assert len(grid.notes) == len(SUITES["softcl"].columns)
     assert "STS fr: no sts22/v1 fra spearman" in lacking(given, suite="softcl")
+
+
+def test_what_the_languages_leave_out_is_not_advised_to_be_fetched(tmp_path):
+    for code in ("deu", "fra"):
+        for side in (code, "eng"):
+            (tmp_path / f"tatoeba.{code}-eng.{side}").write_text("a\nb\n", encoding="utf-8")
+
+    def told(*languages):
+        return next(
+            line for line in lacking([], suite="quick", data=tmp_path, languages=languages) if "tatoeba" in line
+        )
+
+    assert told("de").endswith("; --languages leaves out part of tatoeba")
+    assert told("de", "fr").endswith(f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}")
+    assert told().endswith(f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}")
 
 
 def test_errors_of_a_suite_have_two_decimals():

@@ -70,16 +70,21 @@ def timed(what: str, console: Console | None = None) -> Counting:
 
 
 def _texts() -> Line:
-    before, last, start = 0, 0, monotonic()
+    """The speed is that within calls of `encode`: from one chunk to the next, not while a task computes in between."""
+    before, last, whole, then, timed, seconds = 0, 0, 0, monotonic(), 0, 0.0
 
     def line(done: int, total: int) -> str:
-        nonlocal before, last
-        if done < last:  # another call has begun
-            before += last
-        last = done
-        seconds = max(monotonic() - start, 1e-9)
-        count = before + done
-        left = (total - done) * seconds / count
-        return f"{count:,} texts encoded, {count / seconds:,.0f}/s, this part {clock(left)} left"
+        nonlocal before, last, whole, then, timed, seconds
+        now = monotonic()
+        if done < last or last == whole:  # another call has begun
+            before, last = before + last, 0
+        if last:
+            timed, seconds = timed + done - last, seconds + now - then
+        last, whole, then = done, total, now
+        told = f"{before + done:,} texts encoded"
+        if not timed or seconds <= 0:
+            return told
+        rate = timed / seconds
+        return f"{told}, {rate:,.0f}/s" + (f", this part {clock((total - done) / rate)} left" if done < total else "")
 
     return line

@@ -30,6 +30,8 @@ from isoglot.report.page import write_page
 from isoglot.report.scores import Results, Setting, write_results
 from isoglot.report.tables import by_language, by_suite, lacking, to_markdown
 
+_MTEB = Path("mteb/results")  # mteb itself looks for the second of these in the folder that it is given
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -70,7 +72,7 @@ def run(
     try:
         write(output, results, suites=suites, seen=seen)
     finally:
-        show(results, suites=suites, data=data)
+        show(results, suites=suites, data=data, languages=languages)
     seconds = sum(done.seconds for done in finished)
     share = sum(done.encoding for done in finished) / seconds if seconds else 0.0
     took = f"the tasks took {seconds:.0f} s, {share:.0%} in the encoder"
@@ -156,7 +158,7 @@ def list_texts(path: Path, *, data: Path, tasks: Sequence[str], languages: Seque
     """Write every text that the tasks would encode."""
     if path.is_dir():
         raise EvaluationError(f"{path}: is a folder; name a file for the texts, such as {path / 'texts.jsonl'}")
-    texts = texts_of(tasks, data=data, languages=languages)
+    texts = texts_of(tasks, data=data, languages=languages, on_missing=lambda line: typer.echo(line, err=True))
     if not texts:
         raise EvaluationError(f"{data}: none of the tasks {', '.join(tasks)} found its data there; there is no text")
     write_texts(path, texts)
@@ -175,21 +177,28 @@ def write(
 
     `seen` are the languages it was trained on, if the page shall tell them apart.
     """
-    write_mteb(output / "mteb", replace(results, scores=()))  # a kill below must not leave those of an earlier model
+    write_mteb(output / _MTEB, replace(results, scores=()))  # a kill below must not leave those of an earlier model
     write_results(output, results)
     with atomic_write(output / "results.md") as stream:
         stream.write("\n".join(_sections(results, suites)))
-    write_mteb(output / "mteb", results)
+    write_mteb(output / _MTEB, results)
     write_page(output / "page.html", [*before, results], seen=seen)
 
 
-def show(results: Results, *, suites: Sequence[str] = (), data: Path | None = None) -> None:
-    """Print the tables of a model: those of the suites, with what they lack of `data`, and one for each other task."""
+def show(
+    results: Results, *, suites: Sequence[str] = (), data: Path | None = None, languages: Sequence[str] = ()
+) -> None:
+    """Print the tables of a model: those of the suites, and one for each task that they have no number of.
+
+    Below a suite stands what it lacks, with the command that gets it into `data`, or that `languages` left it out.
+    """
+    shown: set[str] = set()
     for suite in suites:
         show_grid(by_suite({results.model: results.scores}, suite=suite))
-        for line in lacking(results.scores, suite=suite, data=data):
+        for line in lacking(results.scores, suite=suite, data=data, languages=languages):
             typer.echo(wrapped(f"– {line}"))
-    shown = {task for suite in suites for task in SUITES[suite].tasks}
+        cells = zip(SUITES[suite].columns, SUITES[suite].table(results.scores), strict=True)
+        shown |= {task for column, cell in cells if not cell.lacking for task, _, _ in column.keys}
     for task in dict.fromkeys(score.task for score in results.scores):
         if task not in shown:
             show_grid(by_language(results.scores, task=task))

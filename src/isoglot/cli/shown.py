@@ -17,10 +17,11 @@ from isoglot.report.tables import Grid, to_rich
 def show_grid(grid: Grid) -> None:
     """Print a table at the terminal's width, or at the least width at which no cell of a row is cut; then its notes."""
     console, table = Console(), to_rich(grid)
+    whole = Measurement.get(console, console.options.update(max_width=100_000), table).maximum
     if not console.is_terminal:
-        endless = console.options.update(max_width=100_000)
-        console.width = max(console.width, Measurement.get(console, endless, table).maximum)
-    else:
+        console.width = max(console.width, whole)
+    elif whole > console.width:
+        table = to_rich(grid, broken=True)
         longest = [max((cell_len(row[at]) for row in grid.rows), default=0) for at in range(len(grid.header))]
         console.width = max(console.width, sum(longest) + 3 * len(longest) + 1)  # a line and two spaces a column
     console.print(table)

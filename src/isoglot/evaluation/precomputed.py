@@ -33,7 +33,8 @@ def precomputed(vectors: Path, texts: Path) -> Encode:
     try:
         table = np.load(vectors, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise EvaluationError(f"{vectors}: is no NumPy table ({error}); save the vectors with numpy.save") from error
+        why = f" ({error})" if isinstance(error, OSError) else ""  # of other files numpy says that they hold pickles
+        raise EvaluationError(f"{vectors}: is no NumPy table{why}; save the vectors with numpy.save") from error
     if not isinstance(table, np.ndarray):
         raise EvaluationError(f"{vectors}: holds several tables; save the one of vectors with numpy.save")
     listed = _texts(texts)

@@ -95,8 +95,10 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
     """Each task once, in order, with its languages: those given, or else the union of what each mention of it asks for.
 
     A suite asks for the languages it names, or for all (none); a task named by itself for all. Raises `EvaluationError`
-    for an unknown name.
+    for an unknown name, and for none.
     """
+    if not tasks:
+        raise EvaluationError("no task was named; isoglot tasks lists them")
     found: dict[str, Task] = {}
     asked: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
@@ -107,10 +109,17 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
     return [(task, tuple(languages) or _union(asked[name])) for name, task in found.items()]
 
 
-def texts_of(tasks: Sequence[str | Task], *, data: str | Path, languages: Sequence[str] = ()) -> list[str]:
+def texts_of(
+    tasks: Sequence[str | Task],
+    *,
+    data: str | Path,
+    languages: Sequence[str] = (),
+    on_missing: Callable[[str], None] | None = None,
+) -> list[str]:
     """Every text that the tasks would encode, once, in the order in which they ask; tasks without data ask nothing.
 
-    A task that needs the model itself, not its vectors, is passed over.
+    `on_missing` is told of lacking data as that of `evaluate`. A task that needs the model itself, not its vectors, is
+    passed over.
     """
     root, texts = Path(data), dict[str, None]()
 
@@ -119,7 +128,11 @@ def texts_of(tasks: Sequence[str | Task], *, data: str | Path, languages: Sequen
         return np.random.default_rng(0).standard_normal((len(asked), 4))
 
     for task, wanted in plan(tasks, languages=languages):
-        if _subsets(task, root, wanted) and not getattr(task, "needs_model", False):
+        subsets = _subsets(task, root, wanted)
+        for message in _missing(task, root, wanted, subsets):
+            if on_missing is not None:
+                on_missing(message)
+        if subsets and not getattr(task, "needs_model", False):
             task.run(record, root, languages=wanted)
     return list(texts)
 
@@ -154,13 +167,22 @@ def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...
 
 
 def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
-    if not subsets and not (languages and _subsets(task, data, ())):
-        how = get_command(task.name, data=data, languages=languages)
-        yield f"{task.name}: {data} lacks its data; it needs {task.needs}" + (f"; get it with: {how}" if how else "")
+    every = _subsets(task, data, ()) if languages and not subsets else subsets
+    if not every:
+        how = get_command(task.name, data="DIR" if data.is_file() else data, languages=languages)
+        state = "" if data.is_dir() else " is a file and" if data.is_file() else " does not exist and"
+        needs = f"{task.name}: {data}{state} lacks its data; it needs {task.needs}"
+        yield needs + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}
     lacking = [language for language in languages if not any(among(code, [language]) for code in covered)]
-    if lacking:
+    if lacking and all(among(language, ["eng"]) for language in lacking) and _pairs_with_english(every):
+        yield f"{task.name}: English stands beside other languages only; name those"
+    elif lacking:
         there = [language for language in languages if language not in lacking]
         how = get_command(task.name, data=data, languages=lacking, beside=there)
         yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")
+
+
+def _pairs_with_english(subsets: Sequence[str]) -> bool:
+    return any(among(code, ["eng"]) for subset in subsets if "-" in subset for code in subset.split("-"))

@@ -78,12 +78,12 @@ def problem(
     first = found[0][0]
     for name, runs in zip(names, found, strict=True):
         for score in runs:
+            if set(score.over) != set(first.over):
+                return f"{names[0]} and {name} average over different subsets"
             if score.n != first.n:
                 return (
                     f"{names[0]} has n = {first.n} and {name} has {score.n}; the two were evaluated on different data"
                 )
-            if set(score.over) != set(first.over):
-                return f"{names[0]} and {name} average over different subsets"
             if not _same_gold(first, score):
                 return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
     units = {score.units: name for name, runs in zip(names, found, strict=True) for score in runs if score.units}

@@ -6,11 +6,13 @@ same. Shares are percentages with one decimal, distances stand as they are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.suites import SUITES, Cell, counted, listed
@@ -93,21 +95,30 @@ def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
     return Grid(suite, ("", *models), rows, notes=tuple(column.note for column in columns))
 
 
-def lacking(scores: Sequence[Score], *, suite: str, data: Path | None = None) -> list[str]:
+def lacking(
+    scores: Sequence[Score], *, suite: str, data: Path | None = None, languages: Sequence[str] = ()
+) -> list[str]:
     """One line for each column without a value: the scores it would need and does not have.
 
-    With `data`, the folder that was evaluated, also the command that gets a set which may have them, once.
+    With `data`, the folder that was evaluated, also the command that gets a set which may have them, once; but of a
+    task that has more there than the `languages` it was asked for, that these are the reason.
     """
     lines, said = list[str](), set[str]()
     for cell in SUITES[suite].table(scores):
         if cell.lacking:
             tasks = dict.fromkeys(task for task, _, _ in cell.lacking)
-            commands = [get_command(task, data=data) for task in tasks] if data else []
+            narrowed = [task for task in tasks if data and languages and _narrowed(task, data, languages)]
+            commands = [get_command(task, data=data) for task in tasks if task not in narrowed] if data else []
             new = [command for command in dict.fromkeys(filter(None, commands)) if command not in said]
             said.update(new)
+            why = f"; --languages leaves out part of {' and '.join(narrowed)}" if narrowed else ""
             how = f"; get it with: {' and '.join(new)}" if new else ""
-            lines.append(f"{cell.label}: no {listed(cell.lacking)}{how}")
+            lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
     return lines
+
+
+def _narrowed(task: str, data: Path, languages: Sequence[str]) -> bool:
+    return set(TASKS[task].subsets(data, languages=languages)) < set(TASKS[task].subsets(data))
 
 
 def to_markdown(grid: Grid) -> str:
@@ -121,14 +132,18 @@ def to_markdown(grid: Grid) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_rich(grid: Grid) -> Table:
-    """The table for a terminal, to be printed by a `rich` console, without its notes."""
+def to_rich(grid: Grid, *, broken: bool = False) -> Table:
+    """The table for a terminal, to be printed by a `rich` console, without its notes.
+
+    No name of a column is ever cut; with `broken` each begins a new line after a slash, for a narrow terminal.
+    """
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=grid.title, title_justify="left")
     for at, name in enumerate(grid.header):
-        table.add_column(Text(name), justify="left" if at == 0 else "right", no_wrap=at == 0)
+        head = Text(name.replace("/", "/\n") if broken else name)
+        table.add_column(head, justify="left" if at == 0 else "right", no_wrap=at == 0, overflow="fold")
     for place, row in enumerate(grid.rows):
         cells = [Text(cell, style="bold" if (place, at) in grid.bold else "") for at, cell in enumerate(row)]
         table.add_row(*cells, end_section=place + 1 == grid.first_average)
@@ -140,9 +155,15 @@ def _values(scores: Sequence[Score], task: str, metric: str) -> dict[str, Score]
 
 
 def _over(averages: Sequence[Score]) -> tuple[str, ...]:
-    """Each average with what it is over, once for all metrics that are over the same."""
-    found = dict.fromkeys((score.subset, score.over) for score in averages)
-    return tuple(f"{subset}: mean of {counted(over)}" for subset, over in found)
+    """Each average with what it is over, once for all metrics that are over the same; named where others are not."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for score in averages:
+        found.setdefault((score.subset, score.over), []).append(score.metric)
+    times = Counter(subset for subset, _ in found)
+    return tuple(
+        f"{subset}{' ' + ', '.join(metrics) if times[subset] > 1 else ''}: mean of {counted(over)}"
+        for (subset, over), metrics in found.items()
+    )
 
 
 def _number(cell: Cell) -> str:

@@ -52,7 +52,7 @@ def _columns(names: Sequence[str], path: str | Path, line: int | None) -> tuple[
             shown = name if len(name) <= 40 else name[:40] + "..."
             raise CorpusError(
                 f"the first line must name the language of each column, and {shown!r} is no language; "
-                "add such a line or give languages=",
+                "add such a line, or give the reader languages=",
                 file=path,
                 line=line,
             ) from error

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from isoglot.data.files import atomic_write
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
-from isoglot.data.sets.check import DOWNLOADS, LOCK, check, miscounted
+from isoglot.data.sets.check import DOWNLOADS, LOCK, check, counted
 from isoglot.data.sets.content import Content, blocks, measure, stored
 from isoglot.data.sets.download import Network, Watch, download
 from isoglot.data.sets.normalise import put, step
@@ -163,7 +163,8 @@ def _unrecorded(job: _Job) -> bool:
     for path, raw in _published(job):
         with job.blaming(raw, f"{job.one.address}: {path}"):
             seen[path] = put(raw, staged / path, blocks(raw), expected=None, where=path)
-    if problems := miscounted(job.one, staged) if seen else ["no files"]:
+    few, wrong = counted(job.one, staged) if seen else (["no files"], [])
+    if problems := [*few, *wrong]:
         shutil.rmtree(job.downloads)
         raise CorpusError(
             f"{job.one.address}: is not the set of the catalogue: {'; '.join(problems[:3])}; nothing of it was kept: "

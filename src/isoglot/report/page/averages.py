@@ -81,7 +81,7 @@ def _told(over: Over) -> tuple[str, Over, str]:
             return f"all {len(over):,} pairs, in both directions, of", codes, ""
         if {frozenset(pair) for pair in pairs} == set(map(frozenset, combinations(codes, 2))):
             return f"all {len(over):,} pairs of", codes, ""
-    return f"{len(over):,} {_noun(over)}:", over, ""
+    return f"{len(over):,} {_noun(over) if len(over) > 1 else 'subset'}:", over, ""
 
 
 def _label(subset: str, known: Known, over: Over) -> str:

@@ -82,10 +82,14 @@ class Table:
         return kept
 
     def by_language(self) -> dict[str, list[Score | None]]:
-        """What bars are drawn of: averages that others are over (`xx-kor`, from all languages), else the subsets."""
+        """What bars are drawn of: averages that others are over (`xx-kor`, from all languages), else the subsets.
+
+        Of these, only what an average is over, where there is one: all languages at once do not compare with pairs.
+        """
         inner = self._inner()
         found = {subset: row for subset, row in self.part(averages=True).items() if subset in inner}
-        return found or ({} if self.large else self.part(averages=False))
+        plain = {} if self.large else self.part(averages=False)
+        return found or {subset: row for subset, row in plain.items() if subset in inner} or plain
 
     def _inner(self) -> set[str]:
         return {name for subset, row in self.scores.items() for s in row if s for name in s.over if name != subset}

@@ -26,7 +26,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 _UNSEEN: dict[str, Any] = {"color": ORANGE, "hatch": "/////", "edgecolor": "#7A4B00"}
 _SCALE = 0.65  # inches to the right of a heat map, for its scale
 _LABELLED = 40  # points up to which a plot names their subsets
-_LABEL = (40, 8)  # the room of such a name, in points
+_LETTER, _LINE = 3.9, 8  # the room of a letter of such a name, and of its line, in points
 _NUMBERED = 16  # up to so many rows, a heat map has its numbers in its cells
 
 
@@ -126,18 +126,35 @@ def _named(own: Sequence[Spot]) -> str:
 
 
 def _subsets(axes: Axes, spots: Sequence[Spot]) -> None:
-    """Names beside their markers, each a line above those before it where they would overlap."""
-    taken: list[tuple[float, float]] = []
-    scale = 72 / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    """Names beside their markers, on the side where there is room."""
+    names = Names(axes)
     for spot in sorted(spots, key=lambda spot: spot.alignment):
-        where = (spot.uniformity, spot.alignment)
-        x, y = (float(axis) * scale for axis in axes.transData.transform(where))
+        style: dict[str, Any] = {"weight": "bold" if spot.average else "normal"}
+        names.put(spot.subset, (spot.uniformity, spot.alignment), aside=5, **style)
+
+
+class Names:
+    """Small words at points of finished axes, inside the figure and each above those before it that it would cover."""
+
+    def __init__(self, axes: Axes) -> None:
+        figure: Any = axes.get_figure(root=True)
+        axes.autoscale_view()  # of what was drawn last
+        self._axes, self._scale, self._width = axes, 72 / figure.dpi, 72 * figure.get_figwidth()
+        self._taken: list[tuple[float, float, float]] = []  # left, right and line of each, in points
+
+    def put(self, name: str, where: tuple[float, float], *, aside: float = 0, **style: Any) -> None:
+        """Write a name so many points to the right of `where`, or else to the left; without `aside`, at its middle."""
+        x, y = (float(axis) * self._scale for axis in self._axes.transData.transform(where))
+        room = _LETTER * len(name)
+        left = x - room / 2 if not aside else x + aside if x + aside + room < self._width else x - aside - room
         at = y - 2
-        while any(abs(x - left) < _LABEL[0] and abs(at - low) < _LABEL[1] for left, low in taken):
+        while any(left < end and start < left + room and abs(at - low) < _LINE for start, end, low in self._taken):
             at += 1
-        taken.append((x, at))
-        style: dict[str, Any] = {"size": 7, "weight": "bold" if spot.average else "normal", "color": INK}
-        axes.annotate(spot.subset, where, (5, at - y), textcoords="offset points", **style)
+        self._taken.append((left, left + room, at))
+        side = "center" if not aside else "left" if left > x else "right"
+        offset = (0 if not aside else aside if left > x else -aside, at - y)
+        known: dict[str, Any] = {"size": 7, "color": INK, "ha": side, **style}
+        self._axes.annotate(name, where, offset, textcoords="offset points", **known)
 
 
 def _number(axes: Axes, row: Bar, place: int) -> None:

@@ -6,13 +6,13 @@ stand in the map.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoglot.report.page.figures import COLOURS, INK, MARKERS, WIDTH
+from isoglot.report.page.figures import COLOURS, MARKERS, WIDTH, Names
 from isoglot.report.page.svg import canvas, inline
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def sentence_map(points: Sequence[Point], *, name: str, label: str) -> str:
     rows = -(-len(languages) // _LEGEND)
     with canvas(WIDTH, WIDTH + 0.2 * rows) as figure:
         axes = figure.subplots()
-        for group, members in groups(points).items():
-            _star(axes, group, members)
+        joined = groups(points)
+        for members in joined.values():
+            _star(axes, members)
         size = 5.5 if len(points) <= 200 else 3
         for place, language in enumerate(languages):
             where = [(point.x, point.y) for point in points if point.language == language]
@@ -63,6 +64,7 @@ def sentence_map(points: Sequence[Point], *, name: str, label: str) -> str:
             loc="lower center", frameon=False, ncols=_LEGEND, columnspacing=1, handletextpad=0.2, handlelength=1
         )
         figure.tight_layout(pad=0.4, rect=(0, 0.05 * rows, 1, 1))
+        _name(axes, joined)
         return inline(figure, name=name, label=label)
 
 
@@ -83,24 +85,35 @@ def _coded_map(points: Sequence[Point], *, name: str, label: str) -> str:
         axes.update_datalim([(point.x, point.y) for point in points])
         axes.autoscale_view()
         for group, members in joined.items():
-            _star(axes, group, members, color=colours[group])
+            _star(axes, members, color=colours[group])
         for point in points:
             style: dict[str, Any] = {"size": 7, "color": colours.get(point.group, "#777777")}
             style["weight"] = "bold" if point.group in again else "normal"
             axes.text(point.x, point.y, point.language[:8], ha="center", va="center", **style)
         _frame(axes)
+        _name(axes, joined)
         return inline(figure, name=name, label=label)
 
 
-def _star(axes: Axes, group: str, members: Sequence[Point], *, color: str = "#999999") -> None:
+def _middle(members: Sequence[Point]) -> tuple[float, float]:
+    return float(np.mean([point.x for point in members])), float(np.mean([point.y for point in members]))
+
+
+def _star(axes: Axes, members: Sequence[Point], *, color: str = "#999999") -> None:
     """Lines from the middle of a group to each of its sentences: short ones say that they lie together."""
-    x, y = (float(np.mean(axis)) for axis in zip(*((point.x, point.y) for point in members), strict=True))
+    x, y = _middle(members)
     ends = np.repeat([[x], [y]], 2 * len(members), axis=1)
     ends[:, 1::2] = [[point.x for point in members], [point.y for point in members]]
     few = len(members) <= MARKED
     axes.plot(*ends, color=color, linewidth=0.8 if few else 0.4, alpha=None if few else 0.3)  # there and back
+
+
+def _name(axes: Axes, joined: Mapping[str, Sequence[Point]]) -> None:
+    """The name of each group at its middle, or above the name of another that lies there."""
+    names = Names(axes)
     box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-    axes.text(x, y, group[:8], ha="center", va="center", size=7, color=INK, bbox=box, zorder=4)
+    for group, members in joined.items():
+        names.put(group[:8], _middle(members), bbox=box, zorder=4)
 
 
 def _frame(axes: Axes) -> None:

@@ -64,7 +64,11 @@ def number(value: str, *, bold: bool = False, note: str = "") -> Html:
 
 def table(header: Sequence[tuple[str, bool]], bodies: Iterable[Sequence[Html]], *, label: str) -> Html:
     """A table in a box that scrolls sideways. `header` says of each column whether it holds numbers."""
-    cells = [element("th", text(name), scope="col", class_="n" if numbers else None) for name, numbers in header]
+    cells = [
+        # Names of models are paths: they are broken after a slash where they must be.
+        element("th", Html(text(name).replace("/", "/<wbr>")), scope="col", class_="n" if numbers else None)
+        for name, numbers in header
+    ]
     head = element("thead", element("tr", *cells))
     body = [element("tbody", join(rows)) for rows in bodies if rows]
     return element("div", element("table", head, *body), class_="scroll", role="region", aria_label=label, tabindex="0")

@@ -31,8 +31,9 @@ def sentences(results: Sequence[Results], *kinds: str) -> Html:
     found = []
     for alone, tasks in groupby(parts.items(), lambda part: len(part[1]) == 1):
         if alone:  # small tasks that follow each other are one list
-            folds = [_subset(f"{task}, ", *next(iter(subsets.items()))) for task, subsets in tasks]
-            found.append(element("div", join(folds), class_="folds"))
+            small = dict(tasks)
+            folds = [_subset(f"{task}, ", *next(iter(subsets.items()))) for task, subsets in small.items()]
+            found += [element("h3", text(", ".join(small))), element("div", join(folds), class_="folds")]
             continue
         for task, subsets in tasks:
             folds = [_subset("", subset, shown) for subset, shown in subsets.items()]

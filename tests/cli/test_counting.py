@@ -29,17 +29,25 @@ def test_texts_are_counted_over_many_calls(clock):
         for seconds, done, total in ((1.0, 50, 100), (2.0, 100, 100), (4.0, 20, 60)):
             clock[0] = seconds
             listener(done, total)
-    # The second chunk of the first call: 50 in a second. When the others began is not known.
-    assert "120 texts encoded, 50/s, this part 0:01 left" in out.file.getvalue()
+    assert "120 texts encoded, 30/s, this part 0:01 left" in out.file.getvalue()
 
 
 def test_the_speed_is_that_of_encoding_and_not_of_what_tasks_compute(clock):
     out = console(terminal=True)
     with Counting(out) as listener:
-        for seconds, done, total in ((1.0, 10, 30), (2.0, 30, 30), (900.0, 40, 60), (901.0, 60, 60)):
+        for seconds, done, total in ((5.0, 0, 30), (6.0, 30, 30), (900.0, 0, 60), (901.0, 40, 60), (902.0, 60, 60)):
             clock[0] = seconds
             listener(done, total)
-    assert "90 texts encoded, 20/s\n" in out.file.getvalue()
+    assert "90 texts encoded, 30/s\n" in out.file.getvalue()
+
+
+def test_a_stream_whose_number_grows_as_it_is_read_is_one_call(clock):
+    out = console(terminal=True)
+    with Counting(out) as listener:
+        for seconds, done in ((1.0, 20), (2.0, 40), (3.0, 60)):
+            clock[0] = seconds
+            listener(done, done)  # all that was read so far
+    assert "60 texts encoded, 20/s\n" in out.file.getvalue()
 
 
 def test_elsewhere_only_words_are_printed(clock):

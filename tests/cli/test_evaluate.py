@@ -154,6 +154,10 @@ def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
     both = capsys.readouterr().out
     assert both.startswith(alone)
     assert "spearman" in both.removeprefix(alone)
+    evaluate(data, "quick")
+    once = capsys.readouterr().out.count("accuracy/xx-en")
+    evaluate(data, "quick", "tatoeba")
+    assert capsys.readouterr().out.count("accuracy/xx-en") == once == 1
 
 
 def test_seen_languages_are_told_apart_on_the_page(data, capsys):

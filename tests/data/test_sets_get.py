@@ -110,6 +110,20 @@ def test_of_a_file_packed_in_several_ways_the_one_that_is_read_is_judged_and_rep
     assert check(one, tmp_path).state == "ok"
 
 
+def test_a_set_without_checksums_may_be_packed_too(tmp_path, known, web):
+    one = known(entry(unpacked=(("two.txt", "two.txt"),), counts=(Count("two.txt", 1, 2),)))
+    get("toy", tmp_path, network=network(web))
+    plain = tmp_path / "toy" / "two.txt"
+    plain.with_name("two.txt.xz").write_bytes(lzma.compress(plain.read_bytes()))
+    assert check(one, tmp_path).state == "ok"  # it is one file
+    plain.unlink()
+    assert check(one, tmp_path).state == "ok"
+    assert present(one, tmp_path) == "yes"
+    web.asked.clear()
+    get("toy", tmp_path, network=network(web))
+    assert not web.asked
+
+
 def test_the_source_of_a_copy_of_ones_own_is_left_as_it_is(tmp_path, known, web):
     known(entry(), {"two.txt": TEXTS["two.txt"]})
     folder = get("toy", tmp_path, network=network(web))

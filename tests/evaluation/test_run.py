@@ -60,6 +60,10 @@ def test_a_place_that_is_no_folder_is_told(tmp_path):
     assert told[0].endswith(f"get it with: isoglot data get tatoeba-laser --data {tmp_path / 'nowhere'}")
     assert told[1].startswith(f"tatoeba: {tmp_path / 'file'} is a file and lacks its data; ")
     assert told[1].endswith("--data DIR")
+    (tmp_path / "own.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
+    for task in ("retrieval", "similarity"):
+        evaluate(by_length, [task], data=tmp_path / "own.tsv", languages=["de", "ko"], on_missing=told.append)
+        assert told[-1] == f"{task}: {tmp_path / 'own.tsv'} has no data for ko"
     with pytest.raises(EvaluationError, match="no task was named"):
         evaluate(by_length, [], data=tmp_path)
 

@@ -6,6 +6,8 @@ from io import StringIO
 
 from rich.console import Console
 
+from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES
 from isoglot.report.tables import Grid, by_language, by_suite, lacking, side_by_side, to_markdown, to_rich
@@ -122,9 +124,28 @@ def test_what_the_languages_leave_out_is_not_advised_to_be_fetched(tmp_path):
             line for line in lacking([], suite="quick", data=tmp_path, languages=languages) if "tatoeba" in line
         )
 
-    assert told("de").endswith("; --languages leaves out part of tatoeba")
-    assert told("de", "fr").endswith(f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}")
-    assert told().endswith(f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}")
+    command = f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}"
+    assert told("de").endswith(f"; of these, --languages left out tatoeba fra-eng accuracy/mean{command}")  # the others lack
+    assert told("de", "fr").endswith(f"tha-eng accuracy/mean{command}")
+    assert told().endswith(f"tha-eng accuracy/mean{command}")
+
+
+def test_of_an_average_it_is_told_that_the_languages_left_out_part_of_it(tmp_path, monkeypatch):
+    for track in ("1.ar-ar", "3.es-es"):
+        (tmp_path / "STS2017.eval.v1.1").mkdir(exist_ok=True)
+        (tmp_path / "STS2017.eval.v1.1" / f"STS.input.track{track}.txt").touch()
+
+    def told(*languages):
+        return next(line for line in lacking([], suite="quick", data=tmp_path, languages=languages) if "sts17" in line)
+
+    assert told("ar").endswith("no sts17 tracks-5 spearman; left out by --languages")
+    assert "get it with: isoglot data get sts17-official" in told("ar", "es")
+
+    def broken(*_, **__):
+        raise EvaluationError("two revisions")
+
+    monkeypatch.setattr(type(TASKS["sts17"]), "subsets", broken)
+    assert "get it with: isoglot data get sts17-official" in told("ar")
 
 
 def test_errors_of_a_suite_have_two_decimals():

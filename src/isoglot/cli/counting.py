@@ -70,21 +70,21 @@ def timed(what: str, console: Console | None = None) -> Counting:
 
 
 def _texts() -> Line:
-    """The speed is that within calls of `encode`: from one chunk to the next, not while a task computes in between."""
-    before, last, whole, then, timed, seconds = 0, 0, 0, monotonic(), 0, 0.0
+    """The speed is that of encoding alone where 0 is told before each call, not of what is computed between calls."""
+    before, last, then, timed, seconds = 0, 0, monotonic(), 0, 0.0
 
     def line(done: int, total: int) -> str:
-        nonlocal before, last, whole, then, timed, seconds
+        nonlocal before, last, then, timed, seconds
         now = monotonic()
-        if done < last or last == whole:  # another call has begun
+        if done < last or not done:  # another call has begun
             before, last = before + last, 0
-        if last:
+        if done:
             timed, seconds = timed + done - last, seconds + now - then
-        last, whole, then = done, total, now
+        last, then = done, now
         told = f"{before + done:,} texts encoded"
-        if not timed or seconds <= 0:
+        if not timed:
             return told
-        rate = timed / seconds
+        rate = timed / max(seconds, 1e-9)
         return f"{told}, {rate:,.0f}/s" + (f", this part {clock((total - done) / rate)} left" if done < total else "")
 
     return line

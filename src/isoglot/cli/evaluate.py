@@ -72,7 +72,7 @@ def run(
     try:
         write(output, results, suites=suites, seen=seen)
     finally:
-        show(results, suites=suites, data=data, languages=languages)
+        show(results, suites=suites, named=tasks, data=data, languages=languages)
     seconds = sum(done.seconds for done in finished)
     share = sum(done.encoding for done in finished) / seconds if seconds else 0.0
     took = f"the tasks took {seconds:.0f} s, {share:.0%} in the encoder"
@@ -186,9 +186,14 @@ def write(
 
 
 def show(
-    results: Results, *, suites: Sequence[str] = (), data: Path | None = None, languages: Sequence[str] = ()
+    results: Results,
+    *,
+    suites: Sequence[str] = (),
+    named: Sequence[str] = (),
+    data: Path | None = None,
+    languages: Sequence[str] = (),
 ) -> None:
-    """Print the tables of a model: those of the suites, and one for each task that they have no number of.
+    """Print the tables of a model: those of the suites, and one for each task `named` or that they have no number of.
 
     Below a suite stands what it lacks, with the command that gets it into `data`, or that `languages` left it out.
     """
@@ -200,7 +205,7 @@ def show(
         cells = zip(SUITES[suite].columns, SUITES[suite].table(results.scores), strict=True)
         shown |= {task for column, cell in cells if not cell.lacking for task, _, _ in column.keys}
     for task in dict.fromkeys(score.task for score in results.scores):
-        if task not in shown:
+        if task in named or task not in shown:
             show_grid(by_language(results.scores, task=task))
 
 

@@ -51,7 +51,8 @@ def evaluate(
     the suite. With `cache`, a folder, the vectors of an encoder are kept there and never computed again. A task, or a
     language of one, that the data lack is left out after `on_missing` was called with a line that says so; without
     `on_missing`, lacking data are an error. `on_finished` hears of each task, `progress`, that of `encode`, of each
-    chunk of texts. Raises `EvaluationError` for lacking data, an unknown task, unusable data and unusable vectors.
+    chunk of texts, and of 0 before the first. Raises `EvaluationError` for lacking data, an unknown task, unusable data
+    and unusable vectors.
     """
     root, vectors = Path(data), function(model, cache=cache, progress=progress)
     tasks = [tasks] if isinstance(tasks, str) else tasks
@@ -88,7 +89,13 @@ def function(
         return Remembered(model)
     encoder = model
     store = Store(Path(cache) / identity(encoder)) if cache is not None else None
-    return Remembered(lambda texts: encode_texts(encoder, texts, progress=progress), store=store, model=encoder)
+
+    def encode(texts: Sequence[str]) -> np.ndarray:
+        if progress is not None:
+            progress(0, len(texts))
+        return encode_texts(encoder, texts, progress=progress)
+
+    return Remembered(encode, store=store, model=encoder)
 
 
 def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:
@@ -180,7 +187,7 @@ def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence
         yield f"{task.name}: English stands beside other languages only; name those"
     elif lacking:
         there = [language for language in languages if language not in lacking]
-        how = get_command(task.name, data=data, languages=lacking, beside=there)
+        how = "" if data.is_file() else get_command(task.name, data=data, languages=lacking, beside=there)
         yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")
 
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from isoglot.data.languages import is_language
+from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
-from isoglot.evaluation.suites import SUITES, Cell, counted, listed
+from isoglot.evaluation.suites import SUITES, Cell, Key, counted, listed
 from isoglot.report.comparable import alike
 from isoglot.report.metrics import MANY, lower_is_better, shown
 
@@ -100,25 +102,32 @@ def lacking(
 ) -> list[str]:
     """One line for each column without a value: the scores it would need and does not have.
 
-    With `data`, the folder that was evaluated, also the command that gets a set which may have them, once; but of a
-    task that has more there than the `languages` it was asked for, that these are the reason.
+    With `data`, the folder that was evaluated, also which of them the `languages` left out that are there, and the
+    command that gets a set which may have the others, once.
     """
     lines, said = list[str](), set[str]()
     for cell in SUITES[suite].table(scores):
         if cell.lacking:
-            tasks = dict.fromkeys(task for task, _, _ in cell.lacking)
-            narrowed = [task for task in tasks if data and languages and _narrowed(task, data, languages)]
-            commands = [get_command(task, data=data) for task in tasks if task not in narrowed] if data else []
+            narrowed = [key for key in cell.lacking if data and languages and _narrowed(key, data, languages)]
+            tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
+            commands = [get_command(task, data=data) for task in tasks] if data else []
             new = [command for command in dict.fromkeys(filter(None, commands)) if command not in said]
             said.update(new)
-            why = f"; --languages leaves out part of {' and '.join(narrowed)}" if narrowed else ""
+            some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
+            why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
             how = f"; get it with: {' and '.join(new)}" if new else ""
             lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
     return lines
 
 
-def _narrowed(task: str, data: Path, languages: Sequence[str]) -> bool:
-    return set(TASKS[task].subsets(data, languages=languages)) < set(TASKS[task].subsets(data))
+def _narrowed(key: Key, data: Path, languages: Sequence[str]) -> bool:
+    """Whether the languages asked for are what left out a subset that is there, or part of what an average is over."""
+    task, subset, _ = key
+    try:
+        there, asked = (set(TASKS[task].subsets(data, languages=codes)) for codes in ((), languages))
+    except IsoglotError:  # the run has told it
+        return False
+    return subset in there - asked or (asked < there and not any(map(is_language, subset.split("-"))))
 
 
 def to_markdown(grid: Grid) -> str:

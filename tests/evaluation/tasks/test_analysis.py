@@ -278,6 +278,14 @@ def test_the_set_with_the_most_of_the_languages_is_read_and_of_equals_the_first(
     assert codes("de", "eo", "fr", "cs") == {"de", "fr", "cs", "en"}
 
 
+def test_a_set_that_is_not_read_may_be_broken(tmp_path):
+    plain(tmp_path, {f"NTREX-128/newstest2019-{code}.txt": code for code in ("src.eng", "ref.deu")})
+    sib(tmp_path, ("deu_Latn", "eng_Latn"))
+    for path in tmp_path.rglob("dev.tsv"):
+        path.unlink()
+    assert Similarity().subsets(tmp_path, languages=["de", "eo"]) == ("deu-eng",)
+
+
 def by_meaning_of_many(texts):
     return np.array([random_vector(text.split()[-1]) for text in texts])
 

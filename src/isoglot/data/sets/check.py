@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from isoglot.data.files import COMPRESSED
 from isoglot.data.sets.catalogue import Count, DataSet, read_manifest
 from isoglot.data.sets.content import Content, measure, stored
 from isoglot.errors import CorpusError
@@ -114,7 +115,10 @@ def _compare(folder: Path, path: str, expected: Content) -> Iterator[str]:
 
 
 def _files(folder: Path, count: Count) -> list[Path]:
-    return sorted(path for path in folder.glob(count.files) if path.is_file())
+    """The files of a count, each once however it is packed."""
+    packed = {path for ending in ("", *COMPRESSED) for path in folder.glob(count.files + ending) if path.is_file()}
+    names = {stored(folder, path.relative_to(folder).as_posix()) for path in packed}
+    return sorted(filter(None, names))
 
 
 def _count(folder: Path, count: Count) -> Iterator[str]:

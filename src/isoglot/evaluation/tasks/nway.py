@@ -7,9 +7,9 @@ used, so that many languages stay quick. Two groups are two meanings, even where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from pathlib import Path
 
 import numpy as np
@@ -63,16 +63,15 @@ def read_groups(
     one's own groups come before the sets, those in that order. None when nothing is there. Of a language that a group
     has twice, the first sentence counts. Raises `EvaluationError` naming task, language and line.
     """
-    public = (_aligned(data, name, task, languages) for name in ([source] if source else SOURCES) if data.is_dir())
-    best, most = tuple[Translations, ...](), -1
-    for found in public if source else chain([_own(data, task)], public):
-        groups = tuple(islice(_narrow(found, languages), limit))
-        there = sum(any(among(code, [language]) for code in codes(groups)) for language in languages)
-        if groups and there > most:
-            best, most = groups, there
+    own = () if source else tuple(islice(_narrow(_own(data, task), languages), limit))
+    chosen, most = "", _count(codes(own), languages) if own else -1
+    for name in ([source] if source else SOURCES) if data.is_dir() else ():
         if most == len(languages):
             break
-    return best
+        found = _BY_NAME[name].find(data, where=f"{task}, set {name}", languages=languages)  # by their names alone
+        if len(found) > 1 and (there := _count(found, languages)) > most:
+            chosen, most = name, there
+    return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), limit)) if chosen else own
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -116,6 +115,11 @@ def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *,
 
     rows = tuple((a, *(cell(a, b) for b in languages)) for a in languages)
     return Detail("similarity", ("language", *languages), rows)
+
+
+def _count(found: Iterable[str], languages: Sequence[str]) -> int:
+    """How many of the languages are among the codes found."""
+    return sum(any(among(code, [language]) for code in found) for language in languages)
 
 
 def _order(code: str) -> tuple[bool, str]:

@@ -119,7 +119,7 @@ class PawsX:
 
     def _file(self, data: Path, code: str, split: str) -> Path | None:
         original = {"train": "train", "dev": "dev_2k", "test": "test_2k"}[split]
-        for place in ("pawsx", "x-final", "paws-x", "xtreme-pawsx", "xtreme/pawsx", ""):
+        for place in ("pawsx", "xtreme-pawsx", "x-final", "paws-x", "xtreme/pawsx", ""):
             for name in (f"{split}-{code}.tsv", f"gold/{split}.{code}.tsv", f"{code}/{original}.tsv"):
                 path = find(data, (place,), name)
                 if path is not None and _labelled(path):

@@ -96,14 +96,15 @@ def first_places(texts: Sequence[str]) -> Ids:
 def tell_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
     """Whether any of N sentences stands twice, which is logged, once, with the places of the first that does.
 
-    It is no error, as it is with no public set, and yet the rows count as wrong with any encoder.
+    It is no error, as it is with no public set, but keeps every encoder from answering all rows rightly: the first of
+    equal sentences is the one found, and as queries they find the same.
     """
     first = first_places(texts)
     again = np.flatnonzero(first != np.arange(len(first)))
     if len(again):
         _warn(
             f"{where}: {place(again[0])} repeats the sentence of {place(first[again[0]])}; {len(again)} of {len(first)}"
-            " rows do so, and count as wrong with any encoder, since the first of equal sentences is found; remove them"
+            " rows do so, and of equal ones at most one is right in either direction, with any encoder; remove them"
         )
     return bool(len(again))
 

@@ -125,7 +125,7 @@ def test_what_the_languages_leave_out_is_not_advised_to_be_fetched(tmp_path):
         )
 
     command = f"; get it with: isoglot data get tatoeba-laser --data {tmp_path}"
-    assert told("de").endswith(f"; of these, --languages left out tatoeba fra-eng accuracy/mean{command}")  # the others lack
+    assert told("de").endswith(f"; of these, --languages left out tatoeba fra-eng accuracy/mean{command}")
     assert told("de", "fr").endswith(f"tha-eng accuracy/mean{command}")
     assert told().endswith(f"tha-eng accuracy/mean{command}")
 

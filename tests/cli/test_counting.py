@@ -23,31 +23,24 @@ def console(*, terminal: bool) -> Console:
     return Console(file=io.StringIO(), force_terminal=terminal, width=120, highlight=False)
 
 
-def test_texts_are_counted_over_many_calls(clock):
+@pytest.mark.parametrize(
+    ("calls", "told"),
+    [
+        # Many calls of which only chunks are told: all that passes counts.
+        (((1.0, 50, 100), (2.0, 100, 100), (4.0, 20, 60)), "120 texts encoded, 30/s, this part 0:01 left"),
+        # Where 0 is told before each call, what is computed between them does not.
+        (((5.0, 0, 30), (6.0, 30, 30), (900.0, 0, 60), (901.0, 40, 60), (902.0, 60, 60)), "90 texts encoded, 30/s\n"),
+        # A stream is one call, though all that was read so far is all that there seems to be.
+        (((1.0, 20, 20), (2.0, 40, 40), (3.0, 60, 60)), "60 texts encoded, 20/s\n"),
+    ],
+)
+def test_texts_are_counted_over_many_calls(clock, calls, told):
     out = console(terminal=True)
     with Counting(out) as listener:
-        for seconds, done, total in ((1.0, 50, 100), (2.0, 100, 100), (4.0, 20, 60)):
+        for seconds, done, total in calls:
             clock[0] = seconds
             listener(done, total)
-    assert "120 texts encoded, 30/s, this part 0:01 left" in out.file.getvalue()
-
-
-def test_the_speed_is_that_of_encoding_and_not_of_what_tasks_compute(clock):
-    out = console(terminal=True)
-    with Counting(out) as listener:
-        for seconds, done, total in ((5.0, 0, 30), (6.0, 30, 30), (900.0, 0, 60), (901.0, 40, 60), (902.0, 60, 60)):
-            clock[0] = seconds
-            listener(done, total)
-    assert "90 texts encoded, 30/s\n" in out.file.getvalue()
-
-
-def test_a_stream_whose_number_grows_as_it_is_read_is_one_call(clock):
-    out = console(terminal=True)
-    with Counting(out) as listener:
-        for seconds, done in ((1.0, 20), (2.0, 40), (3.0, 60)):
-            clock[0] = seconds
-            listener(done, done)  # all that was read so far
-    assert "60 texts encoded, 20/s\n" in out.file.getvalue()
+    assert told in out.file.getvalue()
 
 
 def test_elsewhere_only_words_are_printed(clock):

@@ -49,6 +49,9 @@ def test_english_alone_is_told_to_stand_beside_others(tmp_path):
     told = []
     assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["en"], on_missing=told.append) == []
     assert told == ["tatoeba: English stands beside other languages only; name those"]
+    told.clear()
+    evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["en", "ja"], on_missing=told.append)
+    assert [line.partition(";")[0] for line in told] == [f"tatoeba: {tmp_path} has no data for ja"]
 
 
 def test_a_place_that_is_no_folder_is_told(tmp_path):

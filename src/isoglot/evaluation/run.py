@@ -176,17 +176,18 @@ def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...
 def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
     every = _subsets(task, data, ()) if languages and not subsets else subsets
     if not every:
-        how = get_command(task.name, data="DIR" if data.is_file() else data, languages=languages)
+        how = get_command(task.name, data=data, languages=languages)
         state = "" if data.is_dir() else " is a file and" if data.is_file() else " does not exist and"
         needs = f"{task.name}: {data}{state} lacks its data; it needs {task.needs}"
         yield needs + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}
-    lacking = [language for language in languages if not any(among(code, [language]) for code in covered)]
-    if lacking and all(among(language, ["eng"]) for language in lacking) and _pairs_with_english(every):
+    asked = [language for language in languages if not (among(language, ["eng"]) and _pairs_with_english(every))]
+    lacking = [language for language in asked if not any(among(code, [language]) for code in covered)]
+    if languages and not asked and not subsets:
         yield f"{task.name}: English stands beside other languages only; name those"
-    elif lacking:
-        there = [language for language in languages if language not in lacking]
+    if lacking:
+        there = [language for language in asked if language not in lacking]
         how = "" if data.is_file() else get_command(task.name, data=data, languages=lacking, beside=there)
         yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")
 

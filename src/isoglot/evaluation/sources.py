@@ -2,8 +2,8 @@
 
 What is special here: a task may be served by more than one set. The first one named is the one to begin with, of those
 whose checksums the catalogue has; the others add languages or replace it, as the page of the task says. A set in the
-folder that `data get` gives it is read before any other copy of it, so what is got is used. Tasks on files of one's own
-have none.
+folder that `data get` gives it is read before other copies of it (`docs/data.md`), so what is got is used. Tasks on
+files of one's own have none.
 """
 
 from __future__ import annotations
@@ -62,13 +62,15 @@ def get_command(
     it may have all of `beside` too, the languages that are there already, if the task would read it in place of them.
     For a set that no program may download, the command says how people get it. Empty when no set of the catalogue
     would add anything: all are there, or none has the languages, or the task is on files of one's own or is not in
-    `TASKS`. Raises `CorpusError` for a language that does not exist.
+    `TASKS`. Where `data` is a file, the folder is left to the user. Raises `CorpusError` for a language that does not
+    exist.
     """
+    folder = "DIR" if Path(data).is_file() else data
     for name in SETS.get(task, ()):
         one, kept = find(name), beside if task in _ANALYSES else ()
         fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in kept)
-        if fits and present(one, Path(data)) != "yes":
-            return command(name, data=data)
+        if fits and present(one, Path(folder)) != "yes":
+            return command(name, data=folder)
     return ""
 
 

@@ -41,9 +41,10 @@ def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
 def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]) -> dict[str, str]:
     """The tasks of which a result has no score at all, and which system's result that is."""
     found: dict[str, str] = {}
+    known = [[{task for task, _, _ in run} for run in runs] for runs in scores]
     for task in tasks:
-        for name, runs in zip(names, scores, strict=True):
-            count = sum(any(key[0] == task for key in run) for run in runs)
+        for name, runs in zip(names, known, strict=True):
+            count = sum(task in run for run in runs)
             if count < len(runs):
                 found.setdefault(task, _lacks(name, count, len(runs)))
     return found

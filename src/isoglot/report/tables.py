@@ -17,7 +17,7 @@ from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
-from isoglot.evaluation.suites import SUITES, Cell, Key, counted, listed
+from isoglot.evaluation.suites import SUITES, Cell, counted, listed
 from isoglot.report.comparable import alike
 from isoglot.report.metrics import MANY, lower_is_better, shown
 
@@ -106,9 +106,11 @@ def lacking(
     command that gets a set which may have the others, once.
     """
     lines, said = list[str](), set[str]()
-    for cell in SUITES[suite].table(scores):
+    cells = SUITES[suite].table(scores)
+    found = {task: _found(task, data, languages) for task in dict.fromkeys(key[0] for c in cells for key in c.lacking)}
+    for cell in cells:
         if cell.lacking:
-            narrowed = [key for key in cell.lacking if data and languages and _narrowed(key, data, languages)]
+            narrowed = [key for key in cell.lacking if _narrowed(key[1], *found[key[0]])]
             tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
             commands = [get_command(task, data=data) for task in tasks] if data else []
             new = [command for command in dict.fromkeys(filter(None, commands)) if command not in said]
@@ -120,13 +122,18 @@ def lacking(
     return lines
 
 
-def _narrowed(key: Key, data: Path, languages: Sequence[str]) -> bool:
-    """Whether the languages asked for are what left out a subset that is there, or part of what an average is over."""
-    task, subset, _ = key
+def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[str], set[str]]:
+    """The subsets of a task that are there, and those of the languages; without languages nothing is looked for."""
+    if data is None or not languages:
+        return set(), set()
     try:
-        there, asked = (set(TASKS[task].subsets(data, languages=codes)) for codes in ((), languages))
+        return set(TASKS[task].subsets(data)), set(TASKS[task].subsets(data, languages=languages))
     except IsoglotError:  # the run has told it
-        return False
+        return set(), set()
+
+
+def _narrowed(subset: str, there: set[str], asked: set[str]) -> bool:
+    """Whether the languages asked for are what left out a subset that is there, or part of what an average is over."""
     return subset in there - asked or (asked < there and not any(map(is_language, subset.split("-"))))
 
 

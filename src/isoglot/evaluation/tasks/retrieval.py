@@ -96,7 +96,7 @@ def first_places(texts: Sequence[str]) -> Ids:
 def tell_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
     """Whether any of N sentences stands twice, which is logged, once, with the places of the first that does.
 
-    It is no error, as it is with no public set, but keeps every encoder from answering all rows rightly: the first of
+    No error, since translation memories have such rows; but no encoder can answer all of them rightly: the first of
     equal sentences is the one found, and as queries they find the same.
     """
     first = first_places(texts)

@@ -77,7 +77,7 @@ def find_sts22(data: Path) -> dict[str, Read]:
     advice = "this is revision 1 of the set: evaluate it as sts22/v1, or fetch revision 2 (STS22.v2)"
     return {
         subset: partial(read_export, paths, scale=_STS22_SCALE, swap=swap, advice=advice)
-        for subset, (paths, swap) in _sts22(data, ("sts22-crosslingual-sts", "STS22.v2")).items()
+        for subset, (paths, swap) in _sts22(data, ("STS22.v2", "sts22-crosslingual-sts")).items()
     }
 
 

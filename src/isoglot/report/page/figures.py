@@ -126,7 +126,7 @@ def _named(own: Sequence[Spot]) -> str:
 
 
 def _subsets(axes: Axes, spots: Sequence[Spot]) -> None:
-    """Names beside their markers, on the side where there is room."""
+    """Names beside their markers."""
     names = Names(axes)
     for spot in sorted(spots, key=lambda spot: spot.alignment):
         style: dict[str, Any] = {"weight": "bold" if spot.average else "normal"}
@@ -134,7 +134,7 @@ def _subsets(axes: Axes, spots: Sequence[Spot]) -> None:
 
 
 class Names:
-    """Small words at points of finished axes, inside the figure and each above those before it that it would cover."""
+    """Small words at points of finished axes, each above those before it that it would cover."""
 
     def __init__(self, axes: Axes) -> None:
         figure: Any = axes.get_figure(root=True)
@@ -146,15 +146,17 @@ class Names:
         """Write a name so many points to the right of `where`, or else to the left; without `aside`, at its middle."""
         x, y = (float(axis) * self._scale for axis in self._axes.transData.transform(where))
         room = _LETTER * len(name)
-        left = x - room / 2 if not aside else x + aside if x + aside + room < self._width else x - aside - room
+        side, shift, left = "center", 0.0, x - room / 2
+        if aside and x + aside + room < self._width:
+            side, shift, left = "left", aside, x + aside
+        elif aside:
+            side, shift, left = "right", -aside, x - aside - room
         at = y - 2
         while any(left < end and start < left + room and abs(at - low) < _LINE for start, end, low in self._taken):
             at += 1
         self._taken.append((left, left + room, at))
-        side = "center" if not aside else "left" if left > x else "right"
-        offset = (0 if not aside else aside if left > x else -aside, at - y)
         known: dict[str, Any] = {"size": 7, "color": INK, "ha": side, **style}
-        self._axes.annotate(name, where, offset, textcoords="offset points", **known)
+        self._axes.annotate(name, where, (shift, at - y), textcoords="offset points", **known)
 
 
 def _number(axes: Axes, row: Bar, place: int) -> None:

@@ -4,6 +4,7 @@ IsoglotError
 ├── RecipeError      a setting is unknown or wrong; names the key and the value
 ├── CorpusError      training or input text cannot be read; names file and line
 ├── EncoderError     a model cannot be found, loaded, saved or converted
+├── OutputError      an output is in use, holds something else, or cannot be written
 ├── CheckpointError  a checkpoint cannot be written or read
 └── EvaluationError  a task's data or an encoder's vectors are not what they must be
 
@@ -34,6 +35,10 @@ class CorpusError(IsoglotError):
 
 class EncoderError(IsoglotError):
     """A model cannot be found, loaded, saved or converted."""
+
+
+class OutputError(IsoglotError):
+    """An output is being written by another process, holds something that must not be replaced, or can't be written."""
 
 
 class CheckpointError(IsoglotError):

@@ -6,6 +6,8 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.data.files import atomic_write, digest, json_object, read_blocks, read_lines, without_compression
-from isoglot.errors import CorpusError
+from isoglot.data.files import (
+    atomic_write,
+    digest,
+    exclusive,
+    json_object,
+    read_blocks,
+    read_lines,
+    without_compression,
+)
+from isoglot.errors import CorpusError, OutputError
 
 COMPRESS = {"gz": gzip.compress, "xz": partial(lzma.compress, preset=0), "bz2": bz2.compress, "plain": bytes}
 LINE = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)
@@ -173,6 +183,26 @@ def test_atomic_write_gives_the_usual_permissions(tmp_path):
     with atomic_write(tmp_path / "a") as stream:
         stream.write("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_exclusive_refuses_a_second_writer_and_leaves_nothing(tmp_path):
+    held = """
+import sys
+from isoglot.data.files import exclusive
+with exclusive(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+    words = [sys.executable, "-c", held, str(tmp_path / "new" / "out")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(OutputError, match="out"), exclusive(tmp_path / "new" / "out"):
+            pass
+        other.communicate("\n")
+    assert other.returncode == 0
+    with exclusive(tmp_path / "new" / "out"):
+        pass
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_digest_is_sha256_of_the_bytes_on_disk(tmp_path):

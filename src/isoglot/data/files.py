@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, OutputError
 
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that all who find a text packed in several ways take the same
 
@@ -119,6 +119,31 @@ def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def exclusive(path: str | Path) -> Iterator[None]:
+    """Hold the output `path`, a file or a folder, for this process alone while the block runs.
+
+    Every writer of an output that takes long enters this before it reads or writes anything there. The lock is the
+    file `.NAME.lock` beside it; the system releases it when the process dies, and it is removed with the last use.
+    Raises `OutputError` at once if another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(target.with_name(f".{target.name[:200]}.lock"))
+    try:
+        lock.acquire(timeout=0.2, poll_interval=0.05)  # an inode that was just unlinked needs another try
+    except Timeout:
+        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
+    try:
+        yield
+    finally:
+        # Unlinked while it is held: a process that opened it meanwhile finds another inode, or none, and tries again.
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 def digest(path: str | Path) -> str:

@@ -20,7 +20,7 @@ from isoglot.data.files import atomic_write
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import evaluate
 from isoglot.report.metrics import main_metrics
-from isoglot.report.scores import Results, read_results
+from isoglot.report.results import Results, read_results
 from isoglot.report.tables import side_by_side, to_markdown
 
 SUBJECTS = {

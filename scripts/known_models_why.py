@@ -25,7 +25,7 @@ from isoglot.evaluation.run import function
 from isoglot.evaluation.tasks.bucc_data import SAMPLE, golds, load
 from isoglot.evaluation.tasks.clustering_sets import mewsc_sets
 from isoglot.evaluation.vectors import unit
-from isoglot.report.scores import read_results
+from isoglot.report.results import read_results
 
 PROMPT, LANGUAGES = "query: ", ("pms", "kab", "nds", "tat", "swh", "deu")
 

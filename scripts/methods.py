@@ -33,7 +33,7 @@ from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
 from isoglot.report.metrics import shown
-from isoglot.report.scores import Results, read_results, write_results
+from isoglot.report.results import Results, read_results, write_results
 from isoglot.report.tables import Grid, to_markdown
 from isoglot.settings import Recipe
 from isoglot.training.encoder import make_encoder

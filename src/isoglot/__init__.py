@@ -20,12 +20,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "Group": "isoglot.data.records",
     "IsoglotError": "isoglot.errors",
+    "compare": "isoglot.report.compare",
     "encode": "isoglot.encoders",
     "evaluate": "isoglot.evaluation.run",
     "for_mteb": "isoglot.encoders.mteb",
     "load": "isoglot.encoders",
     "load_recipe": "isoglot.recipe",
     "mine": "isoglot.search.mining",
+    "plot": "isoglot.report.plot",
     "train": "isoglot.training.loop",
 }
 
@@ -33,12 +35,14 @@ __all__ = [
     "Group",
     "IsoglotError",
     "__version__",
+    "compare",
     "encode",
     "evaluate",
     "for_mteb",
     "load",
     "load_recipe",
     "mine",
+    "plot",
     "train",
 ]
 
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
     from isoglot.errors import IsoglotError
     from isoglot.evaluation.run import evaluate
     from isoglot.recipe import load as load_recipe
+    from isoglot.report.compare import compare
+    from isoglot.report.plot import plot
     from isoglot.search.mining import mine
     from isoglot.training.loop import train
 

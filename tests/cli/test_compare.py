@@ -10,7 +10,7 @@ import pytest
 from isoglot.cli.compare import open_systems, run
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
-from isoglot.report.scores import Results, write_results
+from isoglot.report.results import Results, write_results
 
 SETTINGS = {"tasks": [], "metrics": [], "resamples": 200, "seed": 0, "output": None}
 

@@ -12,7 +12,7 @@ from isoglot.cli.evaluate import Subject, list_texts, open_subject, run
 from isoglot.cli.tasks import show_list
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks.sts import Sts
-from isoglot.report.scores import read_results
+from isoglot.report.results import read_results
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from isoglot.evaluation.base import Detail, Score
-from isoglot.report.scores import Results
+from isoglot.report.results import Results
 
 TATOEBA = """afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb cha cmn cor csb cym dan deu dsb dtp
 ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from isoglot.report.page.bars import languages
 from page_results import cells
 
 from isoglot.evaluation.base import Score
 from isoglot.report.comparable import alike
 from isoglot.report.page import page
-from isoglot.report.page.bars import languages
-from isoglot.report.scores import Results
+from isoglot.report.results import Results
 from isoglot.report.tables import side_by_side
 
 

@@ -7,15 +7,15 @@ import json
 
 import numpy as np
 import pytest
+from isoglot.report.comparison import compare
+from isoglot.report.comparison_tables import grid, markdown, tallies, write_comparison
+from isoglot.report.draws import draw
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.comparison import compare
-from isoglot.report.comparison_tables import grid, markdown, tallies, write_comparison
-from isoglot.report.draws import draw
 from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
-from isoglot.report.scores import Results
+from isoglot.report.results import Results
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", units=""):

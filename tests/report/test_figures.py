@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-
-from isoglot.errors import EvaluationError
-from isoglot.report.page import figures, maps
 from isoglot.report.page.figures import Bar, Spot
 from isoglot.report.page.maps import Point
 from isoglot.report.page.svg import canvas
+
+from isoglot.errors import EvaluationError
+from isoglot.report.page import figures, maps
 
 BARS = [
     Bar("deu-eng", 4.4, "+4.4", seen=True, margin=1.0),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoglot.report.scores import read_results, write_results
+from isoglot.report.results import read_results, write_results
 
 PATH = Path(__file__).parents[2] / "scripts" / "known_models.py"
 

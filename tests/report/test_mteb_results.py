@@ -7,9 +7,8 @@ import json
 import pytest
 
 from isoglot.evaluation.base import Score
-from isoglot.report.mteb import write_mteb
-from isoglot.report.mteb_tasks import MTEB
-from isoglot.report.scores import Results
+from isoglot.report.mteb import MTEB, write_mteb
+from isoglot.report.results import Results
 
 SETTINGS = {"encoder": "0123456789abcdef0123", "max_length": 128}
 

@@ -12,8 +12,7 @@ import pytest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.sts import joined
 from isoglot.evaluation.tasks.tatoeba import find
-from isoglot.report.mteb import _NOT_IN_SIB, _subset
-from isoglot.report.mteb_tasks import MTEB
+from isoglot.report.mteb import _NOT_IN_SIB, MTEB, _subset
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 # The tasks whose data are public and fetched at once, with languages that tell enough.

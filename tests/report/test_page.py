@@ -9,15 +9,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from isoglot.report.page.facts import Table, bar, change, is_seen, labels
+from isoglot.report.page.markup import element, text
 from page_results import cells, one, small
 
 from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.report.page import page, write_page
-from isoglot.report.page.facts import Table, bar, change, is_seen, labels
-from isoglot.report.page.markup import element, text
-from isoglot.report.scores import Results, write_results
+from isoglot.report.results import Results, write_results
 
 VOID = {"meta", "input", "wbr"}
 

@@ -6,11 +6,11 @@ import re
 from itertools import combinations, permutations
 
 import pytest
+from isoglot.report.page.averages import beside, listed
 from page_results import cells, small
 
 from isoglot.evaluation.base import Score
 from isoglot.report.page import page
-from isoglot.report.page.averages import beside, listed
 
 CODES = ["ara", "deu", "eng", "kor"]
 

@@ -7,14 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from isoglot.report.page.details import order
+from isoglot.report.page.facts import called
 from page_results import FIFTEEN, cells, errors_into, small
 
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Detail, Score
 from isoglot.report.metrics import MAIN_METRIC, MANY, lower_is_better, main_metrics, scale
 from isoglot.report.page import page
-from isoglot.report.page.details import order
-from isoglot.report.page.facts import called
 
 
 def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():

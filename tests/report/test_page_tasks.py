@@ -12,7 +12,7 @@ from page_results import cells
 
 from isoglot.evaluation import TASKS
 from isoglot.report.page import page
-from isoglot.report.scores import Results
+from isoglot.report.results import Results
 
 CASES = all_cases()
 

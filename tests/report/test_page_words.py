@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from isoglot.report.page.words import search_words
 from page_results import errors_into, small
 
 from isoglot.report.page import page
-from isoglot.report.page.words import search_words
 
 
 @pytest.mark.parametrize(

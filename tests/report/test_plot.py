@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from isoglot.report.plot.marks import SHAPES, marks
 
 from isoglot.data.records import Group
 from isoglot.errors import EvaluationError
 from isoglot.report.plot import LAYOUTS, Sentence, choose, document, lay_out, write_map
-from isoglot.report.plot.marks import SHAPES, marks
 
 TEXTS = {
     "eng": "The cat sits <script>alert(1)</script> & waits.",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.scores import Results, read_results, write_results
+from isoglot.report.results import Results, read_results, write_results
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 scores_of_any_kind = st.builds(

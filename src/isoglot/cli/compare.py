@@ -1,4 +1,4 @@
-"""`isoglot compare`: systems side by side on the same items, with intervals and tests."""
+"""`isoglot compare`: systems side by side on the same test items, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from isoglot.cli.shown import show_grid
 from isoglot.errors import EvaluationError
-from isoglot.report.comparison import compare
-from isoglot.report.comparison_tables import grid, method, tallies, write_comparison
-from isoglot.report.scores import Results, read_results
+from isoglot.report.compare import compare
 
 
 def run(
@@ -24,53 +20,40 @@ def run(
     resamples: int,
     seed: int,
     output: Path | None,
+    page: Path | None = None,
 ) -> None:
     """Compare folders of results or files, each `PATH` or `NAME=PATH`; equal names are seeds of one system.
 
-    The first system is the base. Tables go to stdout, what was left out to stderr, and `compare.md` and `compare.json`
-    into `output`, if it is given. Raises `EvaluationError`.
+    Tables go to stdout, what was left out to stderr, `compare.md` and `compare.json` into `output`, the HTML page to
+    `page`. Raises `EvaluationError`.
     """
-    found = compare(open_systems(results), tasks=tasks, metrics=metrics, resamples=resamples, seed=seed)
-    console = Console()
-    for table in found.tables:
-        show_grid(grid(table, found.systems))
-        for line in tallies(table, found.systems):
-            console.print(Text(line))
-        console.print()
-    console.print(Text(method(found)))
+    named = [_named(argument) for argument in results]
+    found = compare(
+        *(path for _, path in named),
+        names=[name for name, _ in named],
+        tasks=tasks,
+        metrics=metrics,
+        resamples=resamples,
+        seed=seed,
+    )
+    for grid in found.grids():
+        show_grid(grid)
+        typer.echo()
+    typer.echo(found.method)
     for line in found.left_out:
         typer.echo(f"left out: {line}", err=True)
     if output is not None:
-        write_comparison(output, found)
+        found.save(output)
         typer.echo(f"wrote {output / 'compare.md'} and {output / 'compare.json'}", err=True)
+    if page is not None:
+        found.page(page)
+        typer.echo(f"wrote {page}", err=True)
 
 
-def open_systems(arguments: Sequence[str]) -> dict[str, list[Results]]:
-    """The results of each system, by name, in the order of the arguments.
-
-    A path without a name is called by its folder; where two would then be called the same, by the path as it was
-    written, since two evaluations in folders of one name need not be seeds of one system. Raises `EvaluationError`.
-    """
-    pairs = [_named(argument) for argument in arguments]
-    folders = [_folder(path) for name, path in pairs if not name]
-    labels = [name or (one if folders.count(one := _folder(path)) == 1 else str(path)) for name, path in pairs]
-    systems: dict[str, list[Results]] = {}
-    for (name, path), label in zip(pairs, labels, strict=True):
-        if not name and labels.count(label) > 1:
-            raise EvaluationError(f"{path}: a second system is called {label!r}; write NAME={path}")
-        systems.setdefault(label, []).append(read_results(path))
-    return systems
-
-
-def _named(argument: str) -> tuple[str, Path]:
+def _named(argument: str) -> tuple[str | None, str]:
     name, mark, path = argument.partition("=")
     if not mark or "/" in name or Path(argument).exists():  # a path may hold "=" itself
-        return "", Path(argument)
+        return None, argument
     if not name or not path:
         raise EvaluationError(f"{argument!r} is neither a path nor NAME=PATH")
-    return name, Path(path)
-
-
-def _folder(path: Path) -> str:
-    full = path.resolve()
-    return full.parent.name if full.name == "results.json" else full.name
+    return name, path

@@ -23,7 +23,7 @@ from isoglot.encoders import Encoder, encode, load
 from isoglot.errors import EncoderError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
-from isoglot.report.scores import Results
+from isoglot.report.results import Results
 from isoglot.report.tables import side_by_side, to_markdown
 from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune

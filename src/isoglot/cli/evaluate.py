@@ -27,7 +27,7 @@ from isoglot.evaluation.run import Finished, evaluate, texts_of
 from isoglot.evaluation.suites import SUITES
 from isoglot.report.mteb import write_mteb
 from isoglot.report.page import write_page
-from isoglot.report.scores import Results, Setting, write_results
+from isoglot.report.results import Results, Setting, write_results
 from isoglot.report.tables import by_language, by_suite, lacking, to_markdown
 
 _MTEB = Path("mteb/results")  # mteb itself looks for the second of these in the folder that it is given

@@ -98,20 +98,22 @@ def evaluate(
 def compare(
     results: Annotated[
         list[str],
-        typer.Argument(help="Folders of results, PATH or NAME=PATH; one NAME again: seeds. The first is the base."),
+        typer.Argument(help="Folders of results, PATH or NAME=PATH; equal NAMEs are seeds. The first is the base."),
     ],
     tasks: Annotated[str, typer.Option(help="Only these tasks, separated by commas.")] = "",
     metrics: Annotated[str, typer.Option(help="Only these metrics; default: the main one of each task.")] = "",
-    resamples: Annotated[int, typer.Option(min=1, help="Of the bootstrap.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the resampling.")] = 0,
+    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap samples; minimum number of permutations.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for resampling.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
     ] = None,
+    page: Annotated[Path | None, typer.Option(help="HTML page to write, with all figures.")] = None,
 ) -> None:
-    """Compare results item by item: intervals, tests, wins and losses per language; of one alone, its intervals."""
+    """Compare results item by item: intervals, p-values, wins and losses per language; of one alone, its intervals."""
     from isoglot.cli.compare import run
 
-    run(results, tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed, output=output)
+    chosen = {"tasks": split(tasks), "metrics": split(metrics)}
+    run(results, **chosen, resamples=resamples, seed=seed, output=output, page=page)
 
 
 @app.command()

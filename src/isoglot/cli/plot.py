@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import typer
@@ -14,30 +12,11 @@ from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_aligned, split_name
 from isoglot.data.records import Group
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
 from isoglot.errors import EvaluationError
-from isoglot.report.plot import LAYOUTS, LIMIT, choose, lay_out, write_map
-from isoglot.report.plot.sentences import Chosen, Sentence
-from isoglot.report.plot.writing import check_ending
+from isoglot.report.plot import LIMIT, plot
 
-_NOTES = {
-    "pca": "PCA of unit vectors",
-    "tsne": "t-SNE of unit vectors; it keeps neighbours, so read which points lie together, not distances",
-    "umap": "UMAP of unit vectors; it keeps neighbours, so read which points lie together, not distances",
-}
 _READERS = {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How the map is drawn: its layout, what colours mean, how many sentences, drawn with which seed."""
-
-    layout: str = "tsne"
-    color: str = "language"
-    labels: Path | None = None
-    limit: int = LIMIT
-    seed: int = 0
-    title: str | None = None
 
 
 def run(
@@ -45,27 +24,32 @@ def run(
     files: Sequence[Path],
     output: Path,
     *,
-    look: Look,
+    layout: str = "tsne",
+    color: str = "language",
+    labels: Path | None = None,
+    limit: int = LIMIT,
+    seed: int = 0,
+    title: str | None = None,
     languages: Sequence[str] = (),
     parallel: bool = False,
     pooling: str | None = None,
     prompt: str | None = None,
 ) -> None:
-    """Draw the sentences of the files, at most `look.limit` of them, into a picture or an HTML file."""
-    check_ending(output)
-    if look.layout not in LAYOUTS:  # before the model has worked
-        raise EvaluationError(f"unknown layout {look.layout!r}; choose one of {', '.join(LAYOUTS)}")
-    chosen, names = _chosen(files, look, languages=languages, parallel=parallel)
-    sentences = chosen.sentences("label" if names else look.color)
-    if names:
-        sentences = [replace(sentence, kind=names[int(sentence.kind)]) for sentence in sentences]
-    encoder = load(model, pooling=pooling, prompt=prompt)
-    vectors = encode(encoder, [sentence.text for sentence in sentences])
-    places = lay_out(vectors, look.layout)
-    title = look.title or f"Sentences as {Path(model).name} sees them"
-    note = f"{chosen.words}. {_NOTES[look.layout]}."
-    write_map(output, _with_names(sentences), places, title=title, note=note)
-    typer.echo(f"{chosen.words}, {look.layout}: {output}", err=True)
+    """Draw the sentences of the files, at most `limit` of them, into a picture or an HTML file."""
+    # Without a line, the labels of those after it would shift.
+    groups = read_groups(files, languages=languages, parallel=parallel, skip_empty=labels is None)
+    made = plot(
+        model if pooling is None and prompt is None else load(model, pooling=pooling, prompt=prompt),
+        groups,
+        output=output,
+        method=layout,
+        color=color,
+        labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
+        limit=limit,
+        seed=seed,
+        title=title or f"Sentence map: {model}",
+    )
+    typer.echo(f"{made.note} Wrote {output}", err=True)
 
 
 def read_groups(
@@ -85,32 +69,6 @@ def read_groups(
     if len(named) < 2:
         raise EvaluationError("parallel text needs two files or more, one for each language")
     yield from read_aligned(named)
-
-
-def _chosen(
-    files: Sequence[Path], look: Look, *, languages: Sequence[str], parallel: bool
-) -> tuple[Chosen, Sequence[str]]:
-    """The groups to show and, if there is a file of labels, the labels' names by the numbers in the extra `label`."""
-    # Without a line, the labels of those behind it would shift.
-    skip = look.labels is None
-    groups = read_groups(files, languages=languages, parallel=parallel, skip_empty=skip)
-    names: dict[str, int] = {}
-    if look.labels is not None:
-        groups = _labelled(groups, look.labels, names)
-    return choose(groups, limit=look.limit, seed=look.seed), list(names)
-
-
-def _labelled(groups: Iterable[Group], file: Path, names: dict[str, int]) -> Iterator[Group]:
-    """Groups with the number of their label; the names are collected."""
-    for place, (group, label) in enumerate(zip_longest(groups, read_lines(file)), 1):
-        if label is None or group is None:
-            more, fewer = ("sentences", "labels") if label is None else ("labels", "sentences")
-            raise EvaluationError(
-                f"{file}: there are more {more} than {fewer}, of which there are {place - 1}; "
-                "a file of labels has one line for each group of sentences, in their order"
-            )
-        number = names.setdefault(label[1].strip(), len(names))
-        yield replace(group, extras={**group.extras, "label": float(number)})
 
 
 def _of(place: int, files: Sequence[Path], languages: Sequence[str]) -> str | None:
@@ -138,8 +96,3 @@ def _language(file: Path, given: str | None, languages: Sequence[str]) -> str:
         raise EvaluationError(f"{file}: {len(languages)} languages were given; give one for all files, or one for each")
     code = given or split_name(file.name)[1] or UNKNOWN
     return canonical(code, file=file)
-
-
-def _with_names(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """`und` is not a name that people read."""
-    return [replace(one, kind="language unknown") if one.kind == UNKNOWN else one for one in sentences]

@@ -8,15 +8,10 @@ from pathlib import Path
 import typer
 
 from isoglot.report.page import write_page
-from isoglot.report.scores import read_results
+from isoglot.report.results import read_results
 
 
 def run(results: Sequence[Path], output: Path, *, seen: Sequence[str], title: str | None) -> None:
-    """Write the page; of several results, the first is the base. Without a title, the page has its usual one."""
-    found = [read_results(path) for path in results]
-    typer.echo(f"drawing {sum(len(result.scores) for result in found):,} scores of {len(found)} model(s) …", err=True)
-    if title is None:
-        write_page(output, found, seen=seen)
-    else:
-        write_page(output, found, seen=seen, title=title)
+    """Write the page; of several results, the first is the base. Without a title, the page has its default one."""
+    write_page(output, [read_results(path) for path in results], seen=seen, title=title)
     typer.echo(f"wrote {output}", err=True)

@@ -101,20 +101,33 @@ def serve(
 def plot(
     model: Model,
     files: Annotated[list[Path], typer.Argument(help="Text, TSV, JSON lines, TMX, or a folder of aligned files.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help=".html, .svg or .png.")] = Path("map.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help=".html, .svg, .png or .pdf.")] = Path("map.html"),
     layout: Annotated[str, typer.Option(help="pca, tsne or umap.")] = "tsne",
-    parallel: Annotated[bool, typer.Option("--parallel", help="Line i of every text file means the same.")] = False,
-    languages: Annotated[str, typer.Option(help="Of text files, one for all or one for each; of columns of TSV.")] = "",
+    parallel: Annotated[bool, typer.Option("--parallel", help="Line i of all text files has one meaning.")] = False,
+    languages: Annotated[str, typer.Option(help="One for all text files or one for each; TSV columns.")] = "",
     color: Annotated[str, typer.Option(help="language, or an extra of the groups.")] = "language",
     labels: Annotated[Path | None, typer.Option(help="Colour by the lines of this file, one for each group.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most sentences drawn; of more, a sample.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Of that choice.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum sentences; of more, a random sample.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed for sampling.")] = 0,
     title: Annotated[str | None, typer.Option(help="Title of the map.")] = None,
     pooling: Pooling = None,
     prompt: Prompt = None,
 ) -> None:
     """Draw sentences as a map: coloured by language or label, translations joined."""
-    from isoglot.cli.plot import Look, run
+    from isoglot.cli.plot import run
 
-    look = Look(layout, color, labels, limit, seed, title)
-    run(model, files, output, look=look, languages=split(languages), parallel=parallel, pooling=pooling, prompt=prompt)
+    run(
+        model,
+        files,
+        output,
+        layout=layout,
+        color=color,
+        labels=labels,
+        limit=limit,
+        seed=seed,
+        title=title,
+        languages=split(languages),
+        parallel=parallel,
+        pooling=pooling,
+        prompt=prompt,
+    )

@@ -102,3 +102,12 @@ def _advice(code: str) -> str:
     codes = list(dict.fromkeys(near))[:3]
     nearest = f"; nearest: {', '.join(codes)}" if codes else ""
     return f"write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' for none{nearest}"
+
+
+@lru_cache(maxsize=1024)
+def tag(code: str | None) -> str | None:
+    """The BCP 47 tag of a language code of any system, for the attribute `lang` of HTML; None if it is unknown."""
+    if code is None or not is_language(code):
+        return None
+    found = str(Language.get(code).to_tag())
+    return found if found != "und" else None

@@ -1,8 +1,8 @@
-"""Results for people and programs: `results.json`, and tables for the terminal and for Markdown."""
+"""Results for people and programs: files, tables, comparisons, the HTML page, sentence maps."""
 
 from __future__ import annotations
 
-from isoglot.report.scores import Results, read_results, write_results
+from isoglot.report.results import Results, read_results, write_results
 from isoglot.report.tables import Grid, by_language, by_suite, side_by_side, to_markdown, to_rich
 
 __all__ = [

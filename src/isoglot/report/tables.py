@@ -1,7 +1,7 @@
-"""Scores as tables, for people: one model by language, or several side by side; on a terminal or in Markdown.
+"""Scores as tables: one model by language, several models side by side, or the main table of a paper.
 
-A table is first made as plain cells (`Grid`), which two small writers turn into either form, so that both show the
-same. Shares are percentages with one decimal, distances stand as they are.
+Each function makes a `Grid` of plain cells, which a terminal, Markdown and HTML all show. Shares are percentages with
+one decimal; distances are shown as they are.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
-from isoglot.evaluation.suites import SUITES, Cell, counted, listed
+from isoglot.evaluation.suites import SUITES, Cell, listed
 from isoglot.report.comparable import alike
 from isoglot.report.metrics import MANY, lower_is_better, shown
 
@@ -29,10 +30,10 @@ _NOTHING = "–"
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Cells of a table. `rows` have as many cells as `header`; `bold` holds (row, column) of the cells to stress.
+    """Cells of a table. `rows` have as many cells as `header`; `bold` holds (row, column) of the best values.
 
-    `first_average` is the row before which a line is drawn: the languages are above, averages of them below. `notes`
-    are lines below the table.
+    A line is drawn above the row `first_average`: subsets are above it, averages below. `notes` are lines printed
+    below the table.
     """
 
     title: str
@@ -44,104 +45,138 @@ class Grid:
 
 
 def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid:
-    """One model on one task: a row for each subset, a column for each metric, and the number of items.
+    """One model on one task: a row for each subset, a column for each metric, and the number of test items.
 
-    Where metrics are over different numbers of items, all of them are given, in the order of the metrics. Of a task
-    with more than `most` subsets those that an average is over are left out. The notes
-    say of each average what it is over.
+    ↓ marks metrics of which lower is better. Where metrics have different numbers of items, all of them are given, in
+    the order of the metrics. Of a task with more than `most` subsets, those that an average covers are left out. The
+    notes list what each average is over.
     """
-    chosen = [score for score in scores if score.task == task]
-    averages = [score for score in chosen if score.over]
-    plain = {score.subset for score in chosen if not score.over}
-    parts = {name for score in averages for name in score.over if name in plain} if len(plain) > most else set()
-    told = [score for score in chosen if score.subset not in parts]
-    metrics = list(dict.fromkeys(score.metric for score in told))
-    values = {(score.subset, score.metric): score.value for score in told}
+    kept, title = _shown([score for score in scores if score.task == task], task, most)
+    metrics = list(dict.fromkeys(score.metric for score in kept))
+    values = {(score.subset, score.metric): score.value for score in kept}
     items: dict[str, list[str]] = {}
-    for score in told:
+    for score in kept:
         items.setdefault(score.subset, []).append(f"{score.n:,}")
     rows = [
         (name, *(shown(values.get((name, metric)), metric) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
     ]
-    title = f"{task} (without the {len(parts):,} subsets that averages are over)" if parts else task
-    first = _first_average(list(items), averages)
-    return Grid(title, ("subset", *metrics, "n"), tuple(rows), first_average=first, notes=_over(averages))
+    header = ("subset", *(labelled(task, metric) for metric in metrics), "n")
+    return Grid(title, header, tuple(rows), first_average=_first(items, kept), notes=_over(kept))
 
 
-def side_by_side(models: Mapping[str, Sequence[Score]], *, task: str, metric: str) -> Grid:
+def side_by_side(
+    models: Mapping[str, Sequence[Score]], *, task: str, metric: str, changes: bool = False, most: int | None = None
+) -> Grid:
     """Several models on one metric of a task: a row for each subset, a column for each model, the best in bold.
 
-    Values that look equal once rounded are equally best. A model that lacks a subset shows a dash there. Scores of
-    other data have no best among them, and where their `n` differ it is shown in brackets.
+    Values that are equal once rounded are equally best. A dash marks a subset that a model lacks. Where models were
+    evaluated on different data nothing is bold, and `n` is given in brackets where it differs. With `changes`, each
+    value is followed by its change from the first model, a last column has the number of test items, and the notes list
+    what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
-    tables = {model: _values(scores, task, metric) for model, scores in models.items()}
-    averages = [score for table in tables.values() for score in table.values() if score.over]
-    known = {score.subset for score in averages}
-    names = sorted(dict.fromkeys(name for table in tables.values() for name in table), key=lambda name: name in known)
-    cells = {name: [table.get(name) for table in tables.values()] for name in names}
-    same = alike(cells)
-    bold = {place for row, name in enumerate(names) if name in same for place in _best(cells[name], row)}
-    rows = tuple((name, *_cells(row)) for name, row in cells.items())
-    return Grid(f"{task} {metric}", ("subset", *models), rows, frozenset(bold), _first_average(names, averages))
+    every = [score for scores in models.values() for score in scores if score.task == task and score.metric == metric]
+    kept, title = _shown(every, f"{task} {labelled(task, metric)}", most)
+    known, chosen = {score.subset for score in kept if score.over}, {score.subset for score in kept}
+    tables = [
+        {s.subset: s for s in scores if s.task == task and s.metric == metric and s.subset in chosen}
+        for scores in models.values()
+    ]
+    names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in known)
+    cells = {name: [table.get(name) for table in tables] for name in names}
+    same, bold, rows = alike(cells), set(), []
+    for row, (name, scores) in enumerate(cells.items()):
+        values = {at: score.value for at, score in enumerate(scores, 1) if score}
+        if name in same and len(values) > 1:
+            best = (min if lower_is_better(task, metric) else max)(values.values())
+            bold |= {(row, at) for at, value in values.items() if shown(value, metric) == shown(best, metric)}
+        sizes = {score.n for score in scores if score}
+        texts = []
+        for at, score in enumerate(scores, 1):
+            text = shown(score.value if score else None, metric)
+            text += f" ({score.n})" if score and len(sizes) > 1 else ""
+            if changes and at > 1 and 1 in values and at in values and name in same:
+                text += f" {shown(values[at] - values[1], metric, sign=True)}"
+            texts.append(text)
+        if changes:
+            total = f"{sizes.pop():,}" if len(sizes) == 1 else "differs"
+            texts.append(total if name in same or total == "differs" else f"{total} (other data)")
+        rows.append((name, *texts))
+    header = ("subset", *models, *(["n"] if changes else []))
+    notes = _over(kept) if changes else ()
+    return Grid(title, header, tuple(rows), frozenset(bold), _first(names, kept), notes)
+
+
+def labelled(task: str, metric: str) -> str:
+    """A metric's name, with an arrow if lower is better."""
+    return f"{metric} ↓" if lower_is_better(task, metric) else metric
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
-    """The main table of a paper, on its side: a row for each number of the paper's table, a column for each model.
+    """The main table of a paper, transposed: a row for each number of the paper's table, a column for each model.
 
-    A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes say of
-    each number what it is the mean of. Errors, which good models bring below a tenth of a percent, have two decimals.
+    A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes list
+    the scores behind each number. Errors, which good models bring below a tenth of a percent, have two decimals.
     """
+
+    def number(cell: Cell) -> str:
+        return shown(cell.value, cell.metric, digits=2 if cell.metric.startswith("error") else 1)
+
     columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
-    rows = tuple((column.label, *(_number(table[place]) for table in tables)) for place, column in enumerate(columns))
+    rows = tuple((column.label, *(number(table[place]) for table in tables)) for place, column in enumerate(columns))
     return Grid(suite, ("", *models), rows, notes=tuple(column.note for column in columns))
 
 
 def lacking(
     scores: Sequence[Score], *, suite: str, data: Path | None = None, languages: Sequence[str] = ()
 ) -> list[str]:
-    """One line for each column without a value: the scores it would need and does not have.
+    """One line for each column without a value: the scores it needs that are missing.
 
-    With `data`, the folder that was evaluated, also which of them the `languages` left out that are there, and the
-    command that gets a set which may have the others, once.
+    With `data`, the folder that was evaluated, also which of them `languages` left out although they are there, and,
+    once for each set, the command that downloads it.
     """
     lines, said = list[str](), set[str]()
     cells = SUITES[suite].table(scores)
     found = {task: _found(task, data, languages) for task in dict.fromkeys(key[0] for c in cells for key in c.lacking)}
     for cell in cells:
-        if cell.lacking:
-            narrowed = [key for key in cell.lacking if _narrowed(key[1], *found[key[0]])]
-            tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
-            commands = [get_command(task, data=data) for task in tasks] if data else []
-            new = [command for command in dict.fromkeys(filter(None, commands)) if command not in said]
-            said.update(new)
-            some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
-            why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
-            how = f"; get it with: {' and '.join(new)}" if new else ""
-            lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
+        if not cell.lacking:
+            continue
+        narrowed = [key for key in cell.lacking if _narrowed(key[1], *found[key[0]])]
+        tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
+        commands = dict.fromkeys(get_command(task, data=data) for task in tasks) if data else {}
+        new = [command for command in commands if command and command not in said]
+        said.update(new)
+        some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
+        why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
+        how = f"; get it with: {' and '.join(new)}" if new else ""
+        lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
     return lines
 
 
 def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[str], set[str]]:
-    """The subsets of a task that are there, and those of the languages; without languages nothing is looked for."""
+    """The subsets of a task that are in `data`, and those of the languages; nothing without languages."""
     if data is None or not languages:
         return set(), set()
     try:
         return set(TASKS[task].subsets(data)), set(TASKS[task].subsets(data, languages=languages))
-    except IsoglotError:  # the run has told it
+    except IsoglotError:  # the evaluation has reported it
         return set(), set()
 
 
 def _narrowed(subset: str, there: set[str], asked: set[str]) -> bool:
-    """Whether the languages asked for are what left out a subset that is there, or part of what an average is over."""
+    """Whether the requested languages left out this subset although it is there, or part of this average."""
     return subset in there - asked or (asked < there and not any(map(is_language, subset.split("-"))))
 
 
 def to_markdown(grid: Grid) -> str:
-    """The table in Markdown, its notes a list below it, ending in a line feed."""
-    lines = ["| " + " | ".join(map(_escaped, grid.header)) + " |", "|---|" + "---:|" * (len(grid.header) - 1)]
+    """The table in Markdown, its notes as a list below it; ends in a line feed."""
+
+    def escaped(cell: str) -> str:
+        return cell.replace("|", "\\|").replace("\n", " ")
+
+    lines = ["| " + " | ".join(map(escaped, grid.header)) + " |", "|---|" + "---:|" * (len(grid.header) - 1)]
     for place, row in enumerate(grid.rows):
-        cells = [f"**{_escaped(cell)}**" if (place, at) in grid.bold else _escaped(cell) for at, cell in enumerate(row)]
+        cells = [f"**{escaped(cell)}**" if (place, at) in grid.bold else escaped(cell) for at, cell in enumerate(row)]
         lines.append("| " + " | ".join(cells) + " |")
     if grid.notes:
         lines += ["", *(f"- {note}" for note in grid.notes)]
@@ -149,14 +184,14 @@ def to_markdown(grid: Grid) -> str:
 
 
 def to_rich(grid: Grid, *, broken: bool = False) -> Table:
-    """The table for a terminal, to be printed by a `rich` console, without its notes.
+    """The table for a `rich` console, without its notes.
 
-    No name of a column is ever cut; with `broken` each begins a new line after a slash, for a narrow terminal.
+    Column names are never truncated; with `broken` they are split after each slash, for a narrow terminal.
     """
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=grid.title, title_justify="left")
+    table = Table(title=Text(grid.title), title_justify="left")
     for at, name in enumerate(grid.header):
         head = Text(name.replace("/", "/\n") if broken else name)
         table.add_column(head, justify="left" if at == 0 else "right", no_wrap=at == 0, overflow="fold")
@@ -166,48 +201,43 @@ def to_rich(grid: Grid, *, broken: bool = False) -> Table:
     return table
 
 
-def _values(scores: Sequence[Score], task: str, metric: str) -> dict[str, Score]:
-    return {score.subset: score for score in scores if score.task == task and score.metric == metric}
+def to_text(grid: Grid) -> str:
+    """The table as plain text with lines around its cells, as wide as it needs to be; ends in a line feed."""
+    from rich.console import Console
+
+    stream = StringIO()
+    Console(file=stream, width=100_000, color_system=None).print(to_rich(grid))
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
-def _over(averages: Sequence[Score]) -> tuple[str, ...]:
-    """Each average with what it is over, once for all metrics that are over the same; named where others are not."""
-    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for score in averages:
-        found.setdefault((score.subset, score.over), []).append(score.metric)
+def counted(names: Sequence[str], *, most: int = 16) -> str:
+    """Names in one line; of more than `most`, the first, the last and their number."""
+    return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
+
+
+def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Sequence[Score], str]:
+    """The scores of a task that a table has rows for, and its title: of too many subsets, those without an average."""
+    plain = {score.subset for score in scores if not score.over}
+    parts = {name for score in scores for name in score.over if name in plain}
+    if most is None or len(plain) <= most or not parts:
+        return scores, title
+    kept = [score for score in scores if score.subset not in parts]
+    return kept, f"{title} (averages only; {len(parts):,} subsets not shown)"
+
+
+def _over(scores: Sequence[Score]) -> tuple[str, ...]:
+    """What each average is over; metrics are named where they differ in it."""
+    found: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for score in scores:
+        if score.over:
+            found.setdefault((score.subset, score.over), {})[score.metric] = None
     times = Counter(subset for subset, _ in found)
     return tuple(
-        f"{subset}{' ' + ', '.join(metrics) if times[subset] > 1 else ''}: mean of {counted(over)}"
+        f"{subset}{' ' + ', '.join(metrics) if times[subset] > 1 else ''}: mean over {counted(over)}"
         for (subset, over), metrics in found.items()
     )
 
 
-def _number(cell: Cell) -> str:
-    return shown(cell.value, cell.metric, digits=2 if cell.metric.startswith("error") else 1)
-
-
-def _cells(scores: list[Score | None]) -> list[str]:
-    differ = len({score.n for score in scores if score}) > 1
-    return [
-        _NOTHING if score is None else shown(score.value, score.metric) + (f" ({score.n})" if differ else "")
-        for score in scores
-    ]
-
-
-def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
-    known = [(at, score) for at, score in enumerate(scores, 1) if score]
-    if len(known) < 2:
-        return []
-    values = {at: score.value for at, score in known}
-    first = known[0][1]
-    best = min(values.values()) if lower_is_better(first.task, first.metric) else max(values.values())
-    return [(row, at) for at, value in values.items() if shown(value, first.metric) == shown(best, first.metric)]
-
-
-def _first_average(names: list[str], averages: Sequence[Score]) -> int | None:
-    known = {score.subset for score in averages}
-    return next((place for place, name in enumerate(names) if name in known), None)
-
-
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("\n", " ")
+def _first(names: Mapping[str, object] | Sequence[str], scores: Sequence[Score]) -> int | None:
+    averages = {score.subset for score in scores if score.over}
+    return next((place for place, name in enumerate(names) if name in averages), None)

@@ -19,12 +19,11 @@ from isoglot.cli.serve import embeddings
 from isoglot.cli.serve.batching import Batching
 from isoglot.cli.serve.embeddings import Vector
 from isoglot.cli.serve.replies import Problem, Reply, as_json, integer, parse, require_text
-from isoglot.data.languages import canonical
+from isoglot.data.languages import canonical, tag
 from isoglot.encoders import Encoder
 from isoglot.errors import CorpusError
 from isoglot.index import Index
 from isoglot.index.origin import encode_queries, encode_sentences
-from isoglot.report.page.markup import tag
 
 QUERY = 10_000  # characters of a query
 HITS = 200  # sentences in one answer

@@ -1,8 +1,8 @@
-// The page is whole without this: columns that sort, and a box that leaves only the languages one looks for.
+// The page is complete without this: sorting by column, filtering by language, enlarging maps.
 "use strict";
 {
-  const figure = (cell) => {
-    const found = parseFloat(cell.textContent.replace("−", "-"));
+  const number = (cell) => {
+    const found = parseFloat(cell.textContent);
     return Number.isNaN(found) ? -Infinity : found;
   };
   const sort = (header, body) => {
@@ -12,12 +12,12 @@
     for (const other of header.parentNode.cells) other.removeAttribute("aria-sort");
     header.setAttribute("aria-sort", turn === 1 ? "ascending" : "descending");
     const rank = (a, b) => numeric
-      ? figure(a.cells[column]) - figure(b.cells[column])
+      ? number(a.cells[column]) - number(b.cells[column])
       : a.cells[column].textContent.localeCompare(b.cells[column].textContent);
     body.append(...[...body.rows].sort((a, b) => turn * rank(a, b)));
   };
   for (const table of document.querySelectorAll("table")) {
-    if (table.tBodies.length === 0 || table.tBodies[0].rows.length < 3) continue;
+    if (table.tBodies[0].rows.length < 3) continue;
     for (const header of table.tHead.rows[0].cells) {
       const button = document.createElement("button");
       button.append(...header.childNodes);
@@ -34,4 +34,7 @@
       item.hidden = words.length > 0 && !words.some((word) => known.includes(word));
     }
   });
+  for (const picture of document.querySelectorAll(".picture")) {
+    picture.addEventListener("dblclick", () => picture.classList.toggle("large"));
+  }
 }

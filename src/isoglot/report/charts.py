@@ -1,0 +1,192 @@
+"""Figures by matplotlib that the page and the sentence maps share: heat maps, scatter plots, labels.
+
+Colours are those of Okabe and Ito (2008), distinguishable with any kind of colour vision, and viridis; whatever a
+colour shows is shown again by a marker or a number. Nothing depends on the date or on the user's settings of
+matplotlib, so the same figure gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Detail
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDTH = 4.6  # inches of a figure in a column of the page
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
+
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_NUMBERED = 16  # maximum rows of a heat map with numbers in its cells
+_NAMED = 40  # maximum points of a scatter plot with names beside them
+_RULES: dict[Any, Any] = {
+    "font.size": 9,
+    "font.family": "sans-serif",
+    "svg.fonttype": "none",  # text stays text, in the reader's fonts
+    "svg.hashsalt": "isoglot",
+    "text.parse_math": False,  # a model may be named `a$b$`
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#555555",
+    "axes.axisbelow": True,
+    "grid.color": "#dddddd",
+}
+# The font that comes with matplotlib, then those of Noto for the scripts it lacks.
+_NOTO = ("CJK JP", "Thai", "Devanagari", "Bengali", "Tamil", "Ethiopic")
+_FONTS = ["DejaVu Sans", *(f"Noto Sans {script}" for script in _NOTO), "Noto Sans"]
+_NO_METADATA: dict[str, dict[str, None]] = {
+    "svg": dict.fromkeys(("Date", "Creator", "Format", "Type")),
+    "png": {"Software": None},
+    "pdf": dict.fromkeys(("CreationDate", "Creator", "Producer")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a model is on a subset, or on an average of subsets."""
+
+    model: str
+    subset: str
+    uniformity: float
+    alignment: float
+    average: bool = False
+
+
+def plain(words: str) -> str:
+    """Words with the replacement character for what no document may hold, such as control characters."""
+    return _UNPRINTABLE.sub("\ufffd", words)
+
+
+@contextmanager
+def canvas(width: float, height: float) -> Iterator[Figure]:
+    """An empty figure of so many inches, with the settings of this module inside the block."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import fontManager
+
+    there = {font.name for font in fontManager.ttflist}
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_RULES)
+        matplotlib.rcParams["font.sans-serif"] = [name for name in _FONTS if name in there]
+        warnings.filterwarnings("ignore", "Glyph")  # the reader's fonts draw the text of SVG
+        yield Figure(figsize=(width, height))
+
+
+def write(figure: Figure, stream: BinaryIO, kind: str) -> None:
+    """Write a figure as `svg`, `png` or `pdf`, inside its `canvas` block."""
+    figure.savefig(stream, format=kind, dpi=200, metadata=_NO_METADATA[kind])
+
+
+def data_uri(figure: Figure) -> str:
+    """The figure as the source of an image, SVG, inside its `canvas` block."""
+    stream = BytesIO()
+    write(figure, stream, "svg")
+    return f"data:image/svg+xml;base64,{b64encode(stream.getvalue()).decode()}"
+
+
+def heat_map(names: Sequence[str], values: NDArray[np.float64], *, limits: tuple[float, float]) -> str:
+    """The source of an image: a square table (N, N) in the colours of `limits`, its numbers if N is small.
+
+    NaN is left white.
+    """
+    names = [plain(name)[:14] for name in names]
+    margin, scale = 0.25 + 0.075 * max(map(len, names)), 0.65
+    side = max(WIDTH - margin - scale, 0.18 * len(names))
+    width, height = margin + side + scale, side + margin + 0.1
+    with canvas(width, height) as figure:
+        axes = figure.add_axes((margin / width, margin / height, side / width, side / height))
+        image = axes.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1], interpolation="none")
+        axes.set_xticks(range(len(names)), names, rotation=90)
+        axes.set_yticks(range(len(names)), names)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        middle = limits[0] + 0.42 * (limits[1] - limits[0])
+        for row, column in np.argwhere(np.isfinite(values)) if len(names) <= _NUMBERED else ():
+            value = values[row, column]
+            text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.1f}"
+            colour = "black" if value > middle else "white"
+            axes.text(column, row, text, ha="center", va="center", color=colour, size=min(9, 36 * side / len(names)))
+        beside = figure.add_axes(((margin + side + 0.1) / width, margin / height, 0.12 / width, side / height))
+        figure.colorbar(image, cax=beside).outline.set_visible(False)
+        return data_uri(figure)
+
+
+def alignment_uniformity(spots: Sequence[Spot]) -> str:
+    """The source of an image: a marker for each model and subset, averages larger, subsets named if there is room."""
+    models = list(dict.fromkeys(spot.model for spot in spots))
+    named = len({spot.subset for spot in spots}) > 1 and len(spots) <= _NAMED
+    with canvas(WIDTH, 3.6 + 0.2 * len(models)) as figure:
+        axes = figure.subplots()
+        for place, model in enumerate(models):
+            own = [spot for spot in spots if spot.model == model]
+            style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+            sizes = [90 if spot.average or not named else 30 for spot in own]
+            axes.scatter(
+                [spot.uniformity for spot in own], [spot.alignment for spot in own], sizes, **style, label=plain(model)
+            )
+        axes.margins(0.2)
+        axes.grid(visible=True, linewidth=0.6)
+        axes.set_xlabel("uniformity (lower is better)")
+        axes.set_ylabel("alignment (lower is better)")
+        figure.legend(loc="lower left", frameon=False, bbox_to_anchor=(0.1, 0))
+        figure.tight_layout(pad=0.5, rect=(0, 0.03 + 0.055 * len(models), 1, 1))
+        taken: list[tuple[float, float, float]] = []  # left, right and baseline of each name, in points
+        for spot in sorted(spots, key=lambda spot: spot.alignment) if named else ():
+            x, y = axes.transData.transform((spot.uniformity, spot.alignment)) * 72 / figure.dpi
+            room, line = 5.2 * len(spot.subset), float(y)
+            right = x + 5 + room < 72 * WIDTH
+            left = float(x + 5 if right else x - 5 - room)
+            while any(left < end and start < left + room and abs(line - low) < 9 for start, end, low in taken):
+                line += 1  # above the names that it would cover
+            taken.append((left, left + room, line))
+            axes.annotate(
+                plain(spot.subset),
+                (spot.uniformity, spot.alignment),
+                (5 if right else -5, line - y - 3),
+                textcoords="offset points",
+                ha="left" if right else "right",
+                weight="bold" if spot.average else "normal",
+            )
+        return data_uri(figure)
+
+
+def matrix(detail: Detail, title: str) -> NDArray[np.float64]:
+    """The numbers (N, N) of a square table whose rows begin with a name; NaN where a cell is empty.
+
+    Raises `EvaluationError` beginning with `title` for a table of another shape or without a finite number.
+    """
+    size = len(detail.columns) - 1
+    try:
+        values = np.array([[np.nan if cell == "" else cell for cell in row[1:]] for row in detail.rows], np.float64)
+    except ValueError:
+        values = np.zeros((0, 0))
+    if values.shape != (size, size) or np.isinf(values).any() or np.isnan(values).all():
+        raise EvaluationError(f"{title}: the similarity table is not {size} by {size} finite numbers; evaluate again")
+    return values
+
+
+def similar_adjacent(values: NDArray[np.float64]) -> list[int]:
+    """An order of the rows of a square table (N, N) in which similar rows are adjacent.
+
+    The leaves of a tree of average linkage over the rows, ordered so that neighbours are close. A missing number counts
+    as the mean of all.
+    """
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import pdist
+
+    filled = np.where(np.isnan(values), np.nanmean(values), values)
+    return [int(place) for place in leaves_list(linkage(pdist(filled), "average", optimal_ordering=True))]

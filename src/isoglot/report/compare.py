@@ -1,0 +1,503 @@
+"""Systems compared score by score: differences from the first, their intervals and p-values, wins and losses.
+
+Bootstrap samples are drawn once and used for everything that a test item is part of. In an average each subset is
+resampled within itself (stratified), but subsets of the same sentences in several languages are resampled together,
+sentence by sentence: resampled separately, the errors of forty languages would cancel in their average as those of
+forty samples do, and they do not, because a hard sentence is hard in most languages. Of hundreds of subsets, such as
+the directions of `xsim`, only the averages are compared.
+
+A system trained with several seeds is the mean over them, in every bootstrap sample too; their standard deviation is
+given beside it, because resampled items do not show how another training would have ended. Whatever cannot be compared
+is left out with a line that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isoglot.data.files import atomic_write
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Score
+from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
+from isoglot.evaluation.statistics import Doubles
+from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
+from isoglot.report.metrics import MANY, is_average, lower_is_better, shown
+from isoglot.report.results import Results, read_results
+from isoglot.report.tables import Grid, to_markdown, to_text
+
+if TYPE_CHECKING:
+    import pandas
+
+LEVEL = 0.05
+
+Interval = tuple[float, float]
+Group = Sequence[Sequence[Score]]  # one subset: for each system the scores of its seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A system's score: the mean over its seeds, their sample standard deviation, and its 95 % interval over items.
+
+    The deviation is None for a single seed, the interval where there are no items.
+    """
+
+    mean: float
+    deviation: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A system minus the first. `p` is of a two-sided paired permutation test; `corrected`, by Holm over all subsets.
+
+    An average is one hypothesis of its own and is not corrected: `corrected` is then `p`. `better` is whether the
+    change is an improvement, None for no change.
+    """
+
+    value: float
+    interval: Interval | None
+    p: float | None
+    corrected: float | None
+    better: bool | None
+
+    @property
+    def significant(self) -> bool:
+        """Whether the corrected p-value is at most 0.05."""
+        return self.corrected is not None and self.corrected <= LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A subset of `n` test items, or an average `over` subsets: a value per system, a difference for all but the first.
+
+    Averages that take the place of too many subsets (see `MANY`) count as subsets: `average` is then False.
+    """
+
+    subset: str
+    n: int
+    over: tuple[str, ...]
+    average: bool
+    values: tuple[Value, ...]
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One task and metric. `rows` are subsets, then averages; `permutations` is the number used in each test."""
+
+    task: str
+    metric: str
+    lower_is_better: bool
+    permutations: int
+    rows: tuple[Row, ...]
+
+    def tally(self, place: int) -> dict[str, int]:
+        """In how many subsets the system at `place` (0 is the second system) is better, worse or equal."""
+        found = [row.differences[place] for row in self.rows if not row.average]
+        ways = {"better": True, "worse": False, "equal": None}
+        counts = {name: sum(entry.better is way for entry in found) for name, way in ways.items()}
+        sure = {f"{name}, significantly": ways[name] for name in ("better", "worse")}
+        return counts | {name: sum(e.better is way and e.significant for e in found) for name, way in sure.items()}
+
+    def grid(self, systems: Sequence[str]) -> Grid:
+        """The table for people: of each system its value, its difference from the first and the p-value of that.
+
+        One system alone has its values and their intervals.
+        """
+        header = ["subset", "n", systems[0], *(["95 % interval"] if len(systems) == 1 else [])]
+        for name in systems[1:]:
+            header += [name, "difference", "p"]
+        rows = []
+        for row in self.rows:
+            cells = [row.subset, str(row.n), _value(row.values[0], self.metric)]
+            if not row.differences:
+                cells.append(_interval(row.values[0].interval, self.metric).strip() or "–")
+            for value, found in zip(row.values[1:], row.differences, strict=True):
+                change = shown(found.value, self.metric, sign=True)
+                change += _interval(found.interval, self.metric, sign=True)
+                mark = " ▲" if found.better else " ▼" if found.better is False else ""
+                p = "–" if (p := found.corrected) is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+                cells += [_value(value, self.metric), change + mark * found.significant, p]
+            rows.append(tuple(cells))
+        first = next((place for place, row in enumerate(self.rows) if row.average), None)
+        direction = " (lower is better)" if self.lower_is_better else ""
+        return Grid(f"{self.task} {self.metric}{direction}", tuple(header), tuple(rows), first_average=first)
+
+    def summary(self, systems: Sequence[str]) -> list[str]:
+        """A line for each system but the first: in how many subsets it is better, worse and equal."""
+        counts = [self.tally(place) for place in range(len(systems) - 1)]
+        return [
+            f"{name} against {systems[0]}: better in {count['better']} ({count['better, significantly']} significantly)"
+            f", worse in {count['worse']} ({count['worse, significantly']} significantly), equal in {count['equal']}"
+            for name, count in zip(systems[1:], counts, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Tables of several systems, the first being the base. Printing it shows all of them.
+
+    `seeds` is the number of results of each system; `left_out` are lines on what could not be compared and why;
+    `runs` are the first results of each system, for the page.
+    """
+
+    systems: tuple[str, ...]
+    seeds: tuple[int, ...]
+    resamples: int
+    seed: int
+    tables: tuple[Table, ...]
+    left_out: tuple[str, ...]
+    runs: tuple[Results, ...] = field(default=(), repr=False, compare=False)
+
+    def grids(self) -> list[Grid]:
+        """A table for each task and metric, its notes being the counts of wins and losses."""
+        return [replace(table.grid(self.systems), notes=tuple(table.summary(self.systems))) for table in self.tables]
+
+    @property
+    def method(self) -> str:
+        """How the numbers were computed, in a few sentences."""
+        one = len(self.systems) == 1
+        counts = sorted({table.permutations for table in self.tables})
+        tests = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+        parts = [
+            f"Brackets: 95 % percentile intervals of a {'' if one else 'paired '}bootstrap over test items "
+            f"({self.resamples:,} resamples, seed {self.seed}); averages are resampled within each subset, subsets of "
+            "the same sentences together."
+        ]
+        if not one:
+            parts.insert(0, f"Differences are from {self.systems[0]}.")
+            parts.append(
+                f"p: two-sided paired permutation test ({tests} permutations), corrected over the subsets of a task "
+                "by Holm's method; averages are not corrected. ▲ better, ▼ worse at p ≤ 0.05."
+            )
+        if any(count > 1 for count in self.seeds):
+            parts.append(
+                "Values of a system with several seeds are means over them and ± is their sample standard deviation; "
+                "intervals are over test items only and do not cover another training."
+            )
+        return " ".join(parts)
+
+    def __str__(self) -> str:
+        """All tables as text, then the method and what was left out."""
+        parts = [to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids()]
+        return "\n".join([*parts, self.method, *(f"left out: {line}" for line in self.left_out)])
+
+    def _repr_html_(self) -> str:
+        """All tables for a notebook."""
+        from isoglot.report.page import comparison_html
+
+        return comparison_html(self)
+
+    def to_markdown(self) -> str:
+        """All tables as a Markdown document."""
+        parts = [f"# {' and '.join(self.systems)}", self.method]
+        for grid in self.grids():
+            parts += [f"## {grid.title}", to_markdown(grid).rstrip("\n")]
+        if self.left_out:
+            parts += ["## Left out", "\n".join(f"- {line}" for line in self.left_out)]
+        return "\n\n".join(parts) + "\n"
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas DataFrame with one row for each task, metric, subset and system; scores are not scaled.
+
+        Columns of the difference are empty for the first system. Raises `EvaluationError` without pandas.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise EvaluationError("a data frame needs pandas: pip install pandas") from error
+        none = Difference(np.nan, None, None, None, None)
+        records = []
+        for table in self.tables:
+            for row in table.rows:
+                differences = (none, *row.differences)
+                for name, value, found in zip(self.systems, row.values, differences, strict=True):
+                    low, high = value.interval or (None, None)
+                    least, most = found.interval or (None, None)
+                    records.append(
+                        {"task": table.task, "metric": table.metric, "subset": row.subset, "n": row.n}
+                        | {"average": row.average, "system": name, "value": value.mean, "deviation": value.deviation}
+                        | {"low": low, "high": high, "difference": found.value, "difference_low": least}
+                        | {"difference_high": most, "p": found.p, "p_corrected": found.corrected}
+                        | {"better": found.better, "significant": None if found is none else found.significant}
+                    )
+        return pandas.DataFrame.from_records(records)
+
+    def save(self, folder: str | Path) -> None:
+        """Write `compare.md` and, with every digit, `compare.json`; the same comparison gives the same bytes."""
+        record = {name: getattr(self, name) for name in ("systems", "seeds", "resamples", "seed", "left_out")}
+        record["tables"] = [asdict(table) for table in self.tables]
+        for entry, table in zip(record["tables"], self.tables, strict=True):
+            entry["tallies"] = {name: table.tally(place) for place, name in enumerate(self.systems[1:])}
+            for line, row in zip(entry["rows"], table.rows, strict=True):
+                for difference, found in zip(line["differences"], row.differences, strict=True):
+                    difference["significant"] = found.significant
+        with atomic_write(Path(folder) / "compare.md") as file:
+            file.write(self.to_markdown())
+        with atomic_write(Path(folder) / "compare.json") as file:
+            file.write(json.dumps(record, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+    def page(self, path: str | Path, *, seen: Sequence[str] = (), title: str | None = None) -> None:
+        """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""
+        from isoglot.report.page import write_page
+
+        runs = [replace(run, model=name) for name, run in zip(self.systems, self.runs, strict=True)]
+        write_page(path, runs, seen=seen, comparison=self, title=title)
+
+
+def compare(
+    *systems: str | Path | Results | Iterable[Score],
+    names: Sequence[str | None] | None = None,
+    tasks: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Comparison:
+    """Compare systems on the same test items; the first is the base. One alone has its intervals.
+
+    systems    scores as `isoglot.evaluate` returns them, `Results`, or folders of results or their `results.json`
+    names      a name for each, None for the default: the folder, the model, or `system 1` and so on for bare scores.
+               Equal names mean seeds of one system
+    tasks      only these; default: all tasks that every system has
+    metrics    only these; default: the main metric of each task
+    resamples  bootstrap samples, and the minimum number of permutations
+    seed       random seed for resampling: the same seed gives the same numbers
+
+    Raises `EvaluationError` for no system, an unknown task or metric, two systems with the same default name, results
+    that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for
+    a system of another type.
+    """
+    runs = _named(systems, names)
+    scores: Runs = [[{key(score): score for score in run.scores} for run in every] for every in runs.values()]
+    labels = list(runs)
+    chosen = wanted(scores, tasks, metrics)
+    missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), scores, labels)
+    left_out = [f"{task}: {reason}" for task, reason in missing.items()]
+    every = [
+        _table(task, metric, scores, labels, left_out, resamples=resamples, seed=seed)
+        for task, metric in chosen
+        if task not in missing
+    ]
+    tables = tuple(table for table in every if table.rows)
+    if not tables:
+        why = f": {left_out[0]}" + (f" (and {len(left_out) - 1} more)" if left_out[1:] else "") if left_out else ""
+        raise EvaluationError(f"{' and '.join(labels)} have no score in common that can be compared{why}")
+    seeds, firsts = tuple(map(len, runs.values())), tuple(every[0] for every in runs.values())
+    return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), firsts)
+
+
+def _named(
+    systems: Sequence[str | Path | Results | Iterable[Score]], names: Sequence[str | None] | None
+) -> dict[str, list[Results]]:
+    """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
+    if not systems:
+        raise EvaluationError("nothing was given to compare; pass at least one result")
+    given = names if names is not None else [None] * len(systems)
+    if len(given) != len(systems):
+        raise ValueError(f"{len(given)} names for {len(systems)} systems; pass one for each")
+
+    def default(place: int, system: str | Path | Results | Iterable[Score]) -> str:
+        if isinstance(system, str | Path):
+            full = Path(system).resolve()
+            return full.parent.name if full.name == "results.json" else full.name
+        return system.model if isinstance(system, Results) else f"system {place + 1}"
+
+    defaults = [default(place, system) for place, system in enumerate(systems)]
+    unnamed = [label for name, label in zip(given, defaults, strict=True) if not name]
+    labels = []
+    for name, label, system in zip(given, defaults, systems, strict=True):
+        # Two folders of one name need not be seeds of one system, so they are called by their paths.
+        as_written = isinstance(system, str | Path) and unnamed.count(label) > 1
+        labels.append(name or (str(system) if as_written else label))
+    found: dict[str, list[Results]] = {}
+    for name, label, system in zip(given, labels, systems, strict=True):
+        if not name and labels.count(label) > 1:
+            hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
+            raise EvaluationError(f"{label!r} is the name of two systems; pass a name for each{hint}")
+        found.setdefault(label, []).append(_results(label, system))
+    return found
+
+
+def _results(label: str, system: str | Path | Results | Iterable[Score]) -> Results:
+    if isinstance(system, Results):
+        return system
+    if isinstance(system, str | Path):
+        return read_results(system)
+    scores = tuple(system)
+    if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
+        raise TypeError(f"{label}: expected scores, Results or a folder of results, not {type(wrong[0]).__name__}")
+    return Results(label, {}, scores)
+
+
+def _table(
+    task: str, metric: str, scores: Runs, names: list[str], left_out: list[str], *, resamples: int, seed: int
+) -> Table:
+    """Rows of what all systems have, of the same data; reasons for the others are added to `left_out`."""
+    groups: dict[str, Group] = {}
+    for subset in subsets(task, metric, scores):
+        found = [[run[name] for run in runs if (name := (task, metric, subset)) in run] for runs in scores]
+        if reason := problem(found, [len(runs) for runs in scores], names, groups):
+            left_out.append(f"{task} {subset} {metric}: {reason}")
+        else:
+            groups[subset] = found
+    chosen, family = _chosen(groups)
+    if len(chosen) < len(groups):
+        left_out.append(f"{task} {metric}: only averages of its {len(groups) - len(chosen)} subsets are compared")
+    # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
+    permutations = max(resamples, round(5 * len(family) / LEVEL))
+    samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
+    lower = lower_is_better(task, metric)
+    values = {name: _values(groups[name], samples.get(name)) for name in chosen}
+    columns = []
+    for place in range(1, len(scores)):
+        column = {name: _difference(values[name], samples.get(name), place, lower=lower) for name in chosen}
+        tested = [name for name in chosen if name in family and column[name].p is not None]
+        corrected = holm([p for name in tested if (p := column[name].p) is not None])
+        column |= {name: replace(column[name], corrected=p) for name, p in zip(tested, corrected, strict=True)}
+        columns.append(column)
+    rows = []
+    for name in chosen:
+        first, differences = groups[name][0][0], tuple(column[name] for column in columns)
+        rows.append(Row(name, first.n, first.over, name not in family, values[name], differences))
+    return Table(task, metric, lower, permutations, tuple(rows))
+
+
+def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
+    """The subsets and averages that have a row, and which of them are the family that is corrected for its number.
+
+    Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
+    """
+    plain = {name for name, group in groups.items() if not is_average(group[0][0])}
+    averages = [name for name in groups if name not in plain]
+    if len(plain) <= MANY or not averages:
+        return list(groups), plain
+    lowest = {name for name in averages if plain.issuperset(groups[name][0][0].over)}
+    return averages, lowest if len(lowest) > 1 else set()
+
+
+def _values(group: Group, samples: Samples | None) -> tuple[Value, ...]:
+    each = [[score.value for score in runs] for runs in group]
+    return tuple(
+        Value(
+            fmean(values),
+            stdev(values) if len(values) > 1 else None,
+            interval(samples.values[place]) if samples else None,
+        )
+        for place, values in enumerate(each)
+    )
+
+
+def _difference(values: Sequence[Value], samples: Samples | None, place: int, *, lower: bool) -> Difference:
+    change = values[place].mean - values[0].mean
+    better = None if abs(change) < 1e-12 else (change < 0) == lower
+    if samples is None:
+        return Difference(change, None, None, None, better)
+    p = p_value(change, samples.null[place - 1])
+    return Difference(change, interval(samples.values[place] - samples.values[0]), p, p, better)
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Samples of one subset or average: `values` (systems, resamples) and `null` (systems - 1, permutations).
+
+    `null` are differences from the first system when the two are swapped at random.
+    """
+
+    values: Doubles
+    null: Doubles
+
+
+def resample(
+    groups: Mapping[str, Group], names: Sequence[str], *, resamples: int, permutations: int, seed: int
+) -> dict[str, Samples]:
+    """Samples of each named subset that has items, and of each average that is the plain mean of such subsets.
+
+    In `groups` an average follows what it is over, and all systems that name the units of a subset name the same.
+    Samples depend on the seed, on the task and on the name of the subset or of its units.
+    """
+    complete: dict[str, Group] = {}
+    for subset, group in groups.items():
+        complete[subset] = _joined(group, complete) if group[0][0].over else group
+    found: dict[str, Samples | None] = {}
+
+    def of(subset: str) -> Samples | None:
+        if subset not in found:
+            group = complete[subset]
+            if _has_items(group):
+                found[subset] = _of_items(group, resamples=resamples, permutations=permutations, seed=seed)
+            else:
+                parts = [of(name) for name in _parts(group, groups)]
+                known = [part for part in parts if part is not None]
+                whole = bool(known) and len(known) == len(parts)
+                values = np.mean([part.values for part in known], axis=0) if whole else None
+                null = np.mean([part.null for part in known], axis=0) if whole else None
+                found[subset] = None if values is None or null is None else Samples(values, null)
+        return found[subset]
+
+    return {subset: samples for subset in names if (samples := of(subset)) is not None}
+
+
+def _has_items(group: Group) -> bool:
+    return bool(group[0][0].n) and all(score.items is not None for runs in group for score in runs)
+
+
+def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
+    """An average with items, where it is over means of the same units: the mean outcome of each unit."""
+    parts = [complete[name] for name in _parts(group, complete)]
+    statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
+    named = {_units(part) for part in parts}
+    if statistics != {"mean"} or len(named) != 1 or "" in named or not all(map(_has_items, parts)):
+        return group
+    (units,) = named
+
+    def filled(score: Score, place: int, at: int) -> Score:
+        outcomes = [items for part in parts if (items := part[place][at].items) is not None]
+        return replace(score, items=np.mean(outcomes, axis=0, dtype=np.float64).astype(np.float32), units=units)
+
+    return [[filled(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
+
+
+def _units(group: Group) -> str:
+    """The id of a subset's item set, empty if no system has one: results of version 0.1 do not, and change nothing."""
+    return max(score.units for runs in group for score in runs)
+
+
+def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Samples:
+    first, units = group[0][0], _units(group)
+    stream = [seed, zlib.crc32(f"{first.task}\n{units or first.subset}".encode())]
+    tables = [[score.items for score in runs if score.items is not None] for runs in group]
+    every, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
+    values = bootstrap(every, first.statistic, resamples=resamples, seed=stream, shared=bool(units))
+    null = [
+        permutation(tables[0], other, first.statistic, permutations=permutations, seed=stream, shared=bool(units))
+        for other in tables[1:]
+    ]
+    means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])
+    return Samples(means, np.stack(null) if null else np.empty((0, permutations)))
+
+
+def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
+    """What an average is the plain mean of; nothing for a weighted mean, which these samples do not fit."""
+    for place, runs in enumerate(group):
+        for at, score in enumerate(runs):
+            parts = [groups[name][place][at].value for name in score.over if name in groups]
+            if not parts or len(parts) != len(score.over) or abs(fmean(parts) - score.value) > 1e-6:
+                return ()
+    return group[0][0].over
+
+
+def _value(value: Value, metric: str) -> str:
+    deviation = "" if value.deviation is None else f" ± {shown(value.deviation, metric)}"
+    return shown(value.mean, metric) + deviation
+
+
+def _interval(found: Interval | None, metric: str, *, sign: bool = False) -> str:
+    return "" if found is None else f" [{', '.join(shown(end, metric, sign=sign) for end in found)}]"

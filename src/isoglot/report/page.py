@@ -1,0 +1,652 @@
+"""One self-contained HTML page of results: nothing is fetched, everything is in the file.
+
+The functions below turn scores into plain data (`Grid`-like tables, bars, figures); `templates/page.html` is the only
+place that writes HTML, and it escapes every text, because names and sentences of results may hold anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from itertools import chain, groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from langcodes.data_dicts import LANGUAGE_ALPHA3, LANGUAGE_ALPHA3_BIBLIOGRAPHIC, NORMALIZED_MACROLANGUAGES
+
+from isoglot.data.files import atomic_write
+from isoglot.data.languages import canonical, canonical_list, is_language, tag
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.codes import among
+from isoglot.report import charts
+from isoglot.report.comparable import alike
+from isoglot.report.metrics import MANY, is_average, lower_is_better, main_metrics, scale, shown
+from isoglot.report.plot import Sentence, picture
+from isoglot.report.results import Results
+from isoglot.report.tables import Grid, by_language, counted, labelled, side_by_side
+
+if TYPE_CHECKING:
+    from isoglot.report.compare import Comparison
+
+TITLE = "Sentence embeddings by language"
+ENVIRONMENT = Environment(
+    loader=PackageLoader("isoglot.report"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+
+_CONFIDENCE = 1.96  # standard errors on either side of a normal variable that hold 95 % of it
+_FEW_SUBSETS, _FIRST = 8, 5  # subsets of a task up to which the summary has all; how many it has of more
+_OPEN = 30  # rows up to which a table is open at first
+_WIDE = 24  # languages from which a heat map takes the whole width, its rows reordered
+_PARTS = 4  # languages up to which the name of a subset is shown in full
+_WORST, _SENTENCE_ROWS = 10, 2500  # maximum rows of a table of sentences, and of all of them together
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A grid on the page: which columns hold numbers, and the language of each row's sentences, where it is known.
+
+    If `filtered`, the language filter hides rows whose first cell has no language that was typed.
+    """
+
+    kind: ClassVar[str] = "table"
+    grid: Grid
+    numeric: Sequence[bool]
+    languages: Sequence[str | None] = ()
+    filtered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Tables that a click on `summary` shows and hides; with `subset`, the language filter finds them by it."""
+
+    kind: ClassVar[str] = "fold"
+    summary: str
+    tables: Sequence[Table]
+    opened: bool = False
+    subset: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A heading or a paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+    heading: bool = False
+
+
+class Bar(NamedTuple):
+    """A bar: its text, its start, end and interval in the unit of the score, whether its languages were trained on."""
+
+    label: str
+    value: float
+    text: str
+    seen: bool | None = None
+    margin: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Horizontal bars on one scale from `low` to `high`."""
+
+    kind: ClassVar[str] = "bars"
+    title: str
+    note: str
+    bars: Sequence[Bar]
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the scale, which holds 0 and every interval."""
+        ends = [bar.value + way * (bar.margin or 0) for bar in self.bars for way in (-1, 1)]
+        low, high = min(0.0, *ends), max(0.0, *ends)
+        return low, high if high > low else low + 1
+
+    @property
+    def width(self) -> int:
+        """The letters of the longest label, within reason."""
+        return 1 + min(18, max(len(called(bar.label)) for bar in self.bars))
+
+    def share(self, value: float) -> str:
+        """Where a value is on the scale, in percent."""
+        low, high = self.limits
+        return f"{100 * (value - low) / (high - low):.2f}%"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An image with its caption and the sentences it shows; `spots` are (left, top, words) in percent, for hovering."""
+
+    kind: ClassVar[str] = "figure"
+    source: str
+    caption: str
+    alt: str
+    wide: bool = False
+    sentences: Fold | None = None
+    spots: Sequence[tuple[str, str, str]] = ()
+
+
+class Section(NamedTuple):
+    """A section of the page: identifier, heading, caption, and what it holds."""
+
+    id: str
+    heading: str
+    caption: str
+    blocks: Sequence[Table | Fold | Text | Bars | Figure]
+
+
+Rows = dict[str, list[Score | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One task and metric over all models: `rows[subset][place of the model]`, None where a model lacks it.
+
+    `alike` are the subsets that all were evaluated on the same data of, as far as their scores show.
+    """
+
+    task: str
+    metric: str
+    rows: Rows
+    alike: frozenset[str] = field(default=frozenset())
+
+    @property
+    def lower(self) -> bool:
+        """Whether lower is better."""
+        return lower_is_better(self.task, self.metric)
+
+    @property
+    def large(self) -> bool:
+        """Whether there are too many subsets to show each of them."""
+        return len(self.rows) > MANY
+
+    def part(self, *, averages: bool) -> Rows:
+        """Only the averages, or only the subsets they are over."""
+        return {
+            subset: row
+            for subset, row in self.rows.items()
+            if any(score is not None and is_average(score) for score in row) == averages
+        }
+
+    def tops(self) -> Rows:
+        """The averages that no other average is over, without those that repeat one over the same subsets."""
+        inner, kept, known = self._inner(), {}, set()
+        for subset, row in self.part(averages=True).items():
+            over = tuple(frozenset(score.over) if score else None for score in row)
+            if subset not in inner and over not in known:
+                kept[subset] = row
+                known |= {over} if all(over) else set()
+        return kept
+
+    def by_language(self) -> Rows:
+        """What bars show: averages that others are over (`xx-kor`, from all languages), else the subsets.
+
+        Of these, only what an average is over, where there is one: all languages at once do not compare with pairs.
+        """
+        inner = self._inner()
+        found = {subset: row for subset, row in self.part(averages=True).items() if subset in inner}
+        subsets = {} if self.large else self.part(averages=False)
+        return found or {subset: row for subset, row in subsets.items() if subset in inner} or subsets
+
+    def _inner(self) -> set[str]:
+        return {name for subset, row in self.rows.items() for s in row if s for name in s.over if name != subset}
+
+
+def page(
+    results: Sequence[Results],
+    *,
+    seen: Collection[str] = (),
+    title: str | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """The page, an HTML document. The same results give the same bytes.
+
+    One model gives a report card; of several, the first is the base the others are compared with. `seen` are the
+    languages of training, in any code system: a subset is seen when all its languages are, English counting as seen.
+    With `comparison`, its tables of intervals and p-values are on the page. Sections without data are left out. Raises
+    `EvaluationError` when there is nothing to show, and `CorpusError` for an unknown language.
+    """
+    if not any(result.scores for result in results):
+        raise EvaluationError("there are no scores to show; pass results written by `isoglot evaluate`")
+    sections = [section for section in _sections(results, canonical_list(seen)) if section.blocks]
+    names = _labels(results)
+    models = [(name, result.model if name != result.model else "") for name, result in zip(names, results, strict=True)]
+    template = ENVIRONMENT.get_template("page.html")
+    return charts.plain(template.render(title=title or TITLE, models=models, sections=sections, comparison=comparison))
+
+
+def write_page(
+    path: str | Path,
+    results: Sequence[Results],
+    *,
+    seen: Collection[str] = (),
+    title: str | None = None,
+    comparison: Comparison | None = None,
+) -> None:
+    """Write `page` to a file, atomically."""
+    content = page(results, seen=seen, title=title, comparison=comparison)
+    with atomic_write(path) as stream:
+        stream.write(content)
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """The tables of a comparison as a fragment of HTML."""
+    return ENVIRONMENT.get_template("comparison.html").render(comparison=comparison)
+
+
+def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Section]:
+    several = len(results) > 1
+    kinds = dict.fromkeys(detail.kind for result in results for score in result.scores for detail in score.details)
+    others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
+    measures = _measures(results)
+    mains = [one for one in measures if one.metric in main_metrics(one.task, _metrics(measures, one.task))]
+    change = "Small numbers: change from the first model; bold: best of a row. " if several else ""
+    values = f"Shares and correlations × 100, distances unscaled. {change}n: test items (for averages: subsets). "
+    arrow = "↓: lower is better."
+    per = "Change per language from the first model." if several else "Score per language."
+    yield Section("summary", "Summary", values + arrow, [_summary(mains, results)])
+    yield Section("languages", "By language", per, list(_languages(mains, results, seen)))
+    yield Section(
+        "alignment",
+        "Alignment and uniformity",
+        "Alignment: mean squared distance between sentences of equal meaning. Uniformity: how unevenly all sentences "
+        "are spread over the sphere. Lower is better for both.",
+        list(_alignment(measures, results)),
+    )
+    yield Section(
+        "similarity",
+        "Similarity",
+        "Brighter is higher; all models share one scale. In large maps similar rows are adjacent.",
+        list(_similarity(results)),
+    )
+    yield Section(
+        "maps",
+        "Sentence maps",
+        "Lines join translations. t-SNE preserves neighbourhoods: distances between clusters are not meaningful. Hover "
+        "over a point for its sentence; double-click to enlarge.",
+        list(_maps(results)),
+    )
+    yield Section("mistakes", "Worst mistakes", "Sorted from the worst.", list(_details(results, "mistakes")))
+    yield Section("hits", "Search results", "Queries and their nearest sentences.", list(_details(results, "hits")))
+    yield Section("tables", "More tables", "Other tables recorded by the tasks.", list(_details(results, *others)))
+    yield Section("scores", "All scores", values + arrow, list(_all_scores(measures, results)))
+    yield Section("settings", "Settings", "As recorded in results.json.", list(_settings(results)))
+
+
+def _measures(results: Sequence[Results]) -> list[Measure]:
+    """Every task and metric, task by task in the order of the results."""
+    tasks: dict[str, dict[str, Rows]] = {}
+    for place, result in enumerate(results):
+        for score in result.scores:
+            rows = tasks.setdefault(score.task, {}).setdefault(score.metric, {})
+            rows.setdefault(score.subset, [None] * len(results))[place] = score
+    return [
+        Measure(task, metric, rows, frozenset(alike(rows)))
+        for task, metrics in tasks.items()
+        for metric, rows in metrics.items()
+    ]
+
+
+def _metrics(measures: Sequence[Measure], task: str) -> list[str]:
+    return [one.metric for one in measures if one.task == task]
+
+
+def _labels(results: Sequence[Results]) -> list[str]:
+    """A name for each model, as short as keeps them apart: common folders are cut off, equal names are numbered."""
+    parts = [result.model.rstrip("/").split("/") for result in results]
+    if len(results) > 1:
+        while all(len(path) > 1 for path in parts) and len({path[0] for path in parts}) == 1:
+            parts = [path[1:] for path in parts]
+        while all(len(path) > 1 for path in parts) and len({path[-1] for path in parts}) == 1:
+            parts = [path[:-1] for path in parts]
+    names = ["/".join(path) or "model" for path in parts]
+    return [
+        f"{name} ({names[: place + 1].count(name)})" if names.count(name) > 1 else name
+        for place, name in enumerate(names)
+    ]
+
+
+# --- tables of scores ---
+
+
+def _models(results: Sequence[Results]) -> dict[str, Sequence[Score]]:
+    return {name: result.scores for name, result in zip(_labels(results), results, strict=True)}
+
+
+def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Table:
+    """A few rows for each task's main metric: the averages that no other is over, or else the first subsets."""
+    rows, bold = list[tuple[str, ...]](), set[tuple[int, int]]()
+    for found in mains:
+        grid = side_by_side(_models(results), task=found.task, metric=found.metric, changes=True)
+        chosen = found.tops() or found.rows
+        most = len(chosen) if len(chosen) <= _FEW_SUBSETS else _FIRST
+        for number, subset in enumerate(list(chosen)[:most]):
+            place = [row[0] for row in grid.rows].index(subset)
+            every = {score.over for score in chosen[subset] if score}
+            over = f" over {counted(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
+            task = found.task if number else f"{found.task} {labelled(found.task, found.metric)}"
+            bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
+            rows.append((task, called(subset) + over, *grid.rows[place][1:]))
+        if more := len(chosen) - most:
+            rows.append((found.task, f"{more:,} more", *[""] * (len(results) + 1)))
+    header = ("task", "subset", *_labels(results), "n")
+    return Table(Grid("Summary", header, tuple(rows), frozenset(bold)), [False, False, *[True] * (len(results) + 1)])
+
+
+def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Fold | Text]:
+    """Every number: of one model a table for each task, of several one for each metric; folded when it is long.
+
+    Of a task with too many subsets only the averages.
+    """
+    for task, group in groupby(measures, lambda found: found.task):
+        if len(results) == 1:
+            grids = [by_language(results[0].scores, task=task)]
+        else:
+            grids = [
+                side_by_side(_models(results), task=task, metric=found.metric, changes=True, most=MANY)
+                for found in group
+            ]
+        yield Text(task, heading=True)
+        for grid in grids:
+            rows = len(grid.rows)
+            summary = f"{grid.title.removeprefix(task).strip() or 'All metrics'}, {rows} row{'s' if rows > 1 else ''}"
+            numeric = [False, *[True] * (len(grid.header) - 1)]
+            yield Fold(summary, [Table(grid, numeric, filtered=True)], opened=rows <= _OPEN)
+
+
+def _settings(results: Sequence[Results]) -> Iterator[Table]:
+    def words(result: Results, key: str) -> str:
+        found = result.settings.get(key, "–")
+        return '""' if found == "" else "none" if found is None else str(found)
+
+    keys = dict.fromkeys(key for result in results for key in result.settings)
+    if rows := tuple((key, *(words(result, key) for result in results)) for key in keys):
+        yield Table(Grid("Settings", ("setting", *_labels(results)), rows), [False] * (len(results) + 1))
+
+
+# --- bars and figures ---
+
+
+def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Collection[str]) -> Iterator[Bars | Text]:
+    """Bars by language for each task: changes from the first model, or, for one model alone, its scores."""
+    names, shown_tasks = _labels(results), set[str]()
+    if seen and any(len(found.by_language()) > 1 for found in mains):
+        trained = ", ".join(code for code in seen if code.partition("_")[0] != "eng")
+        yield Text(f"Solid: seen in training ({trained}, English). Striped: unseen.")
+    without = {found.task for found in mains if found.metric == "uniformity"}  # these have a section of their own
+    for found in mains:
+        rows = found.by_language()
+        if found.task in shown_tasks | without or len(rows) < 2:
+            continue
+        shown_tasks.add(found.task)
+        for place in range(1, len(results)) if len(results) > 1 else (0,):
+            bars = list(_bars(found, rows, place, seen))
+            if bars:
+                title = f"{found.task}, {labelled(found.task, found.metric)}" + (
+                    f": {names[place]} − {names[0]}" if place else ""
+                )
+                yield Bars(title, _in_words(found, bars, changes=place > 0), bars)
+
+
+def _bars(found: Measure, rows: Rows, place: int, seen: Collection[str]) -> Iterator[Bar]:
+    """Seen languages first, the best first."""
+    pairs = {name: (a, b) for name, row in found.rows.items() if (a := row[0]) and (b := row[place])}
+    same, unit = alike(pairs) if place else set(pairs), scale(found.metric)
+    made = []
+    for subset in rows:
+        if subset in same:
+            base, other = pairs[subset]
+            value = other.value - base.value if place else base.value
+            margin = margin_of(base, other) if place else margin_of(base)
+            text = shown(value, found.metric, sign=place > 0)
+            made.append(
+                Bar(subset, unit * value, text, is_seen(subset, seen), None if margin is None else unit * margin)
+            )
+    turn = 1 if found.lower else -1
+    yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
+
+
+def _in_words(found: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
+    kind = "average" if bars[0].label in found.part(averages=True) else "subset"
+    parts = []
+    for seen, word in ((None, ""), (True, "seen "), (False, "unseen ")):
+        if values := [bar.value for bar in bars if bar.seen is seen]:
+            mean = shown(float(np.mean(values)) / scale(found.metric), found.metric, sign=changes)
+            noun = f"{word}{kind}{'s' if len(values) > 1 else ''}"
+            parts.append(f"{len(values)} {noun}, mean {'change ' if changes else ''}{mean}")
+    if changes:
+        good = sum(1 for bar in bars if (bar.value < 0 if found.lower else bar.value > 0))
+        same = sum(1 for bar in bars if bar.value == 0)
+        parts.append(f"{good} better, {len(bars) - good - same} worse, {same} equal")
+    if kind == "average":
+        sizes = {len(score.over) for bar in bars for score in found.rows[bar.label] if score}
+        parts[0] += f", each over {'/'.join(map(str, sorted(sizes)))} subsets (xx: every other language)"
+    intervals = " Thin lines: 95 % intervals over test items." if any(bar.margin is not None for bar in bars) else ""
+    return "; ".join(parts) + "." + intervals
+
+
+def margin_of(*scores: Score) -> float | None:
+    """Half the 95 % interval of a mean, or of the difference of two over the same items; None if they are not means."""
+    items = [score.items.astype(float) for score in scores if score.items is not None and score.statistic == "mean"]
+    if len(items) < len(scores) or items[0].ndim != 1 or len(items[0]) < 2 or len({part.shape for part in items}) > 1:
+        return None
+    outcomes = items[0] if len(items) == 1 else items[1] - items[0]
+    return _CONFIDENCE * float(outcomes.std(ddof=1)) / float(np.sqrt(len(outcomes)))
+
+
+def is_seen(subset: str, seen: Collection[str]) -> bool | None:
+    """Whether all languages of a subset were trained on; English counts as seen.
+
+    None when nothing is `seen`, and for a subset that is not named by languages. Of `eng-agnews` and `spa-eng-4b`,
+    only those parts count that are languages.
+    """
+    parts = [part for part in subset.split("-") if is_language(part)]
+    return all(among(part, ["eng", *seen]) for part in parts) if seen and parts else None
+
+
+def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Figure]:
+    """A figure for each task that has both metrics: a point for each model and subset."""
+    names, known = [_short(name) for name in _labels(results)], {(one.task, one.metric): one for one in measures}
+    for task in dict.fromkeys(one.task for one in measures):
+        first, second = known.get((task, "alignment")), known.get((task, "uniformity"))
+        if first is None or second is None:
+            continue
+        averages = first.tops()
+        subsets = ({} if first.large else first.part(averages=False)) | averages
+        spots = [
+            charts.Spot(name, subset, u.value, a.value, average=subset in averages)
+            for subset, row in subsets.items()
+            for name, a, u in zip(names, row, second.rows.get(subset, []), strict=False)
+            if a and u
+        ]
+        if len(spots) > 1:
+            shown_subsets = {spot.subset for spot in spots}
+            caption = f"{task}, {spots[0].subset}" if len(shown_subsets) == 1 else task
+            words = (f"{spot.subset} {spot.model} {spot.alignment:.3f}, {spot.uniformity:.3f}" for spot in spots)
+            yield Figure(charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}")
+
+
+def _similarity(results: Sequence[Results]) -> Iterator[Figure]:
+    """Heat maps, those of several models on one scale."""
+    for title, found in _by_title(results, "similarity").items():
+        tables = [(name, detail, charts.matrix(detail, title)) for name, _, detail in found]
+        every = np.concatenate([values.ravel() for _, _, values in tables])
+        limits = (float(np.nanmin(every)), float(np.nanmax(every)))
+        _, score, first = found[0]
+        caption = title
+        if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are sentences: those of one group
+            metric = score.metric.partition("/")[0]
+            caption = f"{score.task}, {called(score.subset)}: {metric} within one group of translations"
+        for name, detail, values in tables:
+            codes, rows = list(detail.columns[1:]), [str(row[0]) for row in detail.rows]
+            if len(codes) > _WIDE:  # in the order of the first model, if it has the same languages
+                order = charts.similar_adjacent(tables[0][2] if first.columns == detail.columns else values)
+                codes, rows = [codes[place] for place in order], [rows[place] for place in order]
+                values = values[np.ix_(order, order)]
+            alt = f"{caption}, {name}: heat map of {len(codes)} languages, from {limits[0]:.2f} to {limits[1]:.2f}"
+            # The code before the sentence would decide its direction.
+            pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
+            yield Figure(
+                charts.heat_map(codes, values, limits=limits),
+                f"{caption} · {name}" if len(results) > 1 else caption,
+                alt,
+                len(codes) > _WIDE,
+                _sentences(("language", "sentence"), pairs) if rows != codes else None,
+            )
+
+
+def _maps(results: Sequence[Results]) -> Iterator[Figure]:
+    """A map for each model and subset, with its sentences below; it shows vectors, so the metric is left out."""
+    for title, found in _by_title(results, "map").items():
+        for name, score, detail in found:
+            if absent := [wanted for wanted in ("group", "language", "x", "y", "text") if wanted not in detail.columns]:
+                there = ", ".join(detail.columns)
+                raise EvaluationError(f"{title}: the map has no column {absent[0]!r} but {there}; evaluate again")
+            rows = [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
+            points = [
+                Sentence(str(row["text"]), str(row["language"]), str(row["group"]), str(row["language"]))
+                for row in rows
+            ]
+            laid = np.array([(float(row["x"]), float(row["y"])) for row in rows])
+            low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
+            source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
+            sizes: dict[str, int] = {}
+            for point in points:
+                sizes[point.group] = sizes.get(point.group, 0) + 1
+            joined = {group for group, size in sizes.items() if group and size > 1}
+            caption = f"{score.task}, {called(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
+            codes = list(dict.fromkeys(point.language for point in points))
+            listed = [(point.group, point.language, point.text) for point in points if point.group in joined]
+            yield Figure(
+                source,
+                f"{caption} · {name}" if len(results) > 1 else caption,
+                f"{caption}, {name}; languages: {', '.join(codes)}",
+                len(codes) > len(charts.MARKERS),
+                _sentences(("group", "language", "sentence"), listed) if listed else None,
+                [
+                    (f"{100 * x:.1f}%", f"{100 * (1 - y):.1f}%", f"{point.language}: {point.text}")
+                    for (x, y), point in zip(shares, points, strict=True)
+                ],
+            )
+
+
+def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Fold:
+    """The sentences of a figure; the last column is text in the language before it."""
+    grid = Grid("", tuple(header), tuple(map(tuple, rows)))
+    return Fold("Sentences", [Table(grid, [False] * len(header), [tag(row[-2]) for row in rows])])
+
+
+# --- tables of sentences ---
+
+
+def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
+    """Details of a kind by the title that models share, each with its model's name and its score."""
+    found: dict[str, list[tuple[str, Score, Detail]]] = {}
+    for name, result in zip(_labels(results), results, strict=True):
+        for score in result.scores:
+            chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
+            for place, detail in enumerate(chosen, 1):
+                metric = labelled(score.task, score.metric)
+                more = f", {place}" if len(chosen) > 1 else ""
+                title = f"{score.task}, {called(score.subset)}, {metric}{more}"
+                found.setdefault(title, []).append((name, score, detail))
+    return found
+
+
+def _details(results: Sequence[Results], *kinds: str) -> Iterator[Fold | Text]:
+    """The details of these kinds as folded tables, subset by subset; a heading for each task."""
+    names, tasks = _labels(results), dict[str, dict[str, list[tuple[str, Score, Detail]]]]()
+    for name, result in zip(names, results, strict=True):
+        for score in result.scores:
+            for detail in score.details:
+                if detail.kind in kinds and detail.rows:
+                    tasks.setdefault(score.task, {}).setdefault(score.subset, []).append((name, score, detail))
+    total = sum(len(found) for subsets in tasks.values() for found in subsets.values())
+    most = max(3, min(_WORST, _SENTENCE_ROWS // max(1, total)))
+    for task, subsets in tasks.items():
+        yield Text(task, heading=True)
+        for subset, found in subsets.items():
+            several = len(results) > 1
+            tables = [_detail(f"{name} · " if several else "", score, detail, most) for name, score, detail in found]
+            yield Fold(called(subset), tables, subset=subset)
+
+
+def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
+    if detail.kind == "hits":  # all rows of so many queries
+        queries = [list(rows) for _, rows in groupby(detail.rows, lambda row: row[0])]
+        kept: Sequence[Sequence[str | float]] = list(chain.from_iterable(queries[:most]))
+    else:
+        kept = detail.rows[:most]
+    columns = list(zip(*detail.rows, strict=True))
+    numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
+    digits = [max(map(_digits, column)) for column in columns]
+    language = score.subset if "-" not in score.subset else None  # of a pair, it is not known which
+    where = detail.columns.index("language") if "language" in detail.columns else None
+    rows = tuple(
+        tuple(
+            f"{cell:.{places}f}" if number else str(cell)
+            for cell, number, places in zip(row, numeric, digits, strict=True)
+        )
+        for row in kept
+    )
+    languages = [tag(language if where is None else row[where]) for row in rows]
+    cut = f", {len(kept)} of {len(detail.rows)} shown" if len(kept) < len(detail.rows) else ""
+    return Table(Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages)
+
+
+def row_words(grid: Grid, place: int) -> str | None:
+    """What the language filter finds a row by; nothing for a mean over all languages, which is always shown."""
+    name = grid.rows[place][0]
+    average = grid.first_average is not None and place >= grid.first_average
+    return None if average and not any(map(is_language, name.split("-"))) else search_words(name)
+
+
+def _digits(cell: str | float) -> int:
+    """The decimals that a number needs, at most three."""
+    return 0 if isinstance(cell, str) else len(f"{cell:.3f}".rstrip("0").partition(".")[2])
+
+
+# --- names ---
+
+
+def called(subset: str) -> str:
+    """A subset's name, shortened when it names many languages."""
+    parts = subset.split("-")
+    return subset if len(parts) <= _PARTS else f"{len(parts)} languages ({parts[0]} … {parts[-1]})"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"
+
+
+@lru_cache(maxsize=4096)
+def search_words(subset: str) -> str:
+    """What the language filter finds a subset by: its name, its parts, and every code of its languages.
+
+    Words in lower case with spaces between: "ja" finds `jpn-eng` and not `jav-eng`.
+    """
+    parts = subset.split("-")
+    codes = [canonical(part) for part in parts if is_language(part)]
+    words = [subset, *parts, *codes, *chain.from_iterable(_codes().get(code.partition("_")[0], ()) for code in codes)]
+    return " ".join(dict.fromkeys(word.lower() for word in words))
+
+
+@cache
+def _codes() -> Mapping[str, list[str]]:
+    """For each language code of isoglot, the codes of ISO 639-1, 639-2 and 639-3 that mean the same."""
+    table: dict[str, list[str]] = {}
+    every: Any = (LANGUAGE_ALPHA3, LANGUAGE_ALPHA3.values(), LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values())
+    for code in dict.fromkeys(chain(*every, NORMALIZED_MACROLANGUAGES, ["fil"])):
+        if is_language(code):
+            table.setdefault(canonical(code).partition("_")[0], []).append(code)
+    return table
+
+
+ENVIRONMENT.globals |= {"row_words": row_words, "search_words": search_words, "called": called}

@@ -1,0 +1,500 @@
+"""Sentence maps: sentences as points of a plane, coloured by language or label, translations joined by lines.
+
+`plot` does the whole: it chooses which sentences are shown, encodes them, projects the vectors by `project`, and
+returns a `SentenceMap`, which shows itself in a notebook and saves itself as a picture or an interactive HTML file.
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+import textwrap
+import warnings
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write
+from isoglot.data.languages import UNKNOWN, canonical
+from isoglot.data.records import Group
+from isoglot.errors import EvaluationError
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from plotly.graph_objects import Figure as Interactive
+
+LIMIT = 2000  # default maximum of sentences; of more, single points can't be told apart, and t-SNE takes long
+ENDINGS = (".html", ".png", ".svg", ".pdf")
+
+Plane = NDArray[np.float64]
+Texts = Iterable[Group] | Iterable[str] | Iterable[Sequence[str]] | Mapping[str, Sequence[str]]
+
+_FEWEST = 5  # points below which there are no neighbourhoods to preserve, and PCA is used
+_ROUNDING = 1e-9  # sums of squares below are those of equal vectors
+_SIDE = 6.4  # inches of the square that holds the points
+_NAMED, _TOGETHER = 20, 0.15  # joined groups up to which those within this share of the side are labelled
+_CODED = 1000  # maximum sentences of a map that shows language codes in place of markers
+_SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "x", "star", "triangle-left")
+_SYMBOLS += ("triangle-right", "pentagon")  # in the order of MARKERS
+_NOTES = {
+    "pca": "PCA of unit vectors.",
+    "tsne": "t-SNE of unit vectors: neighbourhoods are meaningful, distances between clusters are not.",
+    "umap": "UMAP of unit vectors: neighbourhoods are meaningful, distances between clusters are not.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A point of a map. Sentences of the same `group` are joined unless it is empty; `kind` chooses the colour."""
+
+    text: str
+    language: str
+    group: str
+    kind: str
+
+
+def plot(
+    model: Any,
+    texts: Texts,
+    *,
+    output: str | Path | None = None,
+    method: str = "tsne",
+    color: str = "language",
+    languages: str | Sequence[str] | None = None,
+    labels: Iterable[str] | None = None,
+    limit: int = LIMIT,
+    seed: int = 0,
+    title: str | None = None,
+) -> SentenceMap:
+    """Draw a map of sentences.
+
+    model      an encoder, a name or folder for `isoglot.load`, anything else with `encode(texts)`, a function from N
+               texts to an array (N, D), or the vectors (N, D) of all sentences in their order
+    texts      sentences; tuples of translations; `Group`s; or a dict from languages to lists of equal length, in which
+               sentence i of every list has the same meaning. Empty sentences of tuples and dicts are left out
+    output     a file to write: .html (interactive), .png, .svg or .pdf
+    method     pca, tsne or umap; see `project`
+    color      "language", or the name of an extra of the groups
+    languages  of sentences: the language of all, or one for each; of tuples: one for each position
+    labels     colour by these instead, one for each sentence, tuple or group
+    limit      maximum number of sentences; of more, whole groups are sampled at random
+    seed       random seed for sampling
+
+    The same arguments give the same map. Raises `EvaluationError` for an unknown method or ending, no sentences, a
+    limit smaller than a group, a missing extra or label, vectors that are not finite and missing packages;
+    `CorpusError` for an unknown language; `ValueError` and `TypeError` for other wrong arguments.
+    """
+    if output is not None:
+        _check_ending(Path(output))
+    _check_method(method)  # before the model works
+    chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
+    sentences = chosen.sentences(color, None if labels is None else list(labels))
+    vectors = _vectors(model, sentences, chosen)
+    known = f": {model}" if isinstance(model, str | Path) else ""
+    note = f"{chosen.words}. {_NOTES[method]}"
+    made = SentenceMap(tuple(sentences), project(vectors, method), title or f"Sentence map{known}", note)
+    if output is not None:
+        made.save(output)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceMap:
+    """Sentences and their `places` (N, 2) between 0 and 1; a notebook shows it as a picture."""
+
+    sentences: tuple[Sentence, ...] = field(repr=False)
+    places: Plane = field(repr=False)
+    title: str
+    note: str = ""
+
+    def save(self, path: str | Path) -> None:
+        """Write the map, atomically, in the format that the suffix of `path` names.
+
+        .html is one interactive file of some 5 MB that needs no network; .png, .svg and .pdf are pictures. The same map
+        gives the same bytes with the same versions of matplotlib and plotly and the same fonts. Raises
+        `EvaluationError` for another suffix, and for .html without plotly.
+        """
+        path = Path(path)
+        _check_ending(path)
+        if path.suffix.lower() == ".html":
+            content = self._document()
+            with atomic_write(path) as stream:
+                stream.write(content)
+            return
+        drawing = draw(self.sentences, self.places, title=self.title, note=self.note)
+        with drawing as (figure, _), atomic_write(path, binary=True) as stream:
+            write(figure, stream, path.suffix.lower()[1:])
+
+    def figure(self) -> Interactive:
+        """A plotly figure: hover for a sentence and its translations, click the legend to hide a language, zoom.
+
+        Raises `EvaluationError` without plotly.
+        """
+        try:
+            go: Any = importlib.import_module("plotly.graph_objects")
+        except ImportError as error:
+            raise EvaluationError('interactive maps need plotly: pip install "isoglot[plot]"') from error
+        found, groups, centres = go.Figure(), _joined(self.sentences), _centres(self.sentences, self.places)
+        size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
+        for place, (kind, members) in enumerate(_kinds(self.sentences).items()):
+            own = {"legendgroup": str(place), "name": escape(plain(kind)) or "(none)"}
+            rays = [(centres[member], self.places[member]) for member in members if member in centres]
+            found.add_scatter(
+                x=[x for start, end in rays for x in (start[0], end[0], None)],
+                y=[y for start, end in rays for y in (start[1], end[1], None)],
+                mode="lines",
+                line={"color": "#999999", "width": 1},
+                opacity=1 if len(centres) <= 300 else 0.35,
+                hoverinfo="skip",
+                showlegend=False,
+                **own,
+            )
+            found.add_scatter(
+                x=self.places[members, 0],
+                y=self.places[members, 1],
+                mode="markers",
+                marker={"color": COLOURS[place % len(COLOURS)], "symbol": _SYMBOLS[place % len(_SYMBOLS)], "size": size}
+                | {"line": {"color": "white", "width": 0.5}, "opacity": 1},
+                hovertext=[_hover(self.sentences, member, groups) for member in members],
+                hoverinfo="text",
+                customdata=[plain(self.sentences[member].text) for member in members],
+                **own,
+            )
+        axis = {"visible": False, "range": [-0.04, 1.04]}
+        found.update_layout(
+            template="plotly_white",
+            dragmode="pan",
+            hoverlabel={"align": "left", "bgcolor": "white", "font": {"size": 14}},
+            legend={"orientation": "h", "yanchor": "top", "y": 0, "font": {"size": 14}},
+            margin={"l": 0, "r": 0, "t": 0, "b": 0},
+            xaxis=axis,
+            yaxis=axis | {"scaleanchor": "x"},
+        )
+        return found
+
+    def _document(self) -> str:
+        from isoglot.report.page import ENVIRONMENT
+
+        options = {"scrollZoom": True, "responsive": True, "displaylogo": False}
+        drawing = self.figure().to_html(
+            full_html=False, include_plotlyjs=True, div_id="map", config=options, default_height="100%"
+        )
+        page = ENVIRONMENT.get_template("map.html").render(title=self.title, note=self.note, drawing=drawing)
+        return plain(page)
+
+    def _repr_html_(self) -> str:
+        """The map as a picture, for a notebook."""
+        with draw(self.sentences, self.places, title=self.title, note=self.note) as (figure, _):
+            stream = BytesIO()
+            write(figure, stream, "png")
+        return f'<img alt="{escape(self.title)}" src="data:image/png;base64,{b64encode(stream.getvalue()).decode()}">'
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The groups that are shown, in the order of the data, with their numbers and those of their first sentences.
+
+    `groups_total` and `total` count the groups and sentences they were sampled from.
+    """
+
+    groups: tuple[Group, ...]
+    numbers: tuple[int, ...]
+    starts: tuple[int, ...]
+    groups_total: int
+    total: int
+    seed: int
+
+    @property
+    def words(self) -> str:
+        """`2,000 of 12,345 sentences, sampled with seed 0`, or `120 sentences` when all are shown."""
+        size = sum(len(group.texts) for group in self.groups)
+        if size == self.total:
+            return f"{self.total:,} sentence{'' if self.total == 1 else 's'}"
+        return f"{size:,} of {self.total:,} sentences, sampled with seed {self.seed}"
+
+    def sentences(self, color: str = "language", labels: Sequence[str] | None = None) -> list[Sentence]:
+        """Every sentence, coloured by `language`, by the extra of its group called `color`, or by its group's label.
+
+        Raises `EvaluationError` for a group without such an extra, naming those it has, and unless there is a label
+        for each group.
+        """
+        if labels is not None and len(labels) != self.groups_total:
+            raise EvaluationError(
+                f"labels: {len(labels):,} for {self.groups_total:,} groups of sentences; pass one for each, in order"
+            )
+        found = []
+        for number, group in zip(self.numbers, self.groups, strict=True):
+            label = labels[number] if labels is not None else None if color == "language" else _extra(group, color)
+            for text, language in zip(group.texts, group.langs, strict=True):
+                kind = label if label is not None else "language unknown" if language == UNKNOWN else language
+                found.append(Sentence(text, language, str(number) if len(group.texts) > 1 else "", kind))
+        return found
+
+
+def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Chosen:
+    """Groups of at most `limit` sentences altogether: all, or as many as fit of a random order.
+
+    One pass that holds no more than it keeps. The same groups, limit and seed give the same choice. Raises `ValueError`
+    for a limit below 1 and `EvaluationError` without a sentence, or when the limit is smaller than a group.
+    """
+    if limit < 1:
+        raise ValueError(f"limit is {limit}; at least one sentence must be shown")
+    draw_ranks = np.random.default_rng(seed)
+    kept: list[tuple[float, int, int, Group]] = []  # a heap, the last of the random order on top
+    size = total = count = 0
+    bound = float("inf")
+    for number, group in enumerate(groups):
+        rank = float(draw_ranks.random())
+        if rank < bound:
+            heapq.heappush(kept, (-rank, number, total, group))
+            size += len(group.texts)
+        total, count = total + len(group.texts), number + 1
+        while size > limit:  # nothing after the first that did not fit is taken, so that large groups are not rarer
+            last, _, _, dropped = heapq.heappop(kept)
+            size, bound = size - len(dropped.texts), -last
+    if not total:
+        raise EvaluationError("there are no sentences to show; pass files that contain text")
+    if not size:
+        raise EvaluationError(f"no group fits into {limit} sentences; raise the limit")
+    _, numbers, starts, chosen = zip(*sorted(kept, key=lambda entry: entry[1]), strict=True)
+    return Chosen(chosen, numbers, starts, count, total, seed)
+
+
+def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
+    """Vectors (N, D) as points of a plane (N, 2) between 0 and 1, the longer side filled, proportions preserved.
+
+    pca   the two directions of greatest variance; the only one whose distances are meaningful
+    tsne  t-SNE (van der Maaten and Hinton 2008) from PCA, perplexity 30 or less for few points
+    umap  UMAP (McInnes et al. 2018) with 15 neighbours or fewer
+
+    All see unit vectors, so near means a high cosine. Fewer than five points are projected by PCA. The same vectors
+    give the same plane: one thread, a fixed seed. Raises `EvaluationError` for an unknown method, one that is not
+    installed, and vectors that are not finite.
+    """
+    from threadpoolctl import threadpool_limits
+
+    _check_method(method)
+    points = np.asarray(vectors, np.float64)
+    if len(bad := np.flatnonzero(~np.isfinite(points).all(axis=1))):
+        raise EvaluationError(f"the vector of sentence {bad[0] + 1} is not finite; the model is damaged")
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    points = points / np.where(lengths > 0, lengths, 1)
+    same = np.square(points - points.mean(axis=0)).sum() <= _ROUNDING
+    small = len(points) < _FEWEST or points.shape[1] < 2 or same
+    with threadpool_limits(1):  # threads would add up in the order in which they finish
+        laid = METHODS["pca" if small else method](points)
+    low, high = laid.min(axis=0), laid.max(axis=0)
+    side = float((high - low).max())
+    framed: Plane = np.asarray(((laid - (low + high) / 2) / side if side > 0 else laid * 0) + 0.5).round(5)
+    return framed
+
+
+def _pca(points: Plane) -> Plane:
+    from sklearn.decomposition import PCA
+
+    width, laid = min(2, *points.shape), np.zeros((len(points), 2))
+    if np.square(points - points.mean(axis=0)).sum() > _ROUNDING:
+        laid[:, :width] = PCA(width, svd_solver="full").fit_transform(points)
+    return laid
+
+
+def _tsne(points: Plane) -> Plane:
+    from isoglot.evaluation.tasks.sentence_map import plane
+
+    return plane(points)
+
+
+def _umap(points: Plane) -> Plane:
+    try:
+        module: Any = importlib.import_module("umap")
+    except ImportError as error:
+        raise EvaluationError(
+            'UMAP needs the package umap-learn: pip install "isoglot[umap]", or use the method tsne'
+        ) from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a seed means one thread
+        layout = module.UMAP(n_neighbors=min(15, len(points) - 1), random_state=0, n_jobs=1)
+        return np.asarray(layout.fit_transform(points), np.float64)
+
+
+METHODS: dict[str, Callable[[Plane], Plane]] = {"pca": _pca, "tsne": _tsne, "umap": _umap}
+
+
+@contextmanager
+def draw(
+    sentences: Sequence[Sentence], places: Plane, *, title: str = "", note: str = "", side: float = _SIDE
+) -> Iterator[tuple[Figure, Plane]]:
+    """A picture of a map, and where its points are in it: shares (N, 2) of its width and height from the lower left.
+
+    Kinds have a colour and a marker, 88 pairs of them. Of more kinds than there are markers whose names are short,
+    such as languages, the names stand in place of the markers, in a colour for each group; where the colours are used
+    again, the names are bold.
+    """
+    from matplotlib.collections import LineCollection
+
+    kinds, groups, centres = _kinds(sentences), _joined(sentences), _centres(sentences, places)
+    names = {kind: plain(kind)[:30] or "(none)" for kind in kinds}
+    coded = len(kinds) > len(MARKERS) and max(map(len, kinds)) <= 8 and len(sentences) <= _CODED
+    columns = max(1, min(6, int(9 * side) // (4 + max(map(len, names.values())))))
+    columns = -(-len(kinds) // -(-len(kinds) // columns))  # rows of equal length
+    side, above = 1.5 * _SIDE if coded else side, 0.62 if title or note else 0.04
+    below = 0.04 if coded else 0.24 * -(-len(kinds) // columns) + 0.1
+    height = side + above + below
+    with canvas(side, height) as figure:
+        axes = figure.add_axes((0.02, below / height, 0.96, side / height), xticks=[], yticks=[])
+        axes.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04))
+        axes.spines[:].set(visible=True, color="#cccccc")
+        faint = 1.0 if len(centres) <= 300 else 0.5
+        rays = [(centre, places[member]) for member, centre in centres.items()]
+        axes.add_collection(LineCollection(rays, colors="#999999", linewidths=0.8 * faint, alpha=faint, zorder=1))
+        if coded:
+            order = {group: place for place, group in enumerate(groups)}
+            for sentence, (x, y) in zip(sentences, places, strict=True):
+                place = order.get(sentence.group)
+                colour = "#777777" if place is None else COLOURS[place % len(COLOURS)]
+                weight = "bold" if place is not None and place // len(COLOURS) % 2 else "normal"
+                axes.text(x, y, plain(sentence.kind), ha="center", va="center", size=8, color=colour, weight=weight)
+        else:
+            size = 6.5 if len(sentences) <= 300 else 4.0 if len(sentences) <= 3000 else 2.5
+            for place, (kind, members) in enumerate(kinds.items()):
+                style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "markersize": size, "zorder": 3}
+                style |= {"markeredgecolor": "white", "markeredgewidth": 0.4, "label": names[kind]}
+                axes.plot(*places[members].T, MARKERS[place % len(MARKERS)], **style)
+            figure.legend(loc="lower center", frameon=False, ncols=columns, handletextpad=0.2, columnspacing=1)
+        taken: list[Plane] = []
+        for members in groups.values() if len(groups) <= _NAMED else ():
+            middle, low = places[members].mean(axis=0), places[members].min(axis=0)[1]
+            at = np.array([middle[0], low])
+            free = all(np.abs((at - other) / (1.6 / side, 0.2 / side)).max() > 1 for other in taken)
+            if free and np.abs(places[members] - middle).max() <= _TOGETHER:
+                taken.append(at)
+                inside = "left" if at[0] < 0.15 else "right" if at[0] > 0.85 else "center"
+                words = textwrap.shorten(plain(sentences[members[0]].text), 24, placeholder="…") or "…"
+                box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+                style = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
+                axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **style)
+        figure.text(0.02, 1 - 0.26 / height, plain(title)[:80], size=12, weight="bold")
+        figure.text(0.02, 1 - 0.5 / height, plain(note)[:140], size=8, color="#55585e")
+        yield figure, axes.transData.transform(places) / figure.bbox.size
+
+
+def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
+    """The source of an image of a map without words above it, and where its points are, as `draw` gives them."""
+    with draw(sentences, places, side=WIDTH) as (figure, shares):
+        return data_uri(figure), shares
+
+
+def _kinds(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
+    """The places of the sentences of each kind, in the order of first appearance."""
+    found: dict[str, list[int]] = {}
+    for place, sentence in enumerate(sentences):
+        found.setdefault(sentence.kind, []).append(place)
+    return found
+
+
+def _joined(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
+    """The places of the sentences of each group that has two or more."""
+    found: dict[str, list[int]] = {}
+    for place, sentence in enumerate(sentences):
+        found.setdefault(sentence.group, []).append(place)
+    return {group: members for group, members in found.items() if group and len(members) > 1}
+
+
+def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
+    """The middle of its group for each sentence that is joined: short lines show that a group lies together."""
+    every = _joined(sentences).values()
+    return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
+
+
+def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Sequence[int]]) -> str:
+    """A sentence and its translations as plotly shows them; plotly reads some HTML, so everything is escaped."""
+    others = [other for other in groups.get(sentences[place].group, []) if other != place]
+    lines = []
+    for member in [place, *others[:11]]:
+        one = sentences[member]
+        name = one.language if one.kind in (one.language, "language unknown") else f"{one.language} · {one.kind}"
+        words = textwrap.wrap(plain(one.text)[:400], 70) or ['""']
+        text = "<br>".join(escape(line) for line in words)
+        lines.append(f"<b>{escape(plain(name))}</b> {text}" if member == place else f"{escape(plain(name))} {text}")
+    return "<br>".join(lines)
+
+
+def _groups(texts: Any, languages: str | Sequence[str] | None) -> Iterator[Group]:
+    """The sentences as groups: see `plot`."""
+    if isinstance(texts, str):
+        raise TypeError("expected a list of sentences, not a string")
+    if isinstance(texts, Mapping):
+        if len(sizes := {len(column) for column in texts.values()}) > 1:
+            raise ValueError(f"lists of lengths {', '.join(map(str, sorted(sizes)))}; translations need equal lengths")
+        languages, texts = list(texts), zip(*texts.values(), strict=True)
+    given = [languages] if isinstance(languages, str) else list(languages or [UNKNOWN])
+    codes = [code if code == UNKNOWN else canonical(code) for code in given]
+    for number, entry in enumerate(texts):
+        if isinstance(entry, Group):
+            yield entry
+            continue
+        several = not isinstance(entry, str)
+        if several and not all(text is None or isinstance(text, str) for text in entry):
+            raise TypeError(
+                f"texts[{number}] is {entry!r:.60}; expected a sentence, a tuple of translations or a Group"
+            )
+        own = codes * len(entry) if several and len(codes) == 1 else codes if several else codes[number:] or codes[-1:]
+        if (several and len(own) != len(entry)) or (not several and 1 < len(codes) <= number):
+            raise ValueError(f"{len(codes)} languages do not fit texts[{number}]; pass one for each")
+        pairs = [(text, code) for text, code in zip(entry, own, strict=True) if text] if several else [(entry, own[0])]
+        if pairs:
+            yield Group(tuple(text for text, _ in pairs), tuple(code for _, code in pairs))
+
+
+def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen) -> NDArray[Any]:
+    """The vectors (N, D) of the chosen sentences."""
+    texts = [sentence.text for sentence in sentences]
+    if isinstance(model, np.ndarray):
+        if model.ndim != 2 or len(model) != chosen.total:
+            raise ValueError(f"vectors of shape {model.shape} for {chosen.total} sentences; expected (N, D)")
+        pairs = zip(chosen.starts, chosen.groups, strict=True)
+        return model[[start + at for start, group in pairs for at in range(len(group.texts))]]
+    if isinstance(model, str | Path) or not hasattr(model, "encode"):
+        from isoglot.encoders import Encoder, encode, load
+
+        found = load(model) if isinstance(model, str | Path) else model
+        if isinstance(found, Encoder):
+            return encode(found, texts)
+        if not callable(found):
+            raise TypeError(f"expected an encoder, a function or vectors, not {type(model).__name__}")
+        vectors = np.asarray(found(texts))
+    else:
+        vectors = np.asarray(model.encode(texts))
+    if vectors.ndim != 2 or len(vectors) != len(texts):
+        raise ValueError(f"the model returned shape {vectors.shape} for {len(texts)} sentences; expected (N, D)")
+    return vectors
+
+
+def _extra(group: Group, name: str) -> str:
+    if name not in group.extras:
+        there = ", ".join(group.extras) or "none"
+        raise EvaluationError(
+            f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r} has no such extra (it has: {there}); "
+            "colour by language, or pass labels"
+        )
+    value = group.extras[name]
+    return f"{value:g}" if isinstance(value, (int, float)) else " ".join(f"{part:g}" for part in value)
+
+
+def _check_ending(path: Path) -> None:
+    if path.suffix.lower() not in ENDINGS:
+        raise EvaluationError(f"{path}: unknown format; use a name that ends in {', '.join(ENDINGS)}")
+
+
+def _check_method(method: str) -> None:
+    if method not in METHODS:
+        raise EvaluationError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")

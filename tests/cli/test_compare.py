@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
-from isoglot.cli.compare import open_systems, run
+from isoglot.cli.compare import run
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
+from isoglot.report.compare import compare
 from isoglot.report.results import Results, write_results
 
 SETTINGS = {"tasks": [], "metrics": [], "resamples": 200, "seed": 0, "output": None}
@@ -33,23 +34,22 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_tables_lines_and_files(folder, capsys):
-    run(["before", "after/results.json"], **SETTINGS | {"output": folder / "out"})
+    run(["before", "after/results.json"], **SETTINGS | {"output": folder / "out", "page": folder / "page.html"})
     out, err = capsys.readouterr()
     for part in ("tatoeba accuracy/mean", "[red]-eng", "before", "after", "mean", "▲", "paired bootstrap"):
         assert part in out
     assert "after against before: better in 1 (1 significantly), worse in 0 (0 significantly), equal in 0" in out
     assert "left out: tatoeba only-eng accuracy/mean: before has n = 10 and after has 11" in err
     assert "compare.md" in err
+    assert 'id="comparison"' in (folder / "page.html").read_text(encoding="utf-8")
     assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["before", "after"]
     assert "## tatoeba accuracy/mean" in (folder / "out" / "compare.md").read_text(encoding="utf-8")
 
 
 def test_names_and_seeds(folder, capsys):
-    systems = open_systems(["base=before", "runs=runs/1", "runs=runs/2/results.json"])
-    assert {name: [entry.model for entry in runs] for name, runs in systems.items()} == {
-        "base": ["model before"],
-        "runs": ["model runs/1", "model runs/2"],
-    }
+    found = compare("before", "runs/1", "runs/2/results.json", names=["base", "runs", "runs"], resamples=10)
+    assert dict(zip(found.systems, found.seeds, strict=True)) == {"base": 1, "runs": 2}
+    assert [run.model for run in found.runs] == ["model before", "model runs/1"]
     run(["base=before", "runs=runs/1", "runs=runs/2"], **SETTINGS)
     assert "±" in capsys.readouterr().out
 
@@ -57,10 +57,11 @@ def test_names_and_seeds(folder, capsys):
 def test_folders_of_one_name_are_no_seeds(folder):
     (folder / "other").mkdir()
     (folder / "after").rename(folder / "other" / "before")
-    assert list(open_systems(["before", "other/before"])) == ["before", "other/before"]
+    assert compare("before", "other/before", resamples=10).systems == ("before", "other/before")
     (folder / "a=b").mkdir()
     (folder / "before").rename(folder / "a=b" / "c")
-    assert list(open_systems(["a=b/c", "other/before"])) == ["c", "before"]
+    run(["a=b/c", "other/before"], **SETTINGS | {"output": folder / "out"})
+    assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["c", "before"]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_folders_of_one_name_are_no_seeds(folder):
         (["before", "nosuch"], "nosuch: cannot be read"),
         (["before", "x="], "'x=' is neither a path nor NAME=PATH"),
         (["before", "=after"], "'=after' is neither a path nor NAME=PATH"),
-        (["before", "before=after"], "a second system is called 'before'; write NAME=before"),
-        (["before", "before"], "a second system is called 'before'"),
+        (["before", "before=after"], "'before' is the name of two systems; .* NAME=before"),
+        (["before", "before"], "'before' is the name of two systems"),
     ],
 )
 def test_errors(folder, arguments, message):

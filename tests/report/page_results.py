@@ -120,4 +120,7 @@ def cells(document, section):
     """Texts of the cells of a section's tables, row by row."""
     body = document.split(f'id="{section}"')[1].split("</section>")[0] if f'id="{section}"' in document else ""
     rows = re.findall(r"<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
-    return [[re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)] for row in rows]
+    return [
+        [re.sub("<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[dh].*?</t[dh]>", row, re.DOTALL)]
+        for row in rows
+    ]

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections import Counter
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
+from xml.etree import ElementTree
 
+import matplotlib
 import numpy as np
 import pytest
-from isoglot.report.page.facts import Table, bar, change, is_seen, labels
-from isoglot.report.page.markup import element, text
-from page_results import cells, one, small
+from page_results import FIFTEEN, cells, errors_into, one, small
 
 from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Score
-from isoglot.report.page import page, write_page
+from isoglot.report import charts
+from isoglot.report.metrics import MANY
+from isoglot.report.page import is_seen, margin_of, page, search_words, write_page
 from isoglot.report.results import Results, write_results
 
-VOID = {"meta", "input", "wbr"}
+VOID = {"meta", "input", "wbr", "img"}
 
 
 class Reader(HTMLParser):
@@ -73,13 +77,15 @@ def test_the_document_is_whole(document):
 
 def test_nothing_is_fetched(document):
     for tag, attributes in Reader(document).elements:
-        assert "src" not in attributes, tag
+        assert attributes.get("src", "data:").startswith(
+            "data:image/svg+xml;base64," if "src" in attributes else "data:"
+        )
         assert tag not in ("link", "iframe", "object", "base")
-        assert attributes.get("href", "#").startswith(("#", "data:image/png;base64,"))
+        assert attributes.get("href", "#").startswith("#")
     assert "://" not in document
     assert "@import" not in document
     assert re.findall(r"url\([^#]", document) == []
-    assert "default-src &#x27;none&#x27;" in document
+    assert "default-src 'none'" in document
 
 
 @pytest.mark.slow
@@ -112,10 +118,22 @@ def test_nothing_of_the_data_becomes_markup():
     assert not any(name.startswith("on") for _, attributes in reader.elements for name in attributes)
     shown = '<script>alert(1)</script></style><!-- " \' & \ufffd \ufffd \ufffd $x$ id="y" 你好'
     assert "".join(reader.words).count(shown) > 10
+    for picture in pictures(document):
+        ElementTree.fromstring(picture)  # well-formed whatever the names are
 
 
-def test_elements_escape_their_attributes():
-    assert element("p", text("<b>"), class_='"x"', aria_label=None) == '<p class="&quot;x&quot;">&lt;b&gt;</p>'
+def pictures(document):
+    """The SVG of the page's figures."""
+    return [b64decode(source) for source in re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', document)]
+
+
+def bars(document, place=0):
+    """The bars of a chart: label, number, whether it is marked as unseen."""
+    chart = document.split('class="chart')[1 + place].split("</section>")[0]
+    rows = re.findall(
+        r'<div role="listitem"[^>]*?( class="unseen")?>\s*<span>(.*?)</span>.*?<span>(.*?)</span>', chart, re.S
+    )
+    return [(unescape(label), number, bool(unseen)) for unseen, label, number in rows]
 
 
 def test_the_summary_compares_with_the_first_model():
@@ -125,8 +143,8 @@ def test_the_summary_compares_with_the_first_model():
 
     rows = cells(document := page([result("a", 0.5, 0.031), result("b", 0.5238, 0.04)]), "summary")
     assert rows[0] == ["task", "subset", "a", "b", "n"]
-    assert rows[1] == ["tatoeba accuracy/mean", "mean of x", "50.0", "52.4 +2.4", "3"]
-    assert rows[2] == ["xsim error/ratio ↓", "mean of x", "3.1", "4.0 +0.9", "3"]
+    assert rows[1] == ["tatoeba accuracy/mean", "mean over x", "50.0", "52.4 +2.4", "3"]
+    assert rows[2] == ["xsim error/ratio ↓", "mean over x", "3.1", "4.0 +0.9", "3"]
     assert re.findall(r"<b>([\d.]+)</b>", document.split('id="summary"')[1].split("</section>")[0]) == ["52.4", "3.1"]
 
 
@@ -135,14 +153,94 @@ def test_different_data_are_not_compared():
         small(name, Score("tatoeba", "mean", "accuracy/mean", 0.5, n, ("x",))) for name, n in (("a", 3), ("b", 4))
     ]
     row = cells(page(results), "summary")[1]
-    assert row == ["tatoeba accuracy/mean", "mean of x", "50.0 n 3", "50.0 n 4", "differs"]
+    assert row == ["tatoeba accuracy/mean", "mean over x", "50.0 (3)", "50.0 (4)", "differs"]
 
 
 def test_a_model_that_lacks_a_task_has_a_dash_and_no_bar():
     first = small("a", *(Score("sts17", code, "spearman", -0.25, 9) for code in ("ara-ara", "kor-kor")))
     document = page([first, small("b")])
-    assert ["sts17 spearman", "ara-ara", "−25.0", "–", "9"] in cells(document, "summary")
+    assert ["sts17 spearman", "ara-ara", "-25.0", "–", "9"] in cells(document, "summary")
     assert 'id="languages"' not in document
+
+
+def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():
+    same = ("deu-eng", "kor-eng")
+    scores = [Score("tatoeba", code, "accuracy/mean", 0.5, 9) for code in same]
+    scores += [Score("tatoeba", name, "accuracy/mean", 0.5, 2, same) for name in ("laser-2", "mean")]
+    scores += [Score("tatoeba", "first", "accuracy/mean", 0.5, 1, same[:1])]
+    rows = cells(page([small("m", *errors_into(FIFTEEN), *scores)]), "summary")[1:]
+    assert [row[:2] for row in rows] == [
+        ["xsim/x error/ratio ↓", "mean over xx-ara … xx-zho (15)"],
+        ["tatoeba accuracy/mean", "laser-2 over deu-eng, kor-eng"],
+        ["tatoeba", "first over deu-eng"],
+    ]
+
+
+@pytest.mark.parametrize("subsets, rows", [(8, 8), (9, 6)])
+def test_the_summary_has_a_handful_of_subsets_where_there_is_no_average(subsets, rows):
+    scores = [Score("sts17", f"s{place}", "spearman", 0.5, 9) for place in range(subsets)]
+    found = cells(page([small("m", *scores)]), "summary")[1:]
+    assert len(found) == rows
+    assert (found[-1][1] == "4 more") is (subsets == 9)
+
+
+def test_of_very_many_subsets_there_are_only_averages():
+    scores = errors_into(FIFTEEN) + errors_into(FIFTEEN, metric="error/distance")
+    assert len(scores) // 2 > MANY
+    for several in (False, True):
+        document = page([small("m", *scores)] * (1 + several))
+        assert len(cells(document, "scores")) == (2 if several else 1) * (1 + 15 + 1)
+        assert "210 subsets not shown" in document
+        assert all(row[0].startswith(("subset", "xx-", "mean")) for row in cells(document, "scores"))
+
+
+def test_bars_are_of_the_means_into_each_language_where_there_are_any():
+    found = bars(page([small("m", *errors_into(FIFTEEN[:4]))]))
+    assert [row[:2] for row in found] == [("xx-ara", "0.0"), ("xx-bul", "1.0"), ("xx-deu", "2.0"), ("xx-ell", "3.0")]
+
+
+def test_all_languages_at_once_have_no_bar_beside_pairs():
+    pairs = ("deu-eng", "fra-eng", "deu-fra")
+    values = zip((*pairs, "deu-fra-eng"), (0.6, 0.7, 0.8, 0.1), strict=True)
+    scores = [Score("map", name, "x", value, 9) for name, value in values]
+    document = page([small("m", *scores, Score("map", "mean", "x", 0.7, 3, pairs))])
+    assert [label for label, _, _ in bars(document)] == ["deu-fra", "fra-eng", "deu-eng"]
+    assert "3 subsets, mean 70.0" in document
+
+
+def test_one_model_has_a_table_for_each_task_with_its_metrics_side_by_side():
+    values = {"alignment": (0.25, 338), "uniformity": (-2.0, 900)}
+    scores = [Score("alignment", "eng", metric, *value) for metric, value in values.items()]
+    rows = cells(page([small("m", *scores)]), "scores")
+    assert rows == [["subset", "alignment ↓", "uniformity ↓", "n"], ["eng", "0.250", "-2.000", "338 / 900"]]
+
+
+def test_an_empty_setting_is_shown_as_such():
+    rows = cells(page([Results("m", {"prompt": "", "length": None, "a": False}, small().scores)]), "settings")
+    assert rows[1:] == [["prompt", "&#34;&#34;"], ["length", "none"], ["a", "False"]]
+
+
+@pytest.mark.parametrize(
+    "subset, found, not_found",
+    [
+        ("jpn-eng", {"ja", "jpn", "en", "eng", "jpn-eng"}, {"jav", "jv", "jp", "j"}),
+        ("cmn-eng", {"zh", "zho", "cmn", "chi"}, {"wuu"}),
+        ("nob-eng", {"nb", "no", "nor", "nob"}, {"nn"}),
+        ("tgl-eng", {"tl", "fil", "tgl"}, set()),
+        ("xx-kor", {"ko", "kor"}, set()),
+        ("eng-agnews", {"agnews", "en"}, {"news"}),
+    ],
+)
+def test_every_code_of_a_language_finds_it_and_no_part_of_one(subset, found, not_found):
+    known = search_words(subset).split(" ")
+    assert found <= {*known}
+    assert not not_found & {*known}
+
+
+def test_means_into_a_language_are_chosen_by_it_and_the_mean_of_all_stays():
+    document = page([small("m", *errors_into(["deu", "kor", "tur"]))]).split('id="scores"')[1]
+    assert f'<tr data-words="{search_words("xx-kor")}">' in document
+    assert re.search(r'<tr>\s*<th scope="row">mean<', document)
 
 
 def test_sections_without_data_are_left_out():
@@ -177,13 +275,12 @@ def test_a_subset_is_seen_when_all_its_languages_are(subset, seen, expected):
     [
         (["runs/a/model", "runs/b/model"], ["a", "b"]),
         (["x", "x"], ["x (1)", "x (2)"]),
-        (["runs/a/model"], ["runs/a/model"]),
         (["a/x", "b"], ["a/x", "b"]),
         (["/m/", "/m/"], ["m (1)", "m (2)"]),
     ],
 )
 def test_models_have_short_names_that_differ(models, expected):
-    assert labels([small(model) for model in models]) == expected
+    assert cells(page([small(model) for model in models]), "summary")[0][2:-1] == expected
 
 
 def test_the_margin_of_a_change_holds_the_truth_about_as_often_as_it_says():
@@ -192,33 +289,31 @@ def test_the_margin_of_a_change_holds_the_truth_about_as_often_as_it_says():
     for _ in range(400):
         items = [(random.random(300) < share).astype(np.float32) for share in (0.6, 0.7)]
         pair = [Score("t", "deu", "m", float(hits.mean()), 300, items=hits) for hits in items]
-        bar = change(Table("t", "m", {"deu": pair}), (pair[0], pair[1]), seen=None)
-        inside += abs(bar.value - 10) < bar.margin
+        inside += abs(pair[1].value - pair[0].value - 0.1) < margin_of(*pair)
     assert 0.92 < inside / 400 < 0.98
 
 
 def test_no_margin_where_items_are_no_outcomes():
-    items = np.ones((4, 2), np.float32)
-    pair = [Score("t", "deu", "m", 1, 4, items=items, statistic="spearman")] * 2
-    table = Table("t", "m", {"deu": pair[:1]})
-    assert change(table, (pair[0], pair[1]), seen=None).margin is bar(table, pair[0], seen=None).margin is None
-
-
-def test_a_model_alone_has_the_interval_of_its_value():
-    hits = np.repeat(np.array([1, 0], np.float32), (80, 20))
-    alone = Score("t", "deu", "m", 0.8, 100, items=hits)
-    assert bar(Table("t", "m", {"deu": [alone]}), alone, seen=None).margin == pytest.approx(
-        100 * 1.96 * 0.0402, rel=1e-3
-    )
+    score = Score("t", "deu", "m", 1, 4, items=np.ones((4, 2), np.float32), statistic="spearman")
+    assert margin_of(score) is margin_of(score, score) is None
 
 
 def test_bars_are_sorted_seen_first_and_best_first(document):
-    label = re.search(r'aria-label="(tatoeba, accuracy/mean: second[^"]*)"', document)[1]
-    values = [float(value.replace("−", "-")) for value in re.findall(r" ([+−]?[\d.]+)(?:,|$)", label)]
-    seen = [is_seen(code, ["deu", "fra", "spa", "rus", "zho"]) for code in re.findall(r", (\w+-eng) ", label)]
+    found = bars(document)
+    seen = [is_seen(label, ["deu", "fra", "spa", "rus", "zho"]) for label, _, _ in found]
+    assert len(found) == 112
+    assert seen == [not unseen for _, _, unseen in found] == sorted(seen, reverse=True)
     assert sum(seen) == 5
-    assert seen == sorted(seen, reverse=True)
+    values = [float(number) for _, number, _ in found]
     assert all(a >= b for a, b in pairwise(values[5:]))
+
+
+def test_bars_lie_on_their_scale():
+    chart = page([small("a", *(Score("t", c, "m", v, 9) for c, v in (("deu", 0.5), ("kor", -0.25))))])
+    assert re.findall(r'<b style="left: ([\d.]+)%; right: calc\(100% - ([\d.]+)%\)', chart) == [
+        ("33.33", "100.00"),
+        ("0.00", "33.33"),
+    ]
 
 
 def test_sentences_have_their_direction_and_language_and_are_limited():
@@ -257,9 +352,9 @@ def test_the_command_reads_results_and_writes_the_page(tmp_path):
 @pytest.mark.parametrize(
     "detail, message",
     [
-        (Detail("similarity", ("language", "a", "b"), (("a", 1.0, 0.5),)), "not 2 by 2 finite numbers"),
-        (Detail("similarity", ("language", "a"), (("a", "x"),)), "not 1 by 1 finite numbers"),
-        (Detail("map", ("group", "language", "x", "text"), (("1", "eng", 0.0, "t"),)), "no column 'y'"),
+        (Detail("similarity", ("language", "a", "b"), (("a", 1.0, 0.5),)), "2 by 2"),
+        (Detail("similarity", ("language", "a"), (("a", "x"),)), "1 by 1"),
+        (Detail("map", ("group", "language", "x", "text"), (("1", "eng", 0.0, "t"),)), "'y'"),
     ],
 )
 def test_details_that_cannot_be_drawn_are_named(detail, message):
@@ -270,3 +365,97 @@ def test_details_that_cannot_be_drawn_are_named(detail, message):
 def test_an_unknown_language_is_named():
     with pytest.raises(CorpusError, match="'english'"):
         page([small()], seen=["english"])
+
+
+def similarity_page(values):
+    codes = [f"l{place}" for place in range(len(values))]
+    rows = tuple((code, *map(float, row)) for code, row in zip(codes, values, strict=True))
+    detail = Detail("similarity", ("language", *codes), rows)
+    return page([small("m", Score("similarity", "mean", "cosine", 0.5, 9, details=(detail,)))])
+
+
+def words(svg):
+    return [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_large_heat_map_is_ordered_so_that_similar_rows_are_adjacent():
+    family = np.arange(30) % 3
+    values = np.where(np.equal.outer(family, family), 0.9, 0.1) + np.random.default_rng(0).random((30, 30)) / 50
+    turn = charts.similar_adjacent(values)
+    assert sorted(turn) == list(range(30))
+    assert sum(a != b for a, b in pairwise(family[turn])) == 2
+    (picture,) = pictures(similarity_page(values))
+    assert [word for word in words(picture) if word.startswith("l")][:30] == [f"l{place}" for place in turn]
+
+
+@pytest.mark.parametrize("size, numbers", [(16, 256), (17, 0)])
+def test_a_heat_map_has_numbers_as_far_as_there_is_room(size, numbers):
+    (picture,) = pictures(similarity_page(np.full((size, size), 0.734)))
+    assert words(picture).count(".73") == numbers
+
+
+def test_figures_never_change_whatever_the_user_has_set():
+    spots = [charts.Spot("a", name, -2.0, 0.3, average=name == "mean") for name in ("deu", "tur", "mean")]
+    before = charts.alignment_uniformity(spots)
+    with matplotlib.rc_context({"font.size": 30, "svg.fonttype": "path"}):
+        assert charts.alignment_uniformity(spots) == before
+        assert matplotlib.rcParams["font.size"] == 30
+    picture = b64decode(before.partition(",")[2])
+    texts = {e.text: e for e in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")}
+    heights = [
+        float(re.search(r"[ ,](-?[\d.]+)\)", texts[name].attrib["transform"])[1]) for name in ("deu", "tur", "mean")
+    ]
+    assert len(heights) == 3
+    assert all(abs(a - b) >= 8 for a, b in pairwise(sorted(heights)))  # names do not cover each other
+
+
+def test_a_table_of_one_group_is_not_called_by_the_metric_over_all_groups():
+    table = Detail("similarity", ("language", "ara", "eng"), (("ara: قطة", 1.0, 0.5), ("eng: cat", 0.5, 1.0)))
+    mean = Detail("similarity", table.columns, (("ara", 1.0, 0.5), ("eng", 0.5, 1.0)))
+    scores = [
+        Score("similarity", "ara-eng", "cosine/min", 0.1, 9, details=(table,)),
+        Score("similarity", "mean", "cosine/translations", 0.1, 1, details=(mean,)),
+    ]
+    document = page([small("m", *scores)])
+    assert re.findall("<figcaption>(.*?)</figcaption>", document) == [
+        "similarity, ara-eng: cosine within one group of translations",
+        "similarity, mean, cosine/translations",
+    ]
+    assert ["ara", "قطة"] in cells(document, "similarity")  # the code would decide the direction
+    assert '<td dir="auto" lang="ar">قطة' in document
+
+
+def test_a_map_shows_its_sentences_on_hover_and_in_a_list():
+    rows = (("1", "deu", 0, 0, "<a>"), ("1", "eng", 1, 1, "b"), ("", "eng", 2, 2, "c"))
+    detail = Detail("map", ("group", "language", "x", "y", "text"), rows)
+    score = Score("map", "deu-eng", "variance/language", 0.1, 9, details=(detail,))
+    section = page([small("m", score)]).split('id="maps"')[1].split("</section>")[0]
+    assert re.findall("<figcaption>(.*?)</figcaption>", section) == ["map, deu-eng: 3 sentences, 1 groups joined"]
+    assert re.findall('title="(.*?)"', section) == ["deu: &lt;a&gt;", "eng: b", "eng: c"]
+    spots = [(float(x), float(y)) for x, y in re.findall(r'<i style="left: ([\d.]+)%; top: ([\d.]+)%"', section)]
+    assert spots[0][0] < spots[1][0] < spots[2][0]
+    assert spots[0][1] > spots[1][1] > spots[2][1]
+    assert [row[-1] for row in cells(section + "</section>", "maps") or []] == []
+    assert "&lt;a&gt;</td>" in section
+    assert ">c</td>" not in section  # alone in its group
+
+
+def test_the_numbers_of_a_column_have_as_many_decimals():
+    detail = Detail("mistakes", ("text", "gold", "cosine", "line"), (("a", 5.0, 0.75, 12), ("b", 2.0, -0.12345, 3)))
+    rows = cells(page([small("m", Score("sts", "deu", "spearman", 0.5, 9, details=(detail,)))]), "mistakes")
+    assert rows[1:] == [["a", "5", "0.750", "12"], ["b", "2", "-0.123", "3"]]
+
+
+def test_other_details_are_the_tables_they_are():
+    detail = Detail("mining", ("tuned on", "kept"), (("dev", 7),))
+    document = page([small("m", Score("bucc/oracle", "zh-en", "f1", 0.5, 9, details=(detail,)))])
+    assert ["dev", "7"] in cells(document, "tables")
+
+
+def test_of_what_was_found_whole_queries_are_shown():
+    rows = tuple((f"query {i // 3}", i % 3 + 1, f"hit {i}", 0.5) for i in range(36))
+    detail = Detail("hits", ("query", "rank", "found", "cosine"), rows)
+    document = page([small("m", Score("nearest", "corpus", "cosine/1", 0.5, 12, details=(detail,)))])
+    found = cells(document, "hits")[1:]
+    assert [row[0] for row in found] == [f"query {i}" for i in range(10) for _ in range(3)]
+    assert "30 of 36 shown" in document

@@ -37,13 +37,13 @@ def test_by_language_has_a_row_for_each_subset_and_a_column_for_each_metric():
     assert grid.header == ("subset", "accuracy/xx-en", "accuracy/mean", "n")
     assert grid.rows == (("kor-eng", "77.8", "78.9", "1,000"), ("mean", "–", "100.0", "1"))
     assert grid.first_average == 1
-    assert grid.notes == ("mean: mean of kor-eng",)
+    assert grid.notes == ("mean: mean over kor-eng",)
 
 
 def test_averages_of_one_name_over_other_subsets_are_told_apart_by_their_metrics():
     given = [Score("t", name, metric, 0.5, 9) for name, metric in (("a", "x"), ("b", "x"), ("a", "y"), ("a", "z"))]
     given += [Score("t", "mean", metric, 0.5, 1, over) for metric, over in (("x", ("a", "b")), ("y", "a"), ("z", "a"))]
-    assert by_language(given, task="t").notes == ("mean x: mean of a b", "mean y, z: mean of a")
+    assert by_language(given, task="t").notes == ("mean x: mean over a, b", "mean y, z: mean over a")
 
 
 def test_metrics_over_different_numbers_show_both():
@@ -90,8 +90,8 @@ def test_of_very_many_subsets_the_averages_are_shown():
     together = Score("xsim/own", "all", "cosine/min", 0.25, 9)
     grid = by_language([*many, together, average], task="xsim/own")
     assert grid.rows == (("all", "25.0", "–", "9"), ("mean", "–", "50.0", "201"))
-    assert grid.title == "xsim/own (without the 201 subsets that averages are over)"
-    assert grid.notes == ("mean: mean of a0-eng … a200-eng (201)",)
+    assert grid.title == "xsim/own (averages only; 201 subsets not shown)"
+    assert grid.notes == ("mean: mean over a0-eng … a200-eng (201)",)
     assert len(by_language(many, task="xsim/own").rows) == 201
 
 

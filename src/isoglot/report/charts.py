@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
         yield Figure(figsize=(width, height))
 
 
-def write(figure: Figure, stream: BinaryIO, kind: str) -> None:
+def write(figure: Figure, stream: IO[Any], kind: str) -> None:
     """Write a figure as `svg`, `png` or `pdf`, inside its `canvas` block."""
     figure.savefig(stream, format=kind, dpi=200, metadata=_NO_METADATA[kind])
 

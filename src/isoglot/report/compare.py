@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 
 Interval = tuple[float, float]
-Group = Sequence[Sequence[Score]]  # one subset: for each system the scores of its seeds
+Group = list[list[Score]]  # one subset: for each system the scores of its seeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +343,8 @@ def _table(
     """Rows of what all systems have, of the same data; reasons for the others are added to `left_out`."""
     groups: dict[str, Group] = {}
     for subset in subsets(task, metric, scores):
-        found = [[run[name] for run in runs if (name := (task, metric, subset)) in run] for runs in scores]
+        wanted_key = (task, metric, subset)
+        found = [[run[wanted_key] for run in runs if wanted_key in run] for runs in scores]
         if reason := problem(found, [len(runs) for runs in scores], names, groups):
             left_out.append(f"{task} {subset} {metric}: {reason}")
         else:
@@ -460,7 +461,7 @@ def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
 
     def filled(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
-        return replace(score, items=np.mean(outcomes, axis=0, dtype=np.float64).astype(np.float32), units=units)
+        return replace(score, items=np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32), units=units)
 
     return [[filled(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
 

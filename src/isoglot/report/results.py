@@ -211,8 +211,8 @@ def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
         return {}
     try:
         with np.load(path, allow_pickle=False) as archive:
-            tables = [(*map(unquote, key.split("/")), np.asarray(archive[key], np.float32)) for key in archive.files]
-            return {(task, subset, metric): table for task, subset, metric, table in tables}
+            names = {key: [unquote(part) for part in key.split("/")] for key in archive.files}
+            return {(a, b, c): np.asarray(archive[key], np.float32) for key, (a, b, c) in names.items()}
     except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pytest
-from isoglot.report.comparison import compare
-from isoglot.report.comparison_tables import grid, markdown, tallies, write_comparison
-from isoglot.report.draws import draw
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
-from isoglot.report.results import Results
+from isoglot.report.compare import Comparison, resample
+from isoglot.report.compare import compare as compare_results
+from isoglot.report.metrics import MAIN_METRIC, is_average, lower_is_better, main_metrics, scale, shown
+from isoglot.report.results import Results, write_results
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", units=""):
@@ -36,6 +38,12 @@ def results(*scores):
 
 def hits(rng, n, share):
     return (rng.random(n) < share).astype(float)
+
+
+def compare(systems, **settings):
+    """`compare` with the results of each system's seeds by name."""
+    pairs = [(name, run) for name, runs in systems.items() for run in runs]
+    return compare_results(*(run for _, run in pairs), names=[name for name, _ in pairs], **settings)
 
 
 def rows(comparison, place=0):
@@ -113,9 +121,9 @@ def test_averages_over_shared_sentences_raise_no_false_alarms():
             parts = [score(f"l{i}", items, units="u") for i, items in enumerate(columns)]
             runs.append([*parts, average(parts)])
         groups = {a.subset: [[a], [b]] for a, b in zip(*runs, strict=True)}
-        found = draw(groups, ["mean"], resamples=100, permutations=200, seed=study)["mean"]
-        alarms += found.p_value(1, runs[1][-1].value - runs[0][-1].value) <= 0.05
-        low, high = found.change(1)
+        found = resample(groups, ["mean"], resamples=100, permutations=200, seed=study)["mean"]
+        alarms += p_value(runs[1][-1].value - runs[0][-1].value, found.null[0]) <= 0.05
+        low, high = interval(found.values[1] - found.values[0])
         covered += low <= 0 <= high
     assert alarms <= 9
     assert covered >= 70
@@ -248,9 +256,9 @@ def test_seeds_are_averaged_in_every_resample():
     low, high = row.differences[0].interval
     error = (np.mean(new, axis=0) - np.mean(base, axis=0)).std() / np.sqrt(300)
     assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.05)
-    cells = grid(found.tables[0], found.systems).rows[0]
+    cells = found.grids()[0].rows[0]
     assert " ± " in cells[2]
-    assert "sample standard deviation" in markdown(found)
+    assert "sample standard deviation" in found.to_markdown()
 
 
 def test_less_is_better_where_it_is():
@@ -258,10 +266,10 @@ def test_less_is_better_where_it_is():
     run = [results(score("deu-eng", items, task="xsim/x", metric="error/ratio")) for items in (a, b)]
     found = compare({"base": [run[0]], "new": [run[1]]})
     assert rows(found)["deu-eng"].differences[0].better is True
-    table = grid(found.tables[0], found.systems)
-    assert "less is better" in table.title
+    table = found.grids()[0]
+    assert "lower is better" in table.title
     assert table.rows[0][4].endswith("▲")
-    assert tallies(found.tables[0], found.systems)[0].startswith("new against base: better in 1 (1 significantly)")
+    assert found.grids()[0].notes[0].startswith("new against base: better in 1 (1 significantly)")
 
 
 def test_without_items_values_are_still_compared():
@@ -273,7 +281,7 @@ def test_without_items_values_are_still_compared():
     assert row.differences[0].p is row.differences[0].interval is None
     assert not row.differences[0].significant
     assert rows(found)["mean"].average
-    assert grid(found.tables[0], found.systems).rows[0] == ("a", "9", "50.0", "40.0", "-10.0", "–")
+    assert found.grids()[0].rows[0] == ("a", "9", "50.0", "40.0", "-10.0", "–")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +308,7 @@ def test_what_was_evaluated_on_other_data_is_left_out_with_all_its_averages(chan
     assert found.left_out[0].startswith("tatoeba a accuracy/mean: ")
     assert reason in found.left_out[0]
     assert found.left_out[1] == "tatoeba mean accuracy/mean: it is over a, which cannot be compared"
-    assert reason in markdown(found)
+    assert reason in found.to_markdown()
 
 
 def test_averages_over_other_subsets_and_other_gold_are_left_out():
@@ -379,7 +387,7 @@ def test_numbers_do_not_depend_on_what_else_is_compared():
     assert two.differences[0].interval == fewer.differences[0].interval
     three = compare({"a": [a], "b": [b], "c": [c]})
     assert len(rows(three)["x"].differences) == 2
-    assert len(grid(three.tables[0], three.systems).header) == 3 + 2 * 3
+    assert len(three.grids()[0].header) == 3 + 2 * 3
 
 
 def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
@@ -389,7 +397,7 @@ def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
     one, two = compare({"a": [a]}), compare({"a": [a], "b": [b]})
     assert [row.values[0] for row in one.tables[0].rows] == [row.values[0] for row in two.tables[0].rows]
     assert rows(one)["mean"].values[0].interval[0] < rows(one)["mean"].values[0].mean
-    shown = grid(one.tables[0], one.systems)
+    shown = one.grids()[0]
     assert shown.header == ("subset", "n", "a", "95 % interval")
     low, high = rows(one)["x"].values[0].interval
     assert shown.rows[0] == (
@@ -399,7 +407,7 @@ def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
         f"[{100 * low:.1f}, {100 * high:.1f}]",
     )
     assert [row[-1] for row in shown.rows if row[0] == "z"] == ["–"]
-    write_comparison(tmp_path, one)
+    one.save(tmp_path)
     page = (tmp_path / "compare.md").read_text(encoding="utf-8")
     assert "# a\n" in page
     assert "paired" not in page
@@ -410,7 +418,7 @@ def test_files_are_the_same_each_time(tmp_path):
     parts = [[score(name, hits(rng, 60, 0.5)) for name in ("a|b", "c")] for _ in range(2)]
     systems = {name: [results(*p, average(p))] for name, p in zip(("base", "neu ü"), parts, strict=True)}
     for name in ("one", "two"):
-        write_comparison(tmp_path / name, compare(systems))
+        compare(systems).save(tmp_path / name)
     for file in ("compare.md", "compare.json"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
     found = json.loads((tmp_path / "one" / "compare.json").read_text(encoding="utf-8"))
@@ -427,7 +435,12 @@ def test_files_are_the_same_each_time(tmp_path):
     assert sum(table["tallies"]["neu ü"][way] for way in ("better", "worse", "equal")) == 2
     text = (tmp_path / "one" / "compare.md").read_text(encoding="utf-8")
     assert "| a\\|b | 60 |" in text
-    assert "2000 resamples, seed 0" in text
+    assert "2,000 resamples, seed 0" in text
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_an_entry_among_the_main_metrics(task):
+    assert task in MAIN_METRIC or task.partition("/")[0] in MAIN_METRIC
 
 
 def test_what_metrics_mean():
@@ -439,7 +452,57 @@ def test_what_metrics_mean():
     assert lower_is_better("alignment", "uniformity")
     assert lower_is_better("language-id/xnli", "accuracy")
     assert not lower_is_better("tatoeba", "accuracy/mean")
+    assert [lower_is_better("map", f"variance/{name}") for name in ("language", "meaning")] == [True, False]
+    assert [lower_is_better("similarity", f"cosine/{name}") for name in ("std", "min")] == [True, False]
+    assert [scale("cosine/min"), scale("distance"), scale("error/distance")] == [100, 1, 100]
     assert [shown(0.5, "accuracy"), shown(-0.00001, "f1", sign=True), shown(None, "f1")] == ["50.0", "0.0", "–"]
     assert shown(-3.21456, "uniformity", sign=True) == "-3.215"
     assert is_average(Score("t", "xtreme-36", "m", 0.5, 36))
     assert not is_average(Score("t", "kor-eng", "m", 0.5, 36))
+
+
+def test_lists_of_scores_and_folders_are_compared(tmp_path):
+    rng = np.random.default_rng(3)
+    before, after = ([score("deu-eng", hits(rng, 60, share))] for share in (0.4, 0.8))
+    found = compare_results(before, after, resamples=50)
+    assert isinstance(found, Comparison)
+    assert found.systems == ("system 1", "system 2")
+    write_results(tmp_path / "before", results(*before))
+    write_results(tmp_path / "after", results(*after))
+    read = compare_results(tmp_path / "before", str(tmp_path / "after" / "results.json"), resamples=50)
+    assert read.systems == ("before", "after")
+    assert read.tables == found.tables
+
+
+@pytest.mark.parametrize(
+    ("systems", "names", "error"),
+    [
+        ([[Score("t", "a", "m", 0.5, 1)]], ["a", "b"], ValueError),
+        ([["tatoeba"]], None, TypeError),
+        ([Results("m", {}, ()), Results("m", {}, ())], None, EvaluationError),
+    ],
+)
+def test_wrong_arguments_are_refused(systems, names, error):
+    with pytest.raises(error):
+        compare_results(*systems, names=names)
+
+
+def test_a_comparison_is_text_a_frame_html_and_a_page(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    a, b = ([score(name, hits(rng, 80, share)) for name in ("<b>", "c-eng")] for share in (0.4, 0.8))
+    found = compare({"base": [results(*a, average(a))], "n|w": [results(*b, average(b))]})
+    assert all(word in str(found) for word in ("<b>", "n|w", "▲", "paired bootstrap", "n|w against base: better in 2"))
+    frame = found.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == 2 * 3
+    assert frame["value"].tolist()[:2] == [a[0].value, b[0].value]
+    assert frame["difference"].isna().tolist()[:2] == [True, False]
+    assert frame["p_corrected"].tolist()[1] == rows(found)["<b>"].differences[0].corrected
+    assert "<td" in found._repr_html_()
+    assert "<b>" not in re.sub("<b>[0-9.]+</b>", "", found._repr_html_())
+    found.page(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert 'id="comparison"' in page
+    assert 'id="summary"' in page
+    assert "&lt;b&gt;" in page

@@ -316,15 +316,21 @@ def _labels(results: Sequence[Results]) -> list[str]:
 # --- tables of scores ---
 
 
-def _models(results: Sequence[Results]) -> dict[str, Sequence[Score]]:
-    return {name: result.scores for name, result in zip(_labels(results), results, strict=True)}
+def _by_task(results: Sequence[Results]) -> dict[str, dict[str, list[Score]]]:
+    """The scores of each model by name, task by task; every model has an entry in every task."""
+    names = _labels(results)
+    tasks = {score.task: {name: list[Score]() for name in names} for result in results for score in result.scores}
+    for name, result in zip(names, results, strict=True):
+        for score in result.scores:
+            tasks[score.task][name].append(score)
+    return tasks
 
 
 def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Table:
     """A few rows for each task's main metric: the averages that no other is over, or else the first subsets."""
-    rows, bold = list[tuple[str, ...]](), set[tuple[int, int]]()
+    rows, bold, scores = list[tuple[str, ...]](), set[tuple[int, int]](), _by_task(results)
     for found in mains:
-        grid = side_by_side(_models(results), task=found.task, metric=found.metric, changes=True)
+        grid = side_by_side(scores[found.task], task=found.task, metric=found.metric, changes=True)
         chosen = found.tops() or found.rows
         most = len(chosen) if len(chosen) <= _FEW_SUBSETS else _FIRST
         for number, subset in enumerate(list(chosen)[:most]):
@@ -345,13 +351,13 @@ def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iter
 
     Of a task with too many subsets only the averages.
     """
+    scores = _by_task(results)
     for task, group in groupby(measures, lambda found: found.task):
         if len(results) == 1:
-            grids = [by_language(results[0].scores, task=task)]
+            grids = [by_language(*scores[task].values(), task=task)]
         else:
             grids = [
-                side_by_side(_models(results), task=task, metric=found.metric, changes=True, most=MANY)
-                for found in group
+                side_by_side(scores[task], task=task, metric=found.metric, changes=True, most=MANY) for found in group
             ]
         yield Text(task, heading=True)
         for grid in grids:

@@ -388,7 +388,8 @@ def draw(
             if free and np.abs(places[members] - middle).max() <= _TOGETHER:
                 taken.append(at)
                 inside = "left" if at[0] < 0.15 else "right" if at[0] > 0.85 else "center"
-                words = textwrap.shorten(plain(sentences[members[0]].text), 24, placeholder="…") or "…"
+                text = plain(sentences[members[0]].text)
+                words = text if len(text) <= 24 else f"{text[:23].rstrip()}…"
                 box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
                 style = {"ha": inside, "va": "top", "size": 8, "bbox": box, "zorder": 2}
                 axes.annotate(words, tuple(at), (0, -5), textcoords="offset points", **style)

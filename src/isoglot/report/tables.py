@@ -25,8 +25,6 @@ from isoglot.report.metrics import MANY, lower_is_better, shown
 if TYPE_CHECKING:
     from rich.table import Table
 
-_NOTHING = "–"
-
 
 @dataclass(frozen=True, slots=True)
 class Grid:

@@ -20,9 +20,13 @@ const table = [...document.querySelectorAll("#scores table")].find((found) => fo
 table.tHead.querySelectorAll("button")[1].click();
 const values = [...table.tBodies[0].rows].map((row) => parseFloat(row.cells[1].textContent));
 const box = document.querySelector("input");
-box.value = "DE, kor ja";
-box.dispatchEvent(new Event("input"));
-const left = [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
+const typed = (words) => {
+  box.value = words;
+  box.dispatchEvent(new Event("input"));
+  return [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
+};
+const left = Object.fromEntries(["DE, kor ja", "zh", "jav", "tl", "eng", "j"].map((words) => [words, typed(words)]));
+typed("");
 const hidden = [...document.querySelectorAll("h2")].filter((heading) => {
   heading.parentElement.scrollIntoView();
   return heading.getBoundingClientRect().top < document.querySelector(".filter").getBoundingClientRect().bottom;
@@ -65,7 +69,10 @@ def test_in_a_browser_it_fits_a_phone_and_its_script_works(tmp_path, browser):
     assert found["wide"] == found["width"]
     assert len(found["values"]) == 112
     assert found["values"] == sorted(found["values"], reverse=True)
-    assert {code for code in found["left"] if code.endswith("-eng")} == {"deu-eng", "kor-eng", "jpn-eng"}
+    assert [len(codes) for codes in found["left"].values()] == [3, 1, 1, 1, 112, 0]
+    assert {code for codes in list(found["left"].values())[:4] for code in codes} == {
+        *("deu-eng", "kor-eng", "jpn-eng", "cmn-eng", "jav-eng", "tgl-eng")
+    }
     assert found["hidden"] == []
     assert found["scale"] >= 0.75  # the smallest letters are 8 points, which are 10.7 pixels
     assert found["heads"] == 0  # none runs over into the next

@@ -6,19 +6,17 @@ place that writes HTML, and it escapes every text, because names and sentences o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from langcodes.data_dicts import LANGUAGE_ALPHA3, LANGUAGE_ALPHA3_BIBLIOGRAPHIC, NORMALIZED_MACROLANGUAGES
 
 from isoglot.data.files import atomic_write
-from isoglot.data.languages import canonical, canonical_list, is_language, tag
+from isoglot.data.languages import canonical_list, is_language, tag
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.codes import among
@@ -607,11 +605,11 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
     return Table(Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages)
 
 
-def row_words(grid: Grid, place: int) -> str | None:
-    """What the language filter finds a row by; nothing for a mean over all languages, which is always shown."""
+def row_subset(grid: Grid, place: int) -> str | None:
+    """What the language filter knows of a row; nothing of a mean over all languages, which is always shown."""
     name = grid.rows[place][0]
     average = grid.first_average is not None and place >= grid.first_average
-    return None if average and not any(map(is_language, name.split("-"))) else search_words(name)
+    return None if average and not any(map(is_language, name.split("-"))) else name
 
 
 def _digits(cell: str | float) -> int:
@@ -632,27 +630,4 @@ def _short(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"
 
 
-@lru_cache(maxsize=4096)
-def search_words(subset: str) -> str:
-    """What the language filter finds a subset by: its name, its parts, and every code of its languages.
-
-    Words in lower case with spaces between: "ja" finds `jpn-eng` and not `jav-eng`.
-    """
-    parts = subset.split("-")
-    codes = [canonical(part) for part in parts if is_language(part)]
-    words = [subset, *parts, *codes, *chain.from_iterable(_codes().get(code.partition("_")[0], ()) for code in codes)]
-    return " ".join(dict.fromkeys(word.lower() for word in words))
-
-
-@cache
-def _codes() -> Mapping[str, list[str]]:
-    """For each language code of isoglot, the codes of ISO 639-1, 639-2 and 639-3 that mean the same."""
-    table: dict[str, list[str]] = {}
-    every: Any = (LANGUAGE_ALPHA3, LANGUAGE_ALPHA3.values(), LANGUAGE_ALPHA3_BIBLIOGRAPHIC.values())
-    for code in dict.fromkeys(chain(*every, NORMALIZED_MACROLANGUAGES, ["fil"])):
-        if is_language(code):
-            table.setdefault(canonical(code).partition("_")[0], []).append(code)
-    return table
-
-
-ENVIRONMENT.globals |= {"row_words": row_words, "search_words": search_words, "called": called}
+ENVIRONMENT.globals |= {"row_subset": row_subset, "called": called}

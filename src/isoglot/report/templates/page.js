@@ -25,12 +25,20 @@
       header.append(button);
     }
   }
+  // The code of a language, whatever system it is written in: ja for jpn, zh for cmn and chi, de for ger.
+  const language = (code) => {
+    try {
+      return new Intl.Locale(code.replace("_", "-")).language;
+    } catch {
+      return code.toLowerCase(); // not a language
+    }
+  };
   const box = document.querySelector(".filter");
   box.hidden = false;
   box.querySelector("input").addEventListener("input", (event) => {
-    const words = event.target.value.toLowerCase().split(/[\s,]+/).filter(Boolean);
-    for (const item of document.querySelectorAll("[data-words]")) {
-      const known = item.dataset.words.split(" ");
+    const words = event.target.value.split(/[\s,]+/).filter(Boolean).map(language);
+    for (const item of document.querySelectorAll("[data-subset]")) {
+      const subset = item.dataset.subset, known = [subset, ...subset.split("-")].map(language);
       item.hidden = words.length > 0 && !words.some((word) => known.includes(word));
     }
   });

@@ -19,7 +19,7 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
 LAYERS = ["cli", "scale", "report", "training", "evaluation", "index", "objectives"]
 LAYERS += ["search", "encoders", "data", "recipe", "errors"]
-OWN_LAYER = {"settings": "recipe", "__main__": "cli"}
+OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli"}
 
 
 def layer(name: str) -> str:

@@ -59,6 +59,7 @@ def test_settings_are_frozen(file):
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         ("steps=4", r"exactly one of epochs and steps"),
         (f"streams=[{STREAM}, {STREAM}]", r"two streams have one name; give each a name of its own"),
+        ("extend=x", r"extend: no such setting \(value 'x'\); did you mean 'extends'\?"),
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
         ("evaluation.every=4", r"evaluation\.data: missing"),
     ],

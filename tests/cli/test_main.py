@@ -241,7 +241,20 @@ def test_recipes_are_listed_shown_and_checked(project, run):
         assert run("recipe", "check", name)[0] == 0
 
 
-def test_models_are_listed(run):
-    code, out, _ = run("models", "list")
-    assert code == 0
-    assert "multilingual-e5-small" in out
+def test_a_recipe_is_shown_whole_or_as_its_file(project, run):
+    (project / "mine.toml").write_text('extends = "tiny.toml"\nseed = 7\n', encoding="utf-8")
+    _, whole, _ = run("recipe", "show", "mine.toml")
+    assert "seed = 7" in whole
+    assert "[optimizer]" in whole
+    assert run("recipe", "show", "mine.toml", "--raw")[1] == 'extends = "tiny.toml"\nseed = 7\n'
+    assert run("recipe", "check", "mine.toml")[0] == 0
+
+
+@pytest.mark.parametrize("verb", [("recipe", "list"), ("models", "list"), ("tasks",)])
+def test_a_list_is_never_cut_in_a_pipe(run, monkeypatch, verb):
+    """A narrow terminal changes nothing, so a name is on its line with all that is said of it."""
+    _, wide, _ = run(*verb)
+    monkeypatch.setenv("COLUMNS", "20")
+    assert run(*verb)[1] == wide
+    whole = {"recipe": "BERT base (SBERT, section 3.1)", "models": "multilingual-e5-small", "tasks": "sick-r"}[verb[0]]
+    assert any(whole in line and len(line) > 80 for line in wide.splitlines())

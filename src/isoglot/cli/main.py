@@ -152,11 +152,14 @@ def recipe_list() -> None:
 
 
 @recipes.command("show")
-def recipe_show(recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")]) -> None:
-    """Print a recipe, ready to be saved and changed."""
-    from isoglot.recipe import text
+def recipe_show(
+    recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")],
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself, without what it extends.")] = False,
+) -> None:
+    """Print a recipe with everything that it extends, ready to be saved and changed."""
+    from isoglot.recipe import show, text
 
-    sys.stdout.write(text(recipe))
+    sys.stdout.write(text(recipe) if raw else show(recipe))
 
 
 @recipes.command("check")

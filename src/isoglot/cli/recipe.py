@@ -10,6 +10,7 @@ import typer
 
 from isoglot import objectives
 from isoglot import recipe as recipes
+from isoglot.cli.shown import show_columns
 from isoglot.data.readers import check as check_reader
 from isoglot.data.streams import Sources
 from isoglot.errors import RecipeError
@@ -19,10 +20,7 @@ from isoglot.settings import Recipe
 
 def show_list() -> None:
     """One packaged recipe a line, with what it says of itself."""
-    names = [*recipes.names()]
-    width = max(map(len, names))
-    for name in names:
-        typer.echo(f"{name:<{width}}  {recipes.load(name).description}")
+    show_columns([(name, recipes.load(name).description) for name in recipes.names()])
 
 
 def check(name: str, overrides: Sequence[str]) -> None:

@@ -51,6 +51,7 @@ def run(
 ) -> None:
     """Fit and save. Lines without text are left out, repeated ones count as often as they stand there."""
     from isoglot.cli.counting import Counting
+    from isoglot.data.files import check_output
     from isoglot.encoders import layout, load
     from isoglot.errors import EncoderError
 
@@ -58,8 +59,9 @@ def run(
         raise EncoderError(f"{transform!r} is no transform; there are {' and '.join(TRANSFORMS)}")
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; leave it out, or take whitening")
+    check_output(output, inputs=[model, corpus], folder=True, whole=True)
     encoder = load(model, pooling=pooling, prompt=prompt)
-    with layout.replacing(output) as new, Counting() as counting:  # refuses a wrong folder before the work
+    with layout.replacing(output) as new, Counting() as counting:  # before the work, it refuses a wrong folder
         try:
             if transform == "whitening":
                 made, words = _whitening(encoder, corpus, counting, dim=dim)

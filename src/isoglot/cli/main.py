@@ -224,7 +224,10 @@ def main() -> NoReturn:
     # Threads that wait for each other sleep instead of spinning. On a busy machine that is four to six times as fast.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app(prog_name="isoglot")
+        try:
+            app(prog_name="isoglot")
+        finally:
+            sys.stdout.flush()
     except IsoglotError as error:
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
@@ -233,10 +236,20 @@ def main() -> NoReturn:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except OSError as error:  # a folder where a file was named, no room, no permission
+    except OSError as error:  # of what no part of the library names
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
-        where = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"isoglot: {where}{error.strerror or error}; name another output, or make room", err=True)
+        where = error.filename or _stdout_if_it_fails()
+        typer.echo(f"isoglot: {where and f'{where}: '}{error.strerror or error}", err=True)
         sys.exit(1)
     sys.exit(0)
+
+
+def _stdout_if_it_fails() -> str:
+    """The words for stdout if it can't be written to, and then what it still holds is dropped."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return "standard output"
+    return ""

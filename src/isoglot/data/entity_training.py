@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from isoglot.data.entity_vectors import wikipedia2vec
+from isoglot.data.files import writing
 from isoglot.data.wikipedia.dump import Dump, open_dump, pages
 from isoglot.errors import CorpusError, EncoderError
 
@@ -67,7 +68,7 @@ def train(
     if len(codes) != 1:
         raise CorpusError(f"the dumps are of {' and '.join(codes) or 'no Wikipedia'}; train on those of one")
     output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".wikipedia2vec-", dir=output.parent) as folder:
+    with tempfile.TemporaryDirectory(prefix=".wikipedia2vec-", dir=output.parent) as folder, writing(output):
         tell(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
         model = _train(_Pages(opened, codes[0], tell), Path(folder), settings, tell, progress)
         unfinished = Path(folder) / output.name

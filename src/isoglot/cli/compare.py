@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from isoglot.cli.shown import show_grid
-from isoglot.data.files import check_output
+from isoglot.data.files import check_json, check_output
 from isoglot.errors import EvaluationError
 from isoglot.report.comparison import compare
 from isoglot.report.comparison_tables import grid, method, tallies, write_comparison
@@ -36,6 +36,7 @@ def run(
         check_output(output, folder=True)
         for name in ("compare.md", "compare.json"):
             check_output(output / name, inputs=inputs)
+        check_json(output / "compare.json", ("systems", "tables"))
     found = compare(open_systems(results), tasks=tasks, metrics=metrics, resamples=resamples, seed=seed)
     console = Console()
     for table in found.tables:

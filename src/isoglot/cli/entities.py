@@ -48,10 +48,8 @@ def command(
         if train:
             settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)
             vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
-            check_output(
-                vectors,
-                inputs=[titles, *(part for word in dump or [] for part in (word, word.partition("=")[2]) if part)],
-            )
+            dumps = [name for word in dump or [] for name in (word, word.partition("=")[2]) if name]
+            check_output(vectors, inputs=[titles, *dumps])
             wiki = entity_training.train(dump or [], vectors, settings, tell=_tell, progress=sys.stderr.isatty())
             _tell(f"the model: {vectors}")
             language = language or wiki

@@ -16,6 +16,7 @@ import lzma
 import os
 import re
 import secrets
+import shutil
 import tempfile
 import threading
 import zlib
@@ -337,6 +338,24 @@ def own(folder: Path, kind: str, known: str) -> None:
             stream.write(f"{kind}\n")
     if strange := next(_strange(folder, known), None):
         raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, gone when the block ends; those that processes that were killed left, go too."""
+    with exclusive(target):
+        target = Path(os.path.realpath(target))
+        beginning = hidden(target, "").name
+        for left in target.parent.iterdir():
+            if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and (left / MARK).is_file():
+                shutil.rmtree(left, ignore_errors=True)
+        folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        try:
+            with writing(target):
+                own(folder, "a temporary folder", "(?!)")
+                yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_owned(folder: Path, known: str) -> None:

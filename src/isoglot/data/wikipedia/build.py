@@ -13,10 +13,7 @@ limits alone; their folder is named by a digest of these. Other settings of the 
 
 from __future__ import annotations
 
-import glob
 import json
-import secrets
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -26,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import MARK, atomic_write, hidden, own
+from isoglot.data.files import atomic_write, temporary_folder
 from isoglot.data.wikipedia.choose import REPORT, Choice, Part, write_choice
 from isoglot.data.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.data.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
@@ -182,20 +179,11 @@ def _write(
     parts: list[Part], base: Any, output: Path, choice: Choice, report: dict[str, Any], listener: Listener
 ) -> dict[str, Any]:
     """The folder under another name, then under its own."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    target = output.resolve()
-    for left in target.parent.glob(f"{glob.escape(hidden(target, '').name)}????????.tmp"):  # of a run that was killed
-        if (left / MARK).is_file():
-            shutil.rmtree(left)
-    temporary = hidden(target, f"{secrets.token_hex(4)}.tmp")
-    own(temporary, "an unfinished corpus", "(?!)")
-    try:
-        report |= write_choice(parts, base, temporary, choice, lambda words: listener.progress(words, 0, 0))
-        with atomic_write(temporary / REPORT) as file:
+    with temporary_folder(output) as temporary:
+        whole = temporary / "whole"
+        whole.mkdir()
+        report |= write_choice(parts, base, whole, choice, lambda words: listener.progress(words, 0, 0))
+        with atomic_write(whole / REPORT) as file:
             file.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
-        (temporary / MARK).unlink()
-        temporary.rename(output)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        whole.rename(output.resolve())
     return report

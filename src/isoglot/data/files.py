@@ -16,7 +16,6 @@ import lzma
 import os
 import re
 import secrets
-import shutil
 import tempfile
 import threading
 import zlib
@@ -43,6 +42,7 @@ _LONGEST = 200  # bytes of a name that leave room for an ending; file systems al
 _CUT = 160
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _LOCK = ".lock"
+_ALL = "(?s).+"  # matches every path
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _held: set[tuple[Path, int]] = set()  # outputs that `exclusive` holds, each by a thread of this process
 
@@ -347,15 +347,17 @@ def temporary_folder(target: Path) -> Iterator[Path]:
         target = Path(os.path.realpath(target))
         beginning = hidden(target, "").name
         for left in target.parent.iterdir():
-            if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and (left / MARK).is_file():
-                shutil.rmtree(left, ignore_errors=True)
+            if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir():
+                if (left / MARK).is_file() or next(_strange(left, "(?!)"), None) is None:
+                    remove_owned(left, _ALL)
         folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
         try:
             with writing(target):
                 own(folder, "a temporary folder", "(?!)")
                 yield folder
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.is_dir():
+                remove_owned(folder, _ALL)
 
 
 def remove_owned(folder: Path, known: str) -> None:

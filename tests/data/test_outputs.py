@@ -277,7 +277,7 @@ def test_a_full_disk_names_the_path_and_keeps_the_old_file(tmp_path):
     with pytest.raises(OutputError, match=r"/a: can't be written: .*make room"):
         fill()
     assert tree(tmp_path) == {"a": b"old"}
-    with pytest.raises(OutputError, match="^/dev/full: .*make room"), atomic_write("/dev/full") as stream:
+    with pytest.raises(OutputError, match=r"^/dev/full: .*make room"), atomic_write("/dev/full") as stream:
         stream.write("x")
 
 

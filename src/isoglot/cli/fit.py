@@ -60,15 +60,16 @@ def run(
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; leave it out, or take whitening")
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
-    encoder = load(model, pooling=pooling, prompt=prompt)
-    with layout.replacing(output) as new, Counting() as counting:  # before the work, it refuses a wrong folder
-        try:
-            if transform == "whitening":
-                made, words = _whitening(encoder, corpus, counting, dim=dim)
-            else:
-                made, words = _flow(encoder, corpus, counting, permutation=permutation, epochs=epochs, seed=seed)
-        except ValueError as error:
-            raise EncoderError(f"{model}, {corpus}: {error}") from error
+    with layout.replacing(output) as new:  # before the work, it refuses a wrong folder
+        encoder = load(model, pooling=pooling, prompt=prompt)
+        with Counting() as counting:
+            try:
+                if transform == "whitening":
+                    made, words = _whitening(encoder, corpus, counting, dim=dim)
+                else:
+                    made, words = _flow(encoder, corpus, counting, permutation=permutation, epochs=epochs, seed=seed)
+            except ValueError as error:
+                raise EncoderError(f"{model}, {corpus}: {error}") from error
         made.save(new)
     typer.echo(f"{words}: {output}", err=True)
 

@@ -6,6 +6,7 @@ came from. Wrong usage of the command line itself is exit code 2.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -239,17 +240,10 @@ def main() -> NoReturn:
     except OSError as error:  # of what no part of the library names
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
-        where = error.filename or _stdout_if_it_fails()
-        typer.echo(f"isoglot: {where and f'{where}: '}{error.strerror or error}", err=True)
+        where = f"{error.filename}: " if error.filename else ""
+        if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            where = "standard output: "  # every file is named by what writes it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what it still holds is dropped
+        typer.echo(f"isoglot: {where}{error.strerror or error}", err=True)
         sys.exit(1)
     sys.exit(0)
-
-
-def _stdout_if_it_fails() -> str:
-    """The words for stdout if it can't be written to, and then what it still holds is dropped."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return "standard output"
-    return ""

@@ -72,8 +72,8 @@ def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, wor
     dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
     inputs = [*dumps, sources.wikidata, sources.titles, sources.types]
     place = work or output.with_name(output.name + ".work")
-    check(sources, output)
     check_output(output, inputs=inputs, folder=True, whole=True)
+    check(sources, output)
     with (
         Passes() as passes,
         exclusive(output),

@@ -347,9 +347,10 @@ def temporary_folder(target: Path) -> Iterator[Path]:
         target = Path(os.path.realpath(target))
         beginning = hidden(target, "").name
         for left in target.parent.iterdir():
-            if left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir():
-                if (left / MARK).is_file() or next(_strange(left, "(?!)"), None) is None:
-                    remove_owned(left, _ALL)
+            if not (left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()):
+                continue
+            if (left / MARK).is_file() or next(_strange(left, "(?!)"), None) is None:
+                remove_owned(left, _ALL)
         folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
         try:
             with writing(target):

@@ -119,9 +119,9 @@ def _recover(folder: Path) -> None:
         found = name.fullmatch(path.name)
         if found is None or not path.is_dir() or path.is_symlink():
             continue
-        if found[1] == "old" and not os.path.lexists(folder):
-            if _listed(path) is not None or any((path / name).is_file() for name in ("modules.json", "config.json")):
-                path.replace(folder)
+        lost = found[1] == "old" and not os.path.lexists(folder)
+        if lost and any((path / name).is_file() for name in (FILES, "modules.json", "config.json")):
+            path.replace(folder)
         else:
             _discard(path)
 
@@ -131,10 +131,12 @@ def _discard(folder: Path) -> None:
 
     An old one is called new first, and the mark goes last, so that half of it is never taken for a model.
     """
-    listed = _listed(folder) if folder.is_dir() else None
-    if folder.name.endswith(".old") and listed is not None and _entries(folder) <= listed | {FILES}:
+    if not folder.is_dir():
+        return
+    present, listed = _entries(folder), _listed(folder)
+    if folder.name.endswith(".old") and (not present or (listed is not None and present <= listed | {FILES})):
         folder = folder.replace(folder.with_name(folder.name[: -len("old")] + "new"))
-    if folder.is_dir() and folder.name.endswith(".new") and (listed is not None or not _entries(folder)):
+    if folder.name.endswith(".new") and (listed is not None or not present):
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)

@@ -97,10 +97,10 @@ def encode_file(
             resumed(journal.lines)
         for window, rows in blocks(rest):
             hashed.update(_bytes(window.texts))
-            _append(stream, rows)
+            _append(stream, rows, target)
             journal = replace(journal, lines=journal.lines + len(window.texts), digest=hashed.hexdigest())
             _write(journal, target)
-        _complete(stream, journal, asked)
+        _complete(stream, journal, asked, target)
         partial_path(target).replace(target)
         journal_path(target).unlink()
     mapped: NDArray[np.floating] = np.load(target, mmap_mode="r")
@@ -186,8 +186,8 @@ def _row(settings: dict[str, Any]) -> int:
     return int(settings["width"]) * int(np.dtype(settings["dtype"]).itemsize)
 
 
-def _append(stream: BinaryIO, rows: NDArray[np.floating]) -> None:
-    with writing(stream.name):
+def _append(stream: BinaryIO, rows: NDArray[np.floating], target: Path) -> None:
+    with writing(partial_path(target)):
         stream.write(np.ascontiguousarray(rows).data)
         stream.flush()
         os.fsync(stream.fileno())
@@ -198,8 +198,8 @@ def _write(journal: Journal, target: Path) -> None:
         json.dump(asdict(journal), stream)
 
 
-def _complete(stream: BinaryIO, journal: Journal, asked: Plan) -> None:
-    with writing(stream.name):
+def _complete(stream: BinaryIO, journal: Journal, asked: Plan, target: Path) -> None:
+    with writing(partial_path(target)):
         stream.seek(0)
         stream.write(vectorfile.header(journal.lines, asked.width, asked.dtype))
         stream.flush()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.fit import fit, run, sentences
 from isoglot.encoders import StaticEncoder, encode, load
-from isoglot.errors import CorpusError, EncoderError
+from isoglot.errors import CorpusError, EncoderError, OutputError
 
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]
 
@@ -79,6 +79,6 @@ def test_bad_files(project):
         run("whitening", str(project / "model"), project / "none.txt", project / "out")
     (project / "taken").mkdir()
     (project / "taken" / "diary.txt").write_text("dear\n", encoding="utf-8")
-    with pytest.raises(EncoderError, match="exists and holds no model"):
+    with pytest.raises(OutputError, match="has no list of files"):
         run("whitening", str(project / "model"), project / "lines.txt", project / "taken")
     assert sorted(path.name for path in project.iterdir()) == ["few.txt", "lines.txt", "model", "taken"]

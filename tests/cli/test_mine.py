@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import runner
+from command_line import locked_elsewhere, runner
 
 from isoglot.cli.mine import command
 from isoglot.cli.mining import size_of
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
-from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
+from isoglot.errors import CorpusError, EncoderError, OutputError, RecipeError
 from isoglot.search import mine, quality, tune
 
 ROOT = Path(__file__).parents[2]
@@ -253,18 +253,14 @@ def test_pairs_are_not_written_over_the_text(project, output):
     """Of the name `a` with two languages, Moses makes `a.eng` and `a.deu`."""
     before = Path("a.eng").read_bytes(), Path("b.deu").read_bytes()
     form = ["--format", "moses", "--languages", "eng,deu"] if output == "a" else ["--format", "tsv"]
-    with pytest.raises(RecipeError, match="would be written over the text"):
+    with pytest.raises(OutputError, match="is the input"):
         run(*VECTORS, "-o", output, *form)
     assert (Path("a.eng").read_bytes(), Path("b.deu").read_bytes()) == before
 
 
 def test_two_runs_in_one_folder_are_refused(project):
-    import fcntl
-
-    Path("w").mkdir()
-    with Path("w/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IsoglotError, match="another run"):
+    for held in ("w", "p.tsv"):
+        with locked_elsewhere(held), pytest.raises(OutputError, match=rf"^{held}: another process"):
             run(*VECTORS, "-o", "p.tsv", "--work", "w")
 
 

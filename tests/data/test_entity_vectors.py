@@ -11,7 +11,7 @@ import pytest
 
 from isoglot.data import entity_vectors
 from isoglot.data.entity_vectors import align, read_vectors, write_vectors
-from isoglot.errors import CorpusError, EncoderError
+from isoglot.errors import CorpusError, EncoderError, OutputError
 
 LABELS = ["Berlin", "New York City", "Paris", "Springfield", "Springfield", "Atlantis"]
 VECTORS = {"Berlin": [1, 2, 3], "New York City": [4, 5, 6], "Paris": [7, 8, 9], "Springfield": [1, 1, 1]}
@@ -120,7 +120,7 @@ def test_a_failed_write_leaves_no_note_beside_vectors_that_it_does_not_belong_to
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(OutputError, match=r"entity_vectors\.npy: .*disk full"):
         write_vectors(aligned, folder, source=source)
     assert not (folder / "entity_vectors.json").exists()
     assert rows(entity_vectors.Aligned(read_vectors(folder / "entity_vectors.npy"), ())) == EXPECTED

@@ -150,7 +150,7 @@ def test_folders_that_are_no_index_are_refused(tmp_path):
     assert not Index.exists(tmp_path)
     with pytest.raises(SearchError, match="cannot be read"):
         Index.open(tmp_path)
-    with pytest.raises(SearchError, match="cannot be made"):
+    with pytest.raises(SearchError, match="is not empty"):
         Index.create(tmp_path, ORIGIN)
     assert (tmp_path / "index.sqlite").read_text() == "mine"
 

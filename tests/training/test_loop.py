@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
 from isoglot.encoders import encode, load
-from isoglot.errors import CheckpointError, CorpusError, EncoderError, RecipeError
+from isoglot.errors import CheckpointError, CorpusError, EncoderError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import checkpoint
@@ -305,3 +307,41 @@ def test_errors_before_and_during_a_run(project, override, error, message):
     with pytest.raises(error, match=message) as caught:
         train(load_recipe(project / "tiny.toml", ["steps=1", override]), project / "run")
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    train(recipe, project / "run")
+    model = {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")}
+    (project / "run" / "model").rename(project / "run" / ".model.0123abcd.old")  # killed between the two renames
+    for name in (".step-00000002.pt.0123abcd.tmp", ".step-00000009.json.0123abcd.tmp", ".notes.0123abcd.tmp"):
+        (project / "run" / "checkpoints" / name).write_text("half")
+    (project / "run" / "checkpoints" / "step-plan.json").write_text("mine")
+    train(recipe, project / "run", resume=True)
+    assert {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")} == model
+    hidden = [path.name for path in (project / "run").rglob(".*")]
+    assert hidden == [".notes.0123abcd.tmp"]
+    assert (project / "run" / "checkpoints" / "step-plan.json").read_text() == "mine"
+
+
+def test_two_runs_in_one_folder_are_refused_at_once(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    with ThreadPoolExecutor(1) as elsewhere:
+        held = []
+
+        def again(event):
+            if not held:
+                held.append(elsewhere.submit(train, recipe, project / "run").exception())
+
+        train(recipe, project / "run", watch=again)
+    assert isinstance(held[0], OutputError)
+    assert [record["step"] for record in log_of(project / "run") if record["kind"] == "step"] == [1, 2]
+
+
+def test_the_model_a_run_begins_with_is_not_replaced(project):
+    train(load_recipe(project / "tiny.toml", ["steps=2"]), project / "run")
+    (project / "run" / "log.jsonl").unlink()
+    shutil.rmtree(project / "run" / "checkpoints")
+    recipe = load_recipe(project / "tiny.toml", ["steps=2", 'encoder={kind="static", model="run/model"}'])
+    with pytest.raises(OutputError, match="is the input"):
+        train(recipe, project / "run")

@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from isoglot.cli.shown import show_grid
+from isoglot.data.files import check_json, check_output
 from isoglot.errors import EvaluationError
 from isoglot.report.comparison import compare
 from isoglot.report.comparison_tables import grid, method, tallies, write_comparison
-from isoglot.report.scores import Results, read_results
+from isoglot.report.scores import Results, files_of, read_results
 
 
 def run(
@@ -30,6 +31,12 @@ def run(
     The first system is the base. Tables go to stdout, what was left out to stderr, and `compare.md` and `compare.json`
     into `output`, if it is given. Raises `EvaluationError`.
     """
+    if output is not None:
+        inputs = [file for argument in results for file in files_of(_named(argument)[1])]
+        check_output(output, folder=True)
+        for name in ("compare.md", "compare.json"):
+            check_output(output / name, inputs=inputs)
+        check_json(output / "compare.json", ("systems", "tables"))
     found = compare(open_systems(results), tasks=tasks, metrics=metrics, resamples=resamples, seed=seed)
     console = Console()
     for table in found.tables:

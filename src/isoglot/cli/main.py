@@ -6,6 +6,7 @@ came from. Wrong usage of the command line itself is exit code 2.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -227,7 +228,10 @@ def main() -> NoReturn:
     # Threads that wait for each other sleep instead of spinning. On a busy machine that is four to six times as fast.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app(prog_name="isoglot")
+        try:
+            app(prog_name="isoglot")
+        finally:
+            sys.stdout.flush()
     except IsoglotError as error:
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
@@ -236,10 +240,13 @@ def main() -> NoReturn:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except OSError as error:  # a folder where a file was named, no room, no permission
+    except OSError as error:  # of what no part of the library names
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
         where = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"isoglot: {where}{error.strerror or error}; name another output, or make room", err=True)
+        if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            where = "standard output: "  # every file is named by what writes it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what it still holds is dropped
+        typer.echo(f"isoglot: {where}{error.strerror or error}", err=True)
         sys.exit(1)
     sys.exit(0)

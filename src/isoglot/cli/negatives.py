@@ -56,9 +56,10 @@ def run(asked: Asked, output: Path, *, count: int) -> int:
     beside the same source text counts as its translation, and equal targets are one. Held in memory: the texts; their
     vectors lie in a temporary folder. Raises CorpusError for pairs that are none.
     """
-    from isoglot.data.files import atomic_write
+    from isoglot.data.files import atomic_write, check_output
     from isoglot.search.hard_negatives import hard_negatives
 
+    check_output(output, inputs=[asked.model, asked.pairs, *map(_place, asked.leakage)])
     groups = list(_pairs(asked))
     sources = list(dict.fromkeys(group.texts[0] for group in groups))
     targets = {group.texts[1]: group.langs[1] for group in groups}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from isoglot.data.files import read_lines, without_compression
+from isoglot.data.files import check_output, read_lines, without_compression
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_aligned, split_name
@@ -53,6 +53,7 @@ def run(
 ) -> None:
     """Draw the sentences of the files, at most `look.limit` of them, into a picture or an HTML file."""
     check_ending(output)
+    check_output(output, inputs=[model, *files, look.labels])
     if look.layout not in LAYOUTS:  # before the model has worked
         raise EvaluationError(f"unknown layout {look.layout!r}; choose one of {', '.join(LAYOUTS)}")
     chosen, names = _chosen(files, look, languages=languages, parallel=parallel)

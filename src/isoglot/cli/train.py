@@ -12,7 +12,7 @@ import typer
 from isoglot import recipe as recipes
 from isoglot.cli.display import Display
 from isoglot.cli.recipe import find_files
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.training import ranks
 from isoglot.training.loop import Outcome, train
 
@@ -21,6 +21,9 @@ def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume
     """Train, and print where the model is."""
     recipe = recipes.load(name, overrides)
     find_files(recipe, name)
+    if seeds > 1:
+        check_output(output, folder=True)
+        check_json(output / "seeds.json", ("scores", "mean"))
     outcomes = []
     for seed in range(recipe.seed, recipe.seed + seeds):
         folder = output if seeds == 1 else output / f"seed-{seed}"

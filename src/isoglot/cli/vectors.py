@@ -82,10 +82,11 @@ def select(vectors: NDArray[Any], lines: Lines, path: Path, into: Path) -> NDArr
     if len(lines) == len(vectors):
         return vectors
     shape = (len(lines), vectors.shape[1])
-    table = np.lib.format.open_memmap(into, mode="w+", dtype=vectors.dtype, shape=shape)
-    for start in range(0, len(lines), _BLOCK):
-        table[start : start + _BLOCK] = vectors[lines.numbers[start : start + _BLOCK] - 1]
-    del table
+    with atomic_write(into, binary=True) as stream:
+        header = {"descr": np.lib.format.dtype_to_descr(vectors.dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, header)
+        for start in range(0, len(lines), _BLOCK):
+            stream.write(np.ascontiguousarray(vectors[lines.numbers[start : start + _BLOCK] - 1]).data)
     return open_vectors(into)
 
 

@@ -8,6 +8,7 @@ shift parallel files against each other); and whatever is wrong is reported with
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import hashlib
 import json
@@ -15,13 +16,18 @@ import lzma
 import os
 import re
 import secrets
+import tempfile
+import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from isoglot.errors import CorpusError, OutputError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that all who find a text packed in several ways take the same
 
@@ -31,6 +37,14 @@ _BOM = b"\xef\xbb\xbf"
 _BZ2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 _HALF = re.compile("[\ud800-\udfff]")
+
+_LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
+_CUT = 160
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_LOCK = ".lock"
+_ALL = "(?s).+"  # matches every path
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_held: set[tuple[Path, int]] = set()  # outputs that `exclusive` holds, each by a thread of this process
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -94,56 +108,286 @@ def without_compression(name: str) -> str:
     return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
 
 
+def hidden(target: Path, ending: str) -> Path:
+    """`.NAME.ending` beside `target`: the name of everything that is written beside an output for a while.
+
+    A name that leaves no room for the ending is cut, and its digest tells it from others that begin alike.
+    """
+    name = target.name
+    if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
+        head = name.encode("utf-8", "surrogateescape")[:_CUT].decode("utf-8", "ignore")
+        name = f"{head}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return target.with_name(f".{name}.{ending}")
+
+
 @contextmanager
 def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     """A new file, UTF-8 text or bytes, that takes the name `path` only when the block ends without an exception.
 
-    Until then, and after any failure (`OSError` on a full disk, an interrupt), whatever `path` held is untouched and
-    no temporary file is left. Missing folders are made; a symbolic link is followed; a pipe or device is written to
-    directly.
+    Until then, and after any failure, whatever `path` held is untouched and no temporary file is left; what a process
+    that was killed left of this file is removed by the next call. Missing folders are made; a symbolic link is
+    followed; a pipe or device is written to directly. Raises `OutputError` if it can't be written.
     """
     target = Path(path)
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with _create(target, "w", binary=binary) as stream:
+    if _is_device(target):
+        with writing(path), _create(target, "w", binary=binary) as stream:
             yield stream
         return
-    target = target.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with _create(temporary, "x", binary=binary) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with writing(path):
+        target = Path(os.path.realpath(target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_temporary(target.parent, [target.name])
+        temporary = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        try:
+            with _create(temporary, "x", binary=binary) as stream:
+                _lock(stream.fileno())
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
-def exclusive(path: str | Path) -> Iterator[None]:
-    """Hold the output `path`, a file or a folder, for this process alone while the block runs.
+def writing(path: str | Path) -> Iterator[None]:
+    """Raise `OutputError`, naming `path`, for what goes wrong in the block while it is written.
 
-    Every writer of an output that takes long enters this before it reads or writes anything there. The lock is the
-    file `.NAME.lock` beside it; the system releases it when the process dies, and it is removed with the last use.
-    Raises `OutputError` at once if another process holds it.
+    Errors of other files, which the system names, and of a pipe whose reader has left, pass as they are.
     """
-    from filelock import FileLock, Timeout
-
-    target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.with_name(f".{target.name[:200]}.lock"))
     try:
-        lock.acquire(timeout=0.2, poll_interval=0.05)  # an inode that was just unlinked needs another try
-    except Timeout:
-        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
+        yield
+    except OSError as error:
+        system = error.errno is not None or type(error) is OSError  # not those of gzip or of the network
+        if not system or isinstance(error, ConnectionError | TimeoutError) or not _is_of(error.filename, Path(path)):
+            raise
+        room = "; make room" if error.errno in _FULL else ""
+        raise OutputError(f"{path}: can't be written: {error.strerror or error}{room}") from error
+
+
+def _is_of(name: str | bytes | int | None, path: Path) -> bool:
+    """Whether the file that an error names is `path`, a folder above it or what `hidden` names; none: a stream."""
+    if not isinstance(name, str | bytes):
+        return True
+    found = Path(os.fsdecode(name))
+    targets = {path, path.absolute(), Path(os.path.realpath(path))}
+    beside = [found.parent == one.parent and found.name.startswith(hidden(one, "").name) for one in targets]
+    return any(beside) or any(found == one or found in one.parents for one in targets)
+
+
+def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> None:
+    """Remove the temporary files that processes that were killed have left in `folder` for files of these names."""
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = _TEMPORARY.fullmatch(entry.name)
+            if found is None or not _named(found[1], folder, names):
+                continue
+            with suppress(OSError):
+                descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    if _lock(descriptor):  # a process that lives holds the lock of the file that it writes
+                        Path(entry.path).unlink()
+                finally:
+                    os.close(descriptor)
+
+
+def _named(name: str, folder: Path, names: Collection[str] | re.Pattern[str]) -> bool:
+    if isinstance(names, re.Pattern):
+        return names.fullmatch(name) is not None
+    return any(hidden(folder / known, "").name == f".{name}." for known in names)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed; False if another process has, or the system can't."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+@contextmanager
+def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
+    """Hold the output `path`, a file or a folder, for this thread alone while the block runs.
+
+    Every writer of an output that takes long enters this before it reads or writes anything there; inside the block,
+    the same thread may enter it again. The lock is the file `.NAME.lock` beside it, or `.lock` in a folder beside which
+    nothing can be written; the system releases it when the process dies, and it is removed with the last use. A pipe or
+    device is not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
+    """
+    target = Path(os.path.realpath(path))
+    holder = (target, threading.get_ident())
+    if holder in _held or _is_device(target):
+        yield
+        return
+    with writing(path):
+        lock = _acquired(target, path, wait)
+    _held.add(holder)
     try:
         yield
     finally:
+        _held.discard(holder)
         # Unlinked while it is held: a process that opened it meanwhile finds another inode, or none, and tries again.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def _acquired(target: Path, path: str | Path, wait: float) -> BaseFileLock:
+    from filelock import FileLock, Timeout
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    place = hidden(target, "lock")
+    if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
+        place = target / _LOCK
+    if place.is_dir() or (place.is_file() and place.stat().st_size):
+        raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
+    lock = FileLock(place)
+    try:
+        lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
+    except Timeout:
+        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
+    return lock
+
+
+def check_output(
+    path: str | Path, *, inputs: Iterable[str | Path | None] = (), folder: bool = False, whole: bool = False
+) -> None:
+    """Raise `OutputError`, before any work, unless `path` can be written: a file, or with `folder` a folder.
+
+    `inputs` are the files and folders that are read; those that don't exist, such as the name of a packaged model, and
+    None are passed over. None of them may be the output; a file that exists in an input folder is not written over. An
+    output that is replaced or removed as a `whole` may not hold an input either, nor lie in an input folder.
+    """
+    with writing(path):
+        if "\0" in str(path):
+            raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
+        target = Path(os.path.realpath(path))  # of a loop of links, a link of it
+        if target.is_symlink():
+            raise OutputError(f"{path}: is a loop of symbolic links; choose another output")
+        if _is_device(target):
+            if folder:
+                raise OutputError(f"{path}: is not a folder; choose another output")
+            return
+        there = target.exists()
+        if there and folder is not target.is_dir():
+            is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
+            raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
+        for given in inputs:
+            _must_not_be_input(path, target, given, whole=whole)
+        hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
+        above = target if folder and there and not whole else target.parent
+        nearest = next(place for place in (above, *above.parents) if os.path.lexists(place))
+        if not nearest.is_dir():
+            raise OutputError(f"{path}: {nearest} is not a folder; choose another output")
+        try:
+            with tempfile.TemporaryFile(dir=nearest):
+                pass
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+            raise OutputError(f"{path}: can't write into {nearest}: {error.strerror}; choose another output") from error
+
+
+def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None, *, whole: bool) -> None:
+    with suppress(OSError, ValueError, RuntimeError):  # a name that is no path at all
+        if given is None or not Path(given).exists() or _is_device(Path(given)):
+            return
+        source = Path(given).resolve()
+        same = target == source or (target.exists() and target.samefile(source))
+        if same:
+            raise OutputError(f"{path}: is the input; choose another output")
+        within = source.is_dir() and target.is_relative_to(source)
+        if within and (whole or target.is_file()):
+            raise OutputError(f"{path}: lies in the input {given}; choose another output")
+        if whole and source.is_relative_to(target):
+            raise OutputError(f"{path}: holds the input {given}; choose another output")
+
+
+def check_json(path: Path, keys: Iterable[str]) -> None:
+    """Raise `OutputError` if `path` exists and is not a JSON object with these keys: another program wrote it."""
+    if not path.exists():
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not found.keys() >= set(keys):
+        raise OutputError(f"{path}: was not written by isoglot; move it away, or choose another output")
+
+
+MARK = ".isoglot"  # in a folder that `own` made
+
+
+def own(folder: Path, kind: str, known: str) -> None:
+    """Make `folder` one that this library made for one `kind` of work, or raise `OutputError`.
+
+    A folder that is absent or empty gets the mark; any other must have it, and hold no file but those whose path in it
+    the regular expression `known` matches. Enter `exclusive` before.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / MARK
+    content = mark.read_bytes() if mark.is_file() else b""
+    if content != f"{kind}\n".encode():
+        if content or next(_strange(folder, "(?!)"), None):
+            problem = f"exists, and this version did not make it as {kind}"
+            raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
+        with atomic_write(mark) as stream:
+            stream.write(f"{kind}\n")
+    if strange := next(_strange(folder, known), None):
+        raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, gone when the block ends; those that processes that were killed left, go too."""
+    with exclusive(target):
+        target = Path(os.path.realpath(target))
+        beginning = hidden(target, "").name
+        for left in target.parent.iterdir():
+            if not (left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()):
+                continue
+            if (left / MARK).is_file() or next(_strange(left, "(?!)"), None) is None:
+                remove_owned(left, _ALL)
+        folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        try:
+            with writing(target):
+                own(folder, "a temporary folder", "(?!)")
+                yield folder
+        finally:
+            if folder.is_dir():
+                remove_owned(folder, _ALL)
+
+
+def remove_owned(folder: Path, known: str) -> None:
+    """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
+    strange = set(_strange(folder, known))
+    for root, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(root, name)
+            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
+                path.unlink()
+        for name in folders:
+            with suppress(OSError):  # it holds what stays
+                Path(root, name).rmdir()
+    if not strange:
+        (folder / MARK).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _strange(folder: Path, known: str) -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, that `known` doesn't match, nor is what `hidden` names."""
+    pattern = re.compile(known)
+    for root, folders, files in os.walk(folder):
+        above = Path(root).relative_to(folder)
+        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
+            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
+            names = [name, bare[1]] if bare else [name]
+            paths = [(above / each).as_posix() for each in names]
+            if MARK not in paths and _LOCK not in paths and not any(pattern.fullmatch(each) for each in paths):
+                yield paths[0]
 
 
 def digest(path: str | Path) -> str:
@@ -207,6 +451,10 @@ def _not_utf8(block: bytes, path: str | Path, first: int, error: UnicodeDecodeEr
         file=path,
         line=line,
     )
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _create(path: Path, mode: str, *, binary: bool) -> IO[Any]:

@@ -18,6 +18,7 @@ from isoglot.index.origin import Origin
 from isoglot.index.shards import Rows, Vectors
 from isoglot.index.store import Files, Sentence, Store, is_index
 
+_OURS = re.compile(r"\.?\d+-\d+\.npy(\.[0-9a-f]{8}\.tmp)?|\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are computed anew
 
 
@@ -200,7 +201,7 @@ class Index:
         if files.approximate is not None:
             known.add(self.folder / "faiss" / files.approximate[0])
         for path in (*(self.folder / "vectors").glob("*"), *(self.folder / "faiss").glob("*")):
-            if path not in known:
+            if path not in known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
     def _load(self, files: Files | None = None) -> None:

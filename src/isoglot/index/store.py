@@ -12,7 +12,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import UNKNOWN
+from isoglot.errors import OutputError
 from isoglot.index.errors import SearchError
 from isoglot.index.origin import Origin
 
@@ -87,7 +88,8 @@ class Store:
         path = folder / NAME
         folder.mkdir(parents=True, exist_ok=True)
         # What a creation that was cut off leaves is a database without tables.
-        if is_index(folder) or any(not one.name.startswith(NAME) for one in folder.iterdir()):
+        ours = (NAME, f"{NAME}-journal", f"{NAME}-wal", f"{NAME}-shm")
+        if _has_tables(path) or any(one.name not in ours for one in folder.iterdir()):
             raise SearchError(f"{folder}: is not empty; name another folder with --output")
         connection = _connect(path)
         marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
@@ -141,8 +143,11 @@ class Store:
                 found = self._connection.execute("SELECT name, rows, bytes FROM approximate").fetchone()
                 yield Files(shards, found)
                 self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
+            except BaseException as error:
+                with suppress(sqlite3.OperationalError):  # SQLite itself has done so where the disk is full
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise OutputError(f"{self.folder}: can't be written: {error}; the index is as before") from error
                 raise
 
     def add(self, sentences: Sequence[Sentence], first: int) -> None:
@@ -213,6 +218,18 @@ class Store:
     def _value(self, query: str) -> Any:
         with self._lock:
             return self._connection.execute(query).fetchone()[0]
+
+
+def _has_tables(path: Path) -> bool:
+    if not path.exists():
+        return False
+    connection = _connect(path)
+    try:
+        return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    except sqlite3.DatabaseError:  # another kind of file
+        return True
+    finally:
+        connection.close()
 
 
 def is_index(folder: Path) -> bool:

@@ -66,6 +66,13 @@ def write_results(folder: Path, results: Results) -> None:
         file.write(f'{start}, "scores": [\n{body}\n]}}\n')
 
 
+def files_of(path: Path) -> list[Path]:
+    """The files that `read_results` reads for this folder or file."""
+    folder = path if path.is_dir() else path.parent
+    file = path / "results.json" if path.is_dir() else path
+    return [file, folder / "items.npz", folder / "details.jsonl"] if file.name == "results.json" else [file]
+
+
 def read_results(path: Path) -> Results:
     """Read a folder of results, or a `results.json` alone or with its neighbours.
 

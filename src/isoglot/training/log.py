@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 
 
@@ -32,15 +33,18 @@ class RunLog:
             kept = [line for line in lines if _step(line) <= resumed_at]
             with atomic_write(path) as stream:
                 stream.write("".join(f"{line}\n" for line in kept if line))
-        self._stream = path.open("a", encoding="utf-8")
+        with writing(path):
+            self._stream = path.open("a", encoding="utf-8")
         self._board = _tensorboard(folder)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
         """Append a record of a kind, `step` or `evaluation`."""
         if self._stream is None:
             return
-        self._stream.write(json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n")
-        self._stream.flush()
+        line = json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n"
+        with writing(self._stream.name):
+            self._stream.write(line)
+            self._stream.flush()
         if self._board is not None:
             for name, value in _numbers(values):
                 self._board.add_scalar(f"{kind}/{name}", value, step)
@@ -48,7 +52,8 @@ class RunLog:
     def close(self) -> None:
         """Flush and close the files."""
         if self._stream is not None:
-            self._stream.close()
+            with suppress(OSError):  # what could not be written was reported as it was written
+                self._stream.close()
         if self._board is not None:
             self._board.close()
 

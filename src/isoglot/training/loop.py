@@ -25,7 +25,7 @@ from isoglot.training.best import Selector
 from isoglot.training.encoder import make_encoder
 from isoglot.training.log import RunLog
 from isoglot.training.progress import Watch, silent
-from isoglot.training.setup import Stream, begun, make_streams, write_run
+from isoglot.training.setup import Stream, alone, begun, make_streams, write_run
 from isoglot.training.stage import Stage
 
 
@@ -65,10 +65,12 @@ def train(
 ) -> Outcome:
     """Run a recipe into the folder `output`; with `resume`, go on from its newest whole checkpoint.
 
-    Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe.
+    Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe, and
+    OutputError while another run writes there or if something else is in the place of what will be written.
     """
     began, output = time.monotonic(), Path(output)
-    with ranks.group():
+    models = [choice.folder for choice in Selector(recipe, output).choices] or [output / "model"]
+    with ranks.group(), alone(recipe, output, models):
         run = Run(
             recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
         )

@@ -146,8 +146,8 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
     """tokenizer.json, cutting at `max_length` and padding nothing."""
-    unpadded(tokenizer, max_length)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    with unpadded(tokenizer, max_length):
+        tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.encoders import layout
+from isoglot.encoders import configs, layout
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EncoderError
 
@@ -116,10 +116,10 @@ class Towers(Encoder):
 
 def opened(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
     """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
+    lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, configs.Towers).root]
     try:
-        lines = [(str(line["name"]), tuple(line["scripts"])) for line in layout.read_json(folder / FILE)]
         return Towers({name: read(folder / name) for name, _ in lines}, dict(lines))
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise EncoderError(f"{folder / FILE}: does not describe towers: {error}; save the model again") from error
 
 

@@ -150,7 +150,7 @@ def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
     if getattr(getattr(backbone, "embeddings", None), "padding_idx", None) is not None:
         positions -= int(backbone.embeddings.padding_idx) + 1  # RoBERTa numbers its positions from there
     if wish is None:
-        return min(positions, int(tokenizer.model_max_length), 8192)
+        wish = min(positions, int(tokenizer.model_max_length), 8192)
     if not 2 <= wish <= positions:
         raise ValueError(f"max_length must lie between 2 and the backbone's {positions} positions, got {wish}")
     return wish

@@ -135,6 +135,7 @@ def test_a_copy_in_evaluation_mode_shares_the_weights():
 
 def test_huge_and_tiny_vectors_have_length_one():
     encoder = static()
+    encoder.max_length = 1  # the sum of two such rows does not fit float32
     for scale in (3e38, 1e-37):
         with torch.no_grad():
             encoder.table.copy_(torch.full_like(encoder.table, scale))

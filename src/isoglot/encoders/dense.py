@@ -7,6 +7,7 @@ weighted mean over the states of all layers; so it is read and written as that.
 from __future__ import annotations
 
 from pathlib import Path
+
 import torch
 from torch import Tensor, nn
 

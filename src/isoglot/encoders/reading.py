@@ -7,6 +7,7 @@ never skipped, since a model without one of its parts gives vectors that look ri
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,12 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
     if "Normalize" in kinds[:-1]:  # here it is a habit of `encode`, after all layers
         raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} behind Normalize is not run here")
     modules, behind = _parted(modules)
+    prompt = layout.read_prompt(folder)
     if modules and modules[0].kind == "Towers":
         if is_tower:
             raise EncoderError(f"{folder}: a tower cannot be towers itself")
     else:  # the prompts of towers are those of each
-        given = {"prompt": layout.read_prompt(folder), **given}
+        given = {"prompt": prompt, **given}
     return put(_first(folder, modules, pooling, given), behind)
 
 
@@ -153,7 +155,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
             )
             tokenizer = transformers.AutoTokenizer.from_pretrained(folder, use_fast=True, **local)
     except Exception as error:  # transformers raises whatever its parts raise
-        if pickled is not None and "pickle" in _one_line(error).lower() + type(error).__name__.lower():
+        if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {dense.PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
     _require_weights(backbone, report, folder)

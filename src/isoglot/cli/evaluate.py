@@ -149,7 +149,8 @@ def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:
         return str(subject.vectors), function, known
     encoder = load(str(subject.model), pooling=subject.pooling, prompt=subject.prompt, max_length=subject.max_length)
     known = {"encoder": identity(encoder), "version": __version__}
-    settings = {name: getattr(encoder, name) for name in ("pooling", "prompt", "max_length") if hasattr(encoder, name)}
+    settings: dict[str, Setting] = {"pooling": encoder.pooling} if encoder.pooling else {}
+    settings |= {"prompt": encoder.prompt, "max_length": encoder.max_length}
     return str(subject.model), encoder, settings | known
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.data.files import exclusive, hidden, writing
+from isoglot.encoders import configs
+from isoglot.encoders.configs import read_json as read_json
 from isoglot.encoders.tokenizer import unpadded
 from isoglot.errors import EncoderError, IsoglotError, OutputError
 
@@ -33,16 +36,20 @@ FILES = "isoglot.files.json"  # in a saved folder: the names of the files that i
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
+_quiet = threading.RLock()
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One line of modules.json: the class's short name, its folder, and the config.json there ({} if none)."""
+    """One line of modules.json: the class's short name, its folder, and the config.json there ({} if none).
+
+    The config is unchecked: `settings_of` checks it.
+    """
 
     kind: str
     folder: Path
-    config: dict[str, Any]
+    config: Any
 
 
 @contextmanager
@@ -191,34 +198,28 @@ def _full_disk_is_oserror() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no reports from transformers: what matters of them is raised as an error instead."""
+    """No progress bars and no reports from transformers: what matters of them is raised as an error instead.
+
+    One thread at a time, since these settings are of the whole process.
+    """
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+    with _quiet:
+        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()
 
 
 def write_json(path: Path, value: object) -> None:
     """One JSON file, indented, in UTF-8."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> Any:
-    """One JSON file; EncoderError names it if it is missing or damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise EncoderError(f"{path}: cannot be read: {error.strerror}; the model folder is incomplete") from error
-    except ValueError as error:
-        raise EncoderError(f"{path}: is not valid JSON ({error}); save or download the model again") from error
 
 
 def write_modules(folder: Path, kinds: Sequence[tuple[str, str]], *, prompt: str = "") -> None:
@@ -254,8 +255,8 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
     """tokenizer.json, cutting at `max_length` and padding nothing."""
-    unpadded(tokenizer, max_length)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    with unpadded(tokenizer, max_length):
+        tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:
@@ -279,15 +280,18 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
     modules = []
-    for entry in sorted(read_json(folder / "modules.json"), key=lambda entry: int(entry["idx"])):
-        place = folder / entry["path"]
+    for entry in sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx):
+        place = folder / entry.path
         config = read_json(place / "config.json") if (place / "config.json").is_file() else {}
-        modules.append(Module(entry["type"].rsplit(".", 1)[-1], place, config))
+        modules.append(Module(entry.type.rsplit(".", 1)[-1], place, config))
     return modules
+
+
+def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
+    """The settings of a module, checked."""
+    return configs.checked(module.folder / "config.json", kind, module.config)
 
 
 def read_prompt(folder: Path) -> str:
     """The prompt put before every text by default; "" if there is none."""
-    path = folder / "config_sentence_transformers.json"
-    settings = read_json(path) if path.is_file() else {}
-    return str((settings.get("prompts") or {}).get(settings.get("default_prompt_name")) or "")
+    return configs.read_if_there(folder / "config_sentence_transformers.json", configs.Prompts).default

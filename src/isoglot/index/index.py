@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import matches
+from isoglot.data.vectors import not_finite, unit
 from isoglot.index import approximate, shards
 from isoglot.index.errors import SearchError
 from isoglot.index.origin import Origin
@@ -84,8 +85,8 @@ class Index:
         table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(sentences), self.origin.dim):
             raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
-        if not np.isfinite(table).all():
-            raise ValueError("vectors must be finite")
+        if len(bad := not_finite(table)):
+            raise ValueError(f"vectors must be finite, and row {bad[0]}, of {sentences[bad[0]].id!r}, is not")
         with self.store.writing() as before:
             self._sweep(before)
             self.store.add(sentences, before.rows)
@@ -110,13 +111,12 @@ class Index:
         `languages` (house codes) looks among these only, and then exactly, whatever the kind. `effort`: see
         `approximate.candidates`. Queries need not be of length one. Raises `ValueError` for a wrong shape or k.
         """
-        table = np.array(np.atleast_2d(queries), np.float32, order="C")
-        if table.shape[1] != self.origin.dim or not np.isfinite(table).all():
-            raise ValueError(f"queries must be finite, of {self.origin.dim} dimensions, not {table.shape}")
+        table = np.atleast_2d(queries)
+        if table.shape[1] != self.origin.dim:
+            raise ValueError(f"queries must have {self.origin.dim} dimensions, got shape {table.shape}")
         if k < 1:
             raise ValueError(f"k is {k}; at least one sentence must be asked for")
-        lengths = np.linalg.norm(table, axis=1, keepdims=True)
-        table /= np.where(lengths > 0, lengths, 1)
+        table = np.ascontiguousarray(unit(table))
         rows = self._candidates(table, min(k + _SPARE, len(self)), languages, effort)
         found = [self._score(query, row, k) for query, row in zip(table, rows, strict=True)]
         known = self.store.by_row(sorted({row for _, rows in found for row in rows.tolist()}))

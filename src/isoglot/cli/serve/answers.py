@@ -44,7 +44,7 @@ class Answers:
         self.model = Path(index.origin.name).name
         self.languages = index.store.languages()
         self.created = int((index.folder / "index.sqlite").stat().st_mtime)
-        lock = Lock()  # `encode` sets the encoder's prompt while it runs
+        lock = Lock()  # one encoding at a time: each uses all cores
         self._queries = Batching(lambda texts: list(encode_queries(encoder, texts, index.origin)), lock)
         self._sentences = Batching(self._encode, lock)
         page = files("isoglot.cli.serve")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.cli.serve.replies import Problem, Reply, as_json, integer, require_text
+from isoglot.data.vectors import unit
 
 TEXTS = 2048  # of one request, as at OpenAI
 
@@ -64,9 +65,7 @@ def reply(request: Request, vectors: Sequence[Vector], tokens: int, model: str) 
 def _cut(vector: Vector, dimensions: int) -> Vector:
     if dimensions == len(vector):
         return vector
-    kept = vector[:dimensions]
-    length = float(np.linalg.norm(kept))
-    return kept / np.float32(length) if length else kept
+    return np.asarray(unit(vector[None, :dimensions])[0])
 
 
 def _written(vector: Vector, request: Request) -> str | list[float]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks.sentence_map import plane
 
@@ -75,11 +76,9 @@ def lay_out(vectors: NDArray[Any], layout: str) -> Plane:
 
 
 def _unit(points: Plane) -> Plane:
-    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
-    if len(bad):
+    if len(bad := not_finite(points)):
         raise EvaluationError(f"the vector of sentence {bad[0] + 1} is not finite; the model is damaged")
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    return np.asarray(points / np.where(lengths > 0, lengths, 1))
+    return unit(points, np.float64)
 
 
 def _framed(laid: Plane) -> Plane:

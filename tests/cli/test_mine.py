@@ -84,10 +84,10 @@ def test_every_format_is_read_back(project):
 
 def test_what_would_break_a_format_becomes_a_blank(project):
     lines = Path("a.eng").read_text().splitlines()
-    Path("a.eng").write_text("\n".join(["one\ttwo\rthree\x00\x1b🙂 \u202ename", *lines[1:]]) + "\n")
+    Path("a.eng").write_text("\n".join(["one\ttwo\rthree\x01\x1b🙂 \u202ename", *lines[1:]]) + "\n")
     for output in ("p.tsv", "p.tmx", "p.en-de"):
         run(*VECTORS, "--output", output, "--direction", "forward")
-    assert "one two three\x00\x1b🙂 \u202ename" in {
+    assert "one two three\x01\x1b🙂 \u202ename" in {
         group.texts[0] for group in read_tsv("p.tsv", languages="score,eng,deu")
     }
     assert "one two three 🙂 \u202ename" in {group.texts[0] for group in read_tmx("p.tmx")}
@@ -136,7 +136,7 @@ def test_gold_by_line_numbers_and_estimate(project):
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
-        ("1\t2\n1\t61\n", "gold.tsv:2: '61' is no line number of b.deu"),
+        ("1\t2\n1\t61\n", "gold.tsv:2: '61' is not a line number from 1 to 60 of b.deu"),
         ("1\t2\t3\n", "3 cells"),
         ("a\tb\nx\t1\n", ":2:"),
     ],
@@ -224,7 +224,11 @@ def test_approximate_says_what_it_found(project):
         ([*VECTORS, "-o", "p.tsv", "--precision", "int4"], RecipeError, "precision is 'int4'"),
         ([*VECTORS, "-o", "p.tsv", "--threshold", "1", "--estimate"], RecipeError, "exclude each other"),
         ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], RecipeError, "no:thing"),
-        (["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"], EncoderError, "no NumPy table"),
+        (
+            ["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"],
+            CorpusError,
+            "not a NumPy table",
+        ),
         (["none.txt", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p"], CorpusError, "no such file"),
         (["a.eng", "b.deu", "-o", "p.tsv", "--ids", *VECTORS[2:]], CorpusError, "a.eng:1: is not an id"),
     ],

@@ -67,3 +67,11 @@ def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
     np.savez(tmp_path / "v.npz", np.eye(2))
     with pytest.raises(EvaluationError, match=r"v.npz: is a zip archive .*not a NumPy table"):
         precomputed(tmp_path / "v.npz", texts)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
+def test_the_row_that_is_not_finite_is_named(tmp_path, value):
+    (tmp_path / "t.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    np.save(tmp_path / "v.npy", [[1, 2], [value, 1], [1, 1]])
+    with pytest.raises(EvaluationError, match=r"v\.npy: row 1 holds NaN"):
+        precomputed(tmp_path / "v.npy", tmp_path / "t.txt")

@@ -30,8 +30,7 @@ def open_table(path: str | Path) -> NDArray[Any]:
         raise CorpusError(f"is {kind + ', ' if kind else ''}not a NumPy table (.npy); {_SAVE}", file=path)
     try:
         table: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    # NumPy evaluates the header as a Python literal, which can fail in each of these ways.
-    except (OSError, ValueError, EOFError, TypeError, SyntaxError, OverflowError, MemoryError, RecursionError) as error:
+    except Exception as error:  # NumPy reads the header as a Python literal, which can fail in any way
         why = "it holds Python objects" if "object" in str(error) else str(error)
         raise CorpusError(f"is not a NumPy table that can be read ({why}); {_SAVE}", file=path) from None
     if table.dtype.name not in TYPES or table.ndim != 2 or not table.shape[1]:

@@ -248,9 +248,9 @@ def test_an_index_is_not_exported_over_itself(folder, name):
 
 
 def test_more_hits_than_sentences_are_all_of_them(folder, capsys):
-    run(folder, ["red cat"], k=10**30)
+    search.run(folder, ["red cat"], k=10**30)
     out, err = capsys.readouterr()
     there = len(out.splitlines())
     assert f"only {there} sentences are there" in err
-    run(folder, ["red cat"], k=there)
+    search.run(folder, ["red cat"], k=there)
     assert "are there" not in capsys.readouterr().err

@@ -88,6 +88,12 @@ def one_line(error):
     return str(error).isprintable()
 
 
+def check(error, start):
+    assert str(error).startswith(start)
+    assert one_line(error)
+    assert len(str(error)) < 500
+
+
 @pytest.mark.parametrize("name", READERS)
 @settings(max_examples=60, deadline=None)
 @given(content=BYTES)
@@ -97,8 +103,7 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory, name, content):
     try:
         list(READERS[name](path))
     except CorpusError as error:
-        assert str(error).startswith(str(path))
-        assert one_line(error)
+        check(error, str(path))
 
 
 @settings(max_examples=40, deadline=None)
@@ -115,7 +120,7 @@ def test_a_namespace_is_a_number_or_refused(tmp_path_factory, content):
     try:
         found = read_dump(path)
     except CorpusError as error:
-        assert f"{path}:1: <ns>" in str(error)
+        check(error, f"{path}:1: <ns>")
     else:
         assert isinstance(found[0].namespace, int)
 
@@ -206,7 +211,7 @@ def test_any_declared_encoding_is_read_or_refused(tmp_path_factory, encoding, bo
         try:
             list(reader(path))
         except CorpusError as error:
-            assert one_line(error)
+            check(error, str(path))
 
 
 def test_bytes_that_do_not_fit_the_declared_encoding_name_it(tmp_path):
@@ -438,7 +443,7 @@ def test_whole_numbers(text):
     try:
         found = whole(text)
     except ValueError as error:
-        assert len(str(error)) < 150
+        check(error, "")
     else:
         assert found == int(text)
         assert abs(found) < 10**18
@@ -553,7 +558,7 @@ def test_a_table_with_a_damaged_byte_is_read_or_refused(tmp_path_factory, at, by
         table = open_table(path)
         require_finite(table, path)
     except CorpusError as error:
-        assert one_line(error)
+        check(error, str(path))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])

@@ -48,9 +48,10 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
     Raises `CorpusError`, beginning with `file:line:` where they are given, when no such language exists, naming the
     nearest codes that do.
     """
-    if not is_language(code):
+    found = _house_code(code)
+    if found is None:
         raise CorpusError(f"unknown language {shown(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
-    return _resolve(code.strip()) or UNKNOWN
+    return found
 
 
 def canonical_list(
@@ -63,13 +64,16 @@ def canonical_list(
 
 def is_language(code: str) -> bool:
     """Whether `canonical` accepts the code."""
-    code = code.strip()
-    return len(code) <= LONGEST_CODE and _resolve(code) is not None
+    return _house_code(code) is not None
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:
     """Whether a house code is among the wanted ones; a wanted code without a script accepts every script."""
     return code in wanted or code.partition("_")[0] in wanted
+
+
+def _house_code(code: str) -> str | None:
+    return _resolve(code.strip()) if len(code) <= LONGEST_CODE else None
 
 
 @lru_cache(maxsize=4096)

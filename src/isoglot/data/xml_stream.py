@@ -66,12 +66,12 @@ class XmlStream:
         end: Callable[[str], None],
         text: Callable[[str], None],
     ) -> None:
-        self._path, self._on_start, self._on_end, self._on_text = path, start, end, text
+        self._path, self._on_start, self._on_end = path, start, end
         self.depth = 0
         self._parser = parser = expat.ParserCreate("utf-8")  # overrides what the file declares
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        parser.CharacterDataHandler = self._text
+        parser.CharacterDataHandler = text
         parser.EntityDeclHandler, parser.SkippedEntityHandler = self._declared, self._skipped
 
     @property
@@ -122,9 +122,6 @@ class XmlStream:
     def _end(self, name: str) -> None:
         self.depth -= 1
         self._on_end(name)
-
-    def _text(self, data: str) -> None:
-        self._on_text(data)
 
     def _declared(self, name: str, *_rest: object) -> None:
         raise self.error(f"declares the entity {shown(name)}; write its text instead, and remove the declaration")

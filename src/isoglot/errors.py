@@ -2,7 +2,7 @@
 
 IsoglotError
 ├── RecipeError      a setting is unknown or wrong; names the key and the value
-├── CorpusError      training or input text cannot be read; names file and line
+├── CorpusError      text or vectors cannot be read; names file and line, or row
 ├── EncoderError     a model cannot be found, loaded, saved or converted
 ├── OutputError      an output is in use, holds something else, or cannot be written
 ├── CheckpointError  a checkpoint cannot be written or read
@@ -14,11 +14,21 @@ Every message says where, what is wrong with which value, and what to do. Wrong 
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+_CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class IsoglotError(Exception):
-    """Something the user can mend. The message is one line, meant to be shown without a traceback."""
+    """Something the user can fix. The message is one line, meant to be shown without a traceback.
+
+    Names of files and values from data may hold anything, so line ends become spaces and control characters, which a
+    terminal would act on, their escapes.
+    """
+
+    def __str__(self) -> str:
+        return _CONTROLS.sub(lambda found: repr(found[0])[1:-1] if found[0].strip(" \r\n") else " ", super().__str__())
 
 
 class RecipeError(IsoglotError):
@@ -26,7 +36,7 @@ class RecipeError(IsoglotError):
 
 
 class CorpusError(IsoglotError):
-    """Text cannot be read. The message begins with `file:line:` as far as they are known."""
+    """Text or vectors cannot be read. The message begins with `file:line:` as far as they are known."""
 
     def __init__(self, message: str, *, file: str | Path | None = None, line: int | None = None) -> None:
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "

@@ -51,7 +51,7 @@ def test_json_strings_and_compressed_lines(tmp_path):
     assert list(sentences(tmp_path / "a.txt.bz2")) == ['"one"', "two"]
     for line in ("no", json.dumps({"text": "x"})):
         (tmp_path / "b.jsonl").write_text(f'"a"\n{line}\n', encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*no JSON string"):
+        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*one JSON string a line"):
             list(sentences(tmp_path / "b.jsonl"))
 
 

@@ -245,3 +245,12 @@ def test_an_index_is_not_exported_over_itself(folder, name):
     with pytest.raises(SearchError, match="lies in the index"):
         verb.export(folder, folder / name)
     assert content(folder) == before
+
+
+def test_more_hits_than_sentences_are_all_of_them(folder, capsys):
+    search.run(folder, ["red cat"], k=10**30)
+    out, err = capsys.readouterr()
+    there = len(out.splitlines())
+    assert f"only {there} sentences are there" in err
+    search.run(folder, ["red cat"], k=there)
+    assert "are there" not in capsys.readouterr().err

@@ -258,3 +258,29 @@ def test_a_list_is_never_cut_in_a_pipe(run, monkeypatch, verb):
     assert run(*verb)[1] == wide
     whole = {"recipe": "BERT base (SBERT, section 3.1)", "models": "multilingual-e5-small", "tasks": "sick-r"}[verb[0]]
     assert any(whole in line and len(line) > 80 for line in wide.splitlines())
+
+
+def test_models_are_listed(run):
+    code, out, _ = run("models", "list")
+    assert code == 0
+    assert "multilingual-e5-small" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mine", "a\0", "b", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p.tsv"),
+        ("mine", "tiny.toml", "--vectors", "a\0", "-o", "p.tsv"),
+        ("mine", "tiny.toml", "--vectors", "x.npy", "-o", "p\0"),
+        ("encode", "m\0", "tiny.toml", "-o", "v.npy"),
+        ("wikipedia", "a\0", "--titles", "t", "-o", "w"),
+        ("train", "tiny.toml", "-o", "r\0"),
+        ("evaluate", "--data", "d\0", "-o", "e"),
+        ("data", "list", "--data", "d\0"),
+    ],
+)
+def test_a_nul_in_a_path_is_one_line(project, run, words):
+    code, _, err = run(*words)
+    assert code in (1, 2)
+    assert "Traceback" not in err
+    assert "\0" not in err

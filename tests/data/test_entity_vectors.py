@@ -153,7 +153,7 @@ def test_files_that_are_no_vectors(folder, content, message):
     [
         (np.zeros(3, np.float32), r"holds float32 of shape \(3,\)"),
         (np.zeros((2, 3), np.int64), "holds int64"),
-        (np.zeros((0, 3), np.float32), r"shape \(0, 3\)"),
+        (np.zeros((0, 3), np.float32), "holds no vectors"),
         (None, "not a NumPy table"),
     ],
 )
@@ -162,7 +162,7 @@ def test_tables_that_are_none(tmp_path, table, message):
     path.write_bytes(b"nonsense") if table is None else np.save(path, table)
     with pytest.raises(CorpusError, match=message):
         read_vectors(path)
-    with pytest.raises(CorpusError, match="not a NumPy table"):
+    with pytest.raises(CorpusError, match="no such file"):
         read_vectors(tmp_path / "nothing.npy")
 
 

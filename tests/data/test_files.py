@@ -27,7 +27,7 @@ from isoglot.data.files import (
 from isoglot.errors import CorpusError, OutputError
 
 COMPRESS = {"gz": gzip.compress, "xz": partial(lzma.compress, preset=0), "bz2": bz2.compress, "plain": bytes}
-LINE = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)
+LINE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)
 
 
 def texts(path):

@@ -99,20 +99,6 @@ def sentences(corpus: Path) -> Iterator[str]:
 
     Raises `CorpusError` for what cannot be read, naming the line.
     """
-    import json
+    from isoglot.data.files import read_texts
 
-    from isoglot.data.files import read_lines
-    from isoglot.errors import CorpusError
-
-    quoted = ".jsonl" in corpus.suffixes[-2:]
-    for number, line in read_lines(corpus):
-        if not line.strip():
-            continue
-        try:
-            text = json.loads(line) if quoted else line
-        except json.JSONDecodeError as error:
-            raise CorpusError(f"is no JSON string ({error.msg}); mend the line", file=corpus, line=number) from error
-        if not isinstance(text, str):
-            raise CorpusError(f"holds {line[:60]}, which is no JSON string; mend the line", file=corpus, line=number)
-        if text.strip():
-            yield text
+    return (text for _, text in read_texts(corpus) if text.strip())

@@ -15,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from isoglot.cli import entities, fit, mine, negatives, trim, using, wikipedia
-from isoglot.cli.options import Languages, Output, Pooling, Prompt, split
+from isoglot.cli.options import Languages, Output, Pooling, Prompt, finite, split
 from isoglot.errors import IsoglotError
 
 app = typer.Typer(
@@ -187,7 +187,9 @@ def data_get(
     names: Annotated[list[str], typer.Argument(help="Names as `isoglot data list` shows them.")],
     data: Annotated[Path, typer.Option(help="Folder to put the sets into.")],
     base_url: Annotated[str, typer.Option(help="A mirror that holds <mirror>/<host>/<path>.")] = "",
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of silence after which a transfer is cut.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, callback=finite, help="Seconds of silence after which a transfer is cut.")
+    ] = 30.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a file is tried.")] = 5,
 ) -> None:
     """Download sets, verified, going on where a transfer was cut."""
@@ -240,6 +242,11 @@ def main() -> NoReturn:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except ValueError as error:  # a path from a recipe or a script, which Python refuses before the system sees it
+        if "embedded null" not in str(error) or os.environ.get("ISOGLOT_DEBUG"):
+            raise
+        typer.echo("isoglot: the name of a file holds a NUL character; remove it", err=True)
+        sys.exit(1)
     except OSError as error:  # of what no part of the library names
         if os.environ.get("ISOGLOT_DEBUG"):
             raise

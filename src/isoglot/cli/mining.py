@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from isoglot.cli.cluster import compare_pieces, encode_pieces
 from isoglot.cli.counting import timed
 from isoglot.cli.imported import imported
+from isoglot.cli.options import note_fewer
 from isoglot.cli.product import bfloat16
-from isoglot.cli.vectors import encoded, open_vectors, select
+from isoglot.cli.vectors import encoded, select
 from isoglot.cli.working import working
 from isoglot.data.files import check_output, digest, exclusive
+from isoglot.data.vectors import open_table
 from isoglot.encoders import load
 from isoglot.errors import RecipeError
 from isoglot.scale import Shards
@@ -190,7 +192,7 @@ def _judge(check: str) -> Callable[[str], str]:
 
 def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Mining) -> list[Vectors]:
     if model is None:
-        given, into = map(open_vectors, asked.vectors), [work / f"{name}.given.npy" for name in NAMES]
+        given, into = map(open_table, asked.vectors), [work / f"{name}.given.npy" for name in NAMES]
         return [select(*four) for four in zip(given, sides, asked.vectors, into, strict=False)]
     if asked.ray:
         return [_pieces(model, work / f"{name}.txt", asked) for name in NAMES[: len(sides)]]
@@ -216,6 +218,7 @@ def _mine(sides: Sequence[Lines], tables: Sequence[Vectors], work: Path, asked: 
     """The pairs before any cut, and the neighbours that they come from."""
     within = len(sides) == 1
     x, y, k = tables[0], tables[-1], asked.k + within
+    note_fewer("-k", asked.k, min(len(x), len(y)) - within, "neighbours")
     if asked.ray or isinstance(x, Shards) or isinstance(y, Shards):
         found = compare_pieces(x, y, k, ray=asked.ray, cores=asked.cores, budget=size_of(asked.budget))
     else:

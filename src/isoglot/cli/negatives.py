@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.options import Model, Pooling, Prompt, split
+from isoglot.cli.options import Model, Pooling, Prompt, note_fewer, split
 
 if TYPE_CHECKING:
     from isoglot.data.records import Group
@@ -65,6 +65,8 @@ def run(asked: Asked, output: Path, *, count: int) -> int:
     targets = {group.texts[1]: group.langs[1] for group in groups}
     texts = list(targets)
     rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, texts))
+    note_fewer("--count", count, len(texts) - 1, "other targets")
+    count = min(count, len(texts))
     gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
     with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
         x, y = _vectors(asked, (sources, texts), Path(folder))

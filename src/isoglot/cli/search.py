@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from isoglot.cli.options import note_fewer
 from isoglot.data.languages import canonical_list
 from isoglot.errors import CorpusError
 from isoglot.index import Hit, Index
@@ -43,6 +44,7 @@ def run(
     wanted = canonical_list(languages)
     with Index.open(folder) as index:
         encoder = index.origin.load(model)
+        note_fewer("-k", k, len(index), "sentences")
         lines = (_checked(query, "query", at) for at, query in enumerate(queries, 1)) if queries else _stdin(as_json)
         while some := list(islice(lines, _TOGETHER if not sys.stdin.isatty() else 1)):
             vectors = encode_queries(encoder, some, index.origin)

@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, digest, read_blocks, read_lines
+from isoglot.data.files import atomic_write, digest, first_bytes, read_lines
 from isoglot.data.readers.entities import TABLE, read_table
+from isoglot.data.vectors import open_table
 from isoglot.errors import CorpusError, EncoderError
 
 VECTORS = "entity_vectors.npy"
@@ -101,14 +102,14 @@ def read_vectors(path: Path, *, entities: Path | None = None) -> Table:
             )
             raise CorpusError(problem, file=path)
         return align(path, entities).vectors
-    try:
-        table: NDArray[Any] = np.load(path)
-    except (OSError, ValueError, EOFError) as error:
-        raise CorpusError(f"not a NumPy table ({error}); write it with isoglot entities", file=path) from None
-    if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
-        raise CorpusError(f"holds {table.dtype} of shape {table.shape}, not one vector a row", file=path)
+    table = open_table(path)
+    if not len(table):
+        raise CorpusError("holds no vectors; write it with isoglot entities", file=path)
     _require_same(path, len(table))
-    return table.astype(np.float32)
+    read = np.array(table, np.float32)
+    if (wrong := np.isinf(read).any(axis=1)).any():  # rows of NaN are entities without a vector
+        raise CorpusError(f"row {int(wrong.argmax())} holds infinity; write it with isoglot entities", file=path)
+    return read
 
 
 def _require_same(path: Path, rows: int) -> None:
@@ -144,7 +145,7 @@ def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 def _read(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
     """Rows and their vectors, in the order of the file."""
-    if next(read_blocks(path))[:1] == _PICKLE:
+    if first_bytes(path)[:1] == _PICKLE:
         yield from _from_model(path, wanted)
     else:
         yield from _from_text(path, wanted)

@@ -25,7 +25,7 @@ from isoglot.data.files import exclusive, hidden, writing
 from isoglot.encoders import configs
 from isoglot.encoders.configs import read_json as read_json
 from isoglot.encoders.tokenizer import unpadded
-from isoglot.errors import EncoderError, IsoglotError, OutputError
+from isoglot.errors import IsoglotError, OutputError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

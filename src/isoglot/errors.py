@@ -14,6 +14,8 @@ Every message says where, what is wrong with which value, and what to do. Wrong 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 
@@ -47,3 +49,11 @@ class CheckpointError(IsoglotError):
 
 class EvaluationError(IsoglotError):
     """A task lacks its data, or the vectors it was given are unusable."""
+
+
+def nearest(word: str, known: Iterable[str], *, most: int = 12) -> str:
+    """The end of a message about an unknown name: the known one that is spelt most alike, or the first known ones."""
+    names = [*known]
+    if close := get_close_matches(word, names, n=1, cutoff=0.5):
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"

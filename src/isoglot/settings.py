@@ -227,7 +227,7 @@ class EvaluationSettings(_Settings):
     data: str = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: tuple[str, ...] = ()
     subset: str = Field("mean", description="subset of the score that decides")
-    metric: str = Field("accuracy/mean", description="metric of the score that decides, higher being better")
+    metric: str = Field("accuracy/mean", description="metric of the score that decides; an error is minimised")
     every: int = Field(0, ge=0, description="steps between evaluations; 0: only at the end")
     patience: int = Field(0, ge=0, description="stop after so many evaluations without a better one; 0: never")
 

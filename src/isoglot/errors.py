@@ -57,3 +57,14 @@ def nearest(word: str, known: Iterable[str], *, most: int = 12) -> str:
     if close := get_close_matches(word, names, n=1, cutoff=0.5):
         return f"did you mean {close[0]!r}?"
     return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"
+
+
+def shown(value: object, *, quotes: bool = True, most: int = 80) -> str:
+    """A value as a message shows it: as Python writes it, or a text without quotes; on one line, cut if long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = "a number of thousands of digits"
+    if isinstance(value, str) and not quotes:
+        text = text[1:-1] if any(not letter.isprintable() for letter in value) else value
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -13,12 +13,13 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, shown
 from isoglot.settings import Recipe
 
 if sys.version_info >= (3, 11):
@@ -27,6 +28,14 @@ else:
     import tomli as tomllib
 
 PACKAGED = Path(__file__).parent / "recipes"
+MOST_BYTES = 1 << 20  # of a recipe; the largest packaged one has 4 kB
+DEEPEST = 16  # levels of tables and lists
+BOUNDS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than": "less than",
+    "less_than_equal": "at most",
+}
 KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic names them in the place of an error
 
 
@@ -35,7 +44,7 @@ def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     path = find(name)
     try:
         data = tomllib.loads(text(name))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise RecipeError(f"{path}: not valid TOML: {error}") from error
     for override in overrides:
         _override(data, override)
@@ -46,6 +55,8 @@ def text(name: str | Path) -> str:
     """What stands in a recipe, given as for `find`."""
     path = find(name)
     try:
+        if (size := path.stat().st_size) > MOST_BYTES:
+            raise RecipeError(f"{path}: has {size:,} bytes, and a recipe at most {MOST_BYTES:,}; is it a corpus?")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path}: cannot be read as UTF-8 text: {error}") from error
@@ -53,6 +64,10 @@ def text(name: str | Path) -> str:
 
 def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
     """Validate settings; `where` begins the message of an error."""
+    if "folder" in data:
+        raise RecipeError(f"{where}: folder: no such setting; paths are relative to the file of the recipe")
+    if _depth(data) > DEEPEST:
+        raise RecipeError(f"{where}: tables and lists are nested more than {DEEPEST} deep; no setting is")
     try:
         return Recipe.model_validate({**data, "folder": folder})
     except ValidationError as error:
@@ -66,12 +81,13 @@ def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recip
 def find(name: str | Path) -> Path:
     """The file of a recipe given by path or by packaged name, such as `demo/pairs`."""
     for path in (Path(name), PACKAGED / f"{name}.toml"):
-        if path.is_file():
-            return path
+        with suppress(OSError, ValueError):  # too long for the file system, or with a NUL
+            if path.is_file():
+                return path
     known = list(names())
     close = difflib.get_close_matches(str(name), known, n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}?" if close else "`isoglot recipe list` shows the packaged ones"
-    raise RecipeError(f"{name}: neither a file nor a packaged recipe; {hint}")
+    raise RecipeError(f"{shown(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
 
 
 def names() -> Iterator[str]:
@@ -83,20 +99,43 @@ def names() -> Iterator[str]:
 def _override(data: dict[str, Any], assignment: str) -> None:
     """Set one value in place. The path may step into lists by number: streams.0.batching.size=64."""
     path, equals, word = assignment.partition("=")
+    said = f"--set {shown(assignment, quotes=False)}"
     if not equals:
-        raise RecipeError(f"--set {assignment}: write key=value, for example optimizer.lr=1e-4")
+        raise RecipeError(f"{said}: write key=value, for example optimizer.lr=1e-4")
     try:
-        value = tomllib.loads(f"value = {word}")["value"]
+        found = tomllib.loads(f"value = {word}")
     except tomllib.TOMLDecodeError:
-        value = word  # a bare word is a string
+        found = {"value": word}  # a bare word is a string
+    except (ValueError, RecursionError) as error:
+        raise RecipeError(f"{said}: not a value of TOML: {error}") from error
+    if [*found] != ["value"]:
+        raise RecipeError(f"{said}: holds more than one value; write a --set for each")
     *parents, last = path.strip().split(".")
     place: Any = data
     try:
+        if "" in (*parents, last):
+            raise ValueError("an empty key")
         for part in parents:
-            place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
-        place[int(last) if isinstance(place, list) else last] = value
+            place = place[_place(part)] if isinstance(place, list) else place.setdefault(part, {})
+        place[_place(last) if isinstance(place, list) else last] = found["value"]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise RecipeError(f"--set {assignment}: {path} leads nowhere in this recipe") from error
+        raise RecipeError(f"{said}: {shown(path, quotes=False)} leads nowhere in this recipe") from error
+
+
+def _place(part: str) -> int:
+    """A place in a list, counted from 0; no other spelling of a number, and none from the end."""
+    if not (part.isascii() and part.isdigit()):
+        raise ValueError(part)
+    return int(part)
+
+
+def _depth(data: Any) -> int:
+    """How deep tables and lists are nested, without recursion; counting stops beyond `DEEPEST`."""
+    level, depth = [data], 0
+    while level and depth <= DEEPEST:
+        inner = [value for part in level for value in (part.values() if isinstance(part, Mapping) else part)]
+        level, depth = [value for value in inner if isinstance(value, Mapping | list | tuple)], depth + 1
+    return depth
 
 
 def _explain(error: Any) -> str:
@@ -105,20 +144,23 @@ def _explain(error: Any) -> str:
     if "stages" in place[:1] and "stages" not in _text(error):  # written at the top, as the only stage
         place = place[2:] if place[1:2] == [0] else place
     place = [place[0], *place[2:]] if place[:2] == ["evaluation", 0] else place  # written as a table, as the only one
-    key = ".".join(map(str, place)) or "recipe"
+    key = ".".join(shown(str(part), quotes=False) for part in place) or "recipe"
     if error["type"] == "extra_forbidden":
         known = _fields(error["loc"][:-1])
         close = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-        return f"{key}: no such setting (value {error['input']!r}); {hint}"
+        return f"{key}: no such setting (value {shown(error['input'])}); {hint}"
     if error["type"] == "missing":
         return f"{key}: missing; it must be given"
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         part = context["discriminator"].strip("'")
-        return f"{key}.{part}: {context['tag']!r} is none of {context['expected_tags']}"
+        return f"{key}.{part}: {shown(context['tag'])} is none of {context['expected_tags']}"
     message = error["msg"].removeprefix("Value error, ")
-    given = "" if isinstance(error["input"], dict) else f" (value {error['input']!r})"
+    if error["type"] in BOUNDS:
+        (limit,) = error["ctx"].values()
+        message = f"must be {BOUNDS[error['type']]} {limit:{',' if isinstance(limit, int) else 'g'}}"
+    given = "" if isinstance(error["input"], dict) else f" (value {shown(error['input'])})"
     return f"{key}: {message[0].lower()}{message[1:]}{given}"
 
 

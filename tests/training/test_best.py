@@ -11,6 +11,8 @@ import torch
 from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
 from torch import Tensor, nn
 
+from isoglot import memory
+from isoglot.cli import train as train_command
 from isoglot.data.batch import Tokens
 from isoglot.encoders import encode, load
 from isoglot.encoders.base import Encoder
@@ -21,7 +23,7 @@ from isoglot.recipe import load as load_recipe
 from isoglot.recipe import parse
 from isoglot.training import best
 from isoglot.training.best import Selector
-from isoglot.training.loop import train
+from isoglot.training.loop import Outcome, train
 
 MINIMAL = {
     "name": "any",
@@ -366,3 +368,21 @@ def test_without_a_finite_score_the_last_encoder_is_kept_and_the_log_is_json(pro
     assert outcome.best is None
     assert load(outcome.model).dim
     assert {record["score"] for record in log_of(project / "run") if record["kind"] == "evaluation"} == {None}
+
+
+def test_a_table_that_does_not_fit_into_memory_is_one_recipe_error(project, tmp_path, monkeypatch):
+    (tmp_path / "meminfo").write_text("MemAvailable:   30 kB\n")
+    monkeypatch.setattr(memory, "MEMORY", tmp_path / "meminfo")
+    with pytest.raises(RecipeError, match=r"encoder\.dim, encoder\.vocabulary: .* GB of memory are free"):
+        train(load_recipe(project / "tiny.toml"), project / "run")
+
+
+@pytest.mark.parametrize(("lower", "best_of_all"), [(False, 0.75), (True, 0.25)])
+def test_the_summary_of_seeds_has_the_best_by_direction(tmp_path, capsys, lower, best_of_all):
+    outcomes = [Outcome(tmp_path, score, 1, 1.0, lower) for score in (0.5, 0.25, 0.75, None)]
+    train_command.summarise(outcomes, tmp_path / "seeds.json")
+    found = json.loads((tmp_path / "seeds.json").read_text())
+    assert (found["best"], found["lower_is_better"], found["n"]) == (best_of_all, lower, 3)
+    assert ("lower is better" in capsys.readouterr().err) == lower
+    train_command.summarise(outcomes[2:], tmp_path / "seeds.json")  # one score has no deviation
+    assert json.loads((tmp_path / "seeds.json").read_text())["standard_deviation"] is None

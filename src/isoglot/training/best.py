@@ -18,7 +18,7 @@ from typing import Any
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.inference import encode
-from isoglot.errors import RecipeError, nearest
+from isoglot.errors import RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import announced, evaluate
@@ -145,7 +145,8 @@ def _folder(name: str) -> str:
     """The name of a choice, if it can be that of a folder."""
     if name in ("", ".", "..") or any(letter in name for letter in "/\\\0"):
         raise RecipeError(
-            f"evaluation.name: {name!r} cannot be a folder in best/; name every choice but the first, for example sts22"
+            f"evaluation.name: {shown(name)} cannot be a folder in best/; name every choice but the first, "
+            "for example sts22"
         )
     return name
 
@@ -160,12 +161,14 @@ def check(recipe: Recipe) -> dict[str, bool]:
     for place, settings in enumerate(recipe.evaluation):
         where = _where(recipe, place)
         if settings.task not in TASKS:
-            raise RecipeError(f"{where}.task: no task is called {settings.task!r}; {nearest(settings.task, TASKS)}")
+            raise RecipeError(
+                f"{where}.task: no task is called {shown(settings.task)}; {nearest(settings.task, TASKS)}"
+            )
         task = TASKS[settings.task]
         metrics = {metric.name: metric for metric in task.metrics}
         if settings.metric not in metrics:
             hint = f"its metrics: {', '.join(metrics)}"
-            raise RecipeError(f"{where}.metric: {settings.task} has no metric {settings.metric!r}; {hint}")
+            raise RecipeError(f"{where}.metric: {settings.task} has no metric {shown(settings.metric)}; {hint}")
         if getattr(task, "needs_model", False):
             raise RecipeError(
                 f"{where}.task: {settings.task} trains a model of its own; take one that needs vectors only"
@@ -198,7 +201,7 @@ def _find_data(recipe: Recipe, settings: EvaluationSettings, *, where: str) -> N
     codes = settings.subset.split("-")
     if settings.subset not in subsets and len(codes) < 3 and all(map(is_language, codes)):
         raise RecipeError(
-            f"{where}.subset: {settings.task} has no subset {settings.subset!r} in {settings.data}; "
+            f"{where}.subset: {settings.task} has no subset {shown(settings.subset)} in {settings.data}; "
             f"{nearest(settings.subset, subsets)}"
         )
 

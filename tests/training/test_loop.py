@@ -296,8 +296,8 @@ def test_leaks_and_repetitions_are_counted(project):
         ("streams.0.sources.0.path=missing.tsv", CorpusError, r"missing\.tsv"),
         ("streams.0.objectives.0.name=info_nc", RecipeError, "did you mean 'info_nce'"),
         ("streams.0.objectives.0.temprature=1", RecipeError, r"objectives\.0\.temprature.*did you mean 'temperature'"),
-        ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be above 0"),
-        ("evaluation.metric=accuracy", RecipeError, "gives no score of subset 'mean' and metric 'accuracy'"),
+        ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be at least 0.0001"),
+        ("evaluation.metric=accuracy", RecipeError, "evaluation.metric: tatoeba has no metric 'accuracy'"),
         ("streams.0.languages=[\"fra\"]", EncoderError, "hold no words to learn a tokenizer from"),
     ],
 )  # fmt: skip

@@ -170,7 +170,9 @@ class Batching(_Settings):
     hard_negatives: int = Field(
         -1, strict=True, ge=-1, le=MOST, description="how many of a group's hard negatives are drawn; -1: all"
     )
-    views: Repeats = Field(1, description="times each sentence is repeated, for dropout masks (SimCSE)")
+    views: int = Field(
+        1, strict=True, gt=0, le=1024, description="times each sentence is repeated, for dropout masks (SimCSE)"
+    )
     anchor: Literal["random", "first"] = Field(
         "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
     )

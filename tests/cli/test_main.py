@@ -15,7 +15,6 @@ from isoglot.cli.main import main
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES
 
-
 HEAVY = "streams.0.objectives.0.weight=1e9"
 
 

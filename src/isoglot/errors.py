@@ -15,6 +15,8 @@ Every message says where, what is wrong with which value, and what to do. Wrong 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -57,3 +59,22 @@ class CheckpointError(IsoglotError):
 
 class EvaluationError(IsoglotError):
     """A task lacks its data, or the vectors it was given are unusable."""
+
+
+def nearest(word: str, known: Iterable[str], *, most: int = 12) -> str:
+    """The end of a message about an unknown name: the known one that is spelt most alike, or the first known ones."""
+    names = [*known]
+    if close := get_close_matches(word, names, n=1, cutoff=0.5):
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"
+
+
+def shown(value: object, *, quotes: bool = True, most: int = 80) -> str:
+    """A value as a message shows it: as Python writes it, or a text without quotes; on one line, cut if long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = "a number of thousands of digits"
+    if isinstance(value, str) and not quotes:
+        text = text[1:-1] if any(not letter.isprintable() for letter in value) else value
+    return text if len(text) <= most else f"{text[: most - 1]}…"

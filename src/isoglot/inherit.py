@@ -28,7 +28,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, shown
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,6 +37,8 @@ else:
 
 PACKAGED = Path(__file__).parent / "recipes"
 DEEPEST = 16  # most files and variants between a recipe and its last base
+MOST_BYTES = 1 << 20  # of a recipe; the largest packaged one has 4 kB
+MOST_LEVELS = 16  # of tables and lists in one another
 UNNAMED = {"streams": "train", "stages": "main"}  # names of elements that write none, as in settings.py
 PATHS = re.compile(
     r"(?:^|\.)(?:leakage\.\d+|sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
@@ -72,8 +74,11 @@ def locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
     RecipeError.
     """
     for path in (folder / name, PACKAGED / f"{name}.toml"):
-        if path.is_file():
-            return path, ""
+        try:
+            if path.is_file():
+                return path, ""
+        except (OSError, ValueError):  # too long for the file system, or with a NUL
+            continue
         parts = path.stem.split("-") if path.suffix == ".toml" else []
         for cut in range(len(parts) - 1, 0, -1):
             family = path.with_name("-".join(parts[:cut]) + ".toml")
@@ -86,7 +91,7 @@ def locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
     else:
         close = difflib.get_close_matches(str(name), list(names()), n=1, cutoff=0.4)
     hint = f"did you mean {close[0]!r}?" if close else "`isoglot recipe list` shows the packaged ones"
-    raise RecipeError(f"{name}: neither a file nor a packaged recipe; {hint}")
+    raise RecipeError(f"{shown(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
 
 
 def names() -> Iterator[str]:
@@ -110,9 +115,21 @@ def members(file: Path) -> list[str]:
 def read(file: Path) -> str:
     """The text of a file. Raises RecipeError where it cannot be read."""
     try:
+        if (size := file.stat().st_size) > MOST_BYTES:
+            raise RecipeError(f"{file}: has {size:,} bytes, and a recipe at most {MOST_BYTES:,}; is it a corpus?")
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{file}: cannot be read as UTF-8 text: {error}") from error
+
+
+def require_shallow(data: Mapping[str, Any], where: str) -> None:
+    """Raise RecipeError for tables and lists nested deeper than any setting is; counted without recursion."""
+    level, depth = [data], 0
+    while level:
+        if depth > MOST_LEVELS:
+            raise RecipeError(f"{where}: tables and lists are nested more than {MOST_LEVELS} deep; no setting is")
+        inner = [value for part in level for value in (part.values() if isinstance(part, Mapping) else part)]
+        level, depth = [value for value in inner if isinstance(value, Mapping | list | tuple)], depth + 1
 
 
 def writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
@@ -235,10 +252,13 @@ def _variants(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _parse(file: Path) -> dict[str, Any]:
+    text = read(file)
     try:
-        return _parsed(read(file))
-    except tomllib.TOMLDecodeError as error:
+        data = _parsed(text)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise RecipeError(f"{file}: not valid TOML: {error}") from error
+    require_shallow(data, str(file))
+    return data
 
 
 @lru_cache(64)

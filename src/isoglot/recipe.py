@@ -20,7 +20,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from isoglot import inherit, toml
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, shown
 from isoglot.inherit import PACKAGED, names
 from isoglot.settings import Recipe
 
@@ -30,6 +30,12 @@ else:
     import tomli as tomllib
 
 __all__ = ["PACKAGED", "Recipe", "find", "load", "names", "parse", "show", "text"]
+BOUNDS = {
+    "greater_than": "more than",
+    "greater_than_equal": "at least",
+    "less_than": "less than",
+    "less_than_equal": "at most",
+}
 KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic names them in the place of an error
 
 
@@ -57,6 +63,7 @@ def text(name: str | Path) -> str:
 
 def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
     """Validate settings, which may extend a recipe too; `where` begins the message of an error."""
+    inherit.require_shallow(data, where)
     chain = inherit.stack(data, where=where, folder=folder)
     return _validate(chain[-1].data, chain)
 
@@ -77,6 +84,8 @@ def _whole(name: str | Path) -> list[inherit.Layer]:
 
 def _validate(data: Mapping[str, Any], chain: Sequence[inherit.Layer]) -> Recipe:
     """Settings, and the layers that they came from, for errors."""
+    if "folder" in data:
+        raise RecipeError(f"{chain[-1].where}: folder: no such setting; paths are relative to the file of the recipe")
     try:
         return Recipe.model_validate({**data, "folder": chain[-1].file.parent})
     except ValidationError as error:
@@ -92,20 +101,34 @@ def _validate(data: Mapping[str, Any], chain: Sequence[inherit.Layer]) -> Recipe
 def _override(data: dict[str, Any], assignment: str) -> None:
     """Set one value in place. The path may step into lists by number: streams.0.batching.size=64."""
     path, equals, word = assignment.partition("=")
+    said = f"--set {shown(assignment, quotes=False)}"
     if not equals:
-        raise RecipeError(f"--set {assignment}: write key=value, for example optimizer.lr=1e-4")
+        raise RecipeError(f"{said}: write key=value, for example optimizer.lr=1e-4")
     try:
-        value = tomllib.loads(f"value = {word}")["value"]
+        found = tomllib.loads(f"value = {word}")
     except tomllib.TOMLDecodeError:
-        value = word  # a bare word is a string
+        found = {"value": word}  # a bare word is a string
+    except (ValueError, RecursionError) as error:
+        raise RecipeError(f"{said}: not a value of TOML: {error}") from error
+    if [*found] != ["value"]:
+        raise RecipeError(f"{said}: holds more than one value; write a --set for each")
     *parents, last = path.strip().split(".")
     place: Any = data
     try:
+        if "" in (*parents, last):
+            raise ValueError("an empty key")
         for part in parents:
-            place = place[int(part)] if isinstance(place, list) else place.setdefault(part, {})
-        place[int(last) if isinstance(place, list) else last] = value
+            place = place[_place(part)] if isinstance(place, list) else place.setdefault(part, {})
+        place[_place(last) if isinstance(place, list) else last] = found["value"]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise RecipeError(f"--set {assignment}: {path} leads nowhere in this recipe") from error
+        raise RecipeError(f"{said}: {shown(path, quotes=False)} leads nowhere in this recipe") from error
+
+
+def _place(part: str) -> int:
+    """A place in a list, counted from 0; no other spelling of a number, and none from the end."""
+    if not (part.isascii() and part.isdigit()):
+        raise ValueError(part)
+    return int(part)
 
 
 def _explain(error: Any) -> str:
@@ -114,20 +137,23 @@ def _explain(error: Any) -> str:
     if "stages" in place[:1] and "stages" not in _text(error):  # written at the top, as the only stage
         place = place[2:] if place[1:2] == [0] else place
     place = [place[0], *place[2:]] if place[:2] == ["evaluation", 0] else place  # written as a table, as the only one
-    key = ".".join(map(str, place)) or "recipe"
+    key = ".".join(shown(str(part), quotes=False) for part in place) or "recipe"
     if error["type"] == "extra_forbidden":
         known = _fields(error["loc"][:-1])
         close = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
-        return f"{key}: no such setting (value {error['input']!r}); {hint}"
+        return f"{key}: no such setting (value {shown(error['input'])}); {hint}"
     if error["type"] == "missing":
         return f"{key}: missing; it must be given"
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         part = context["discriminator"].strip("'")
-        return f"{key}.{part}: {context['tag']!r} is none of {context['expected_tags']}"
+        return f"{key}.{part}: {shown(context['tag'])} is none of {context['expected_tags']}"
     message = error["msg"].removeprefix("Value error, ")
-    given = "" if isinstance(error["input"], dict) else f" (value {error['input']!r})"
+    if error["type"] in BOUNDS:
+        (limit,) = error["ctx"].values()
+        message = f"must be {BOUNDS[error['type']]} {limit:{',' if isinstance(limit, int) else 'g'}}"
+    given = "" if isinstance(error["input"], dict) else f" (value {shown(error['input'])})"
     return f"{key}: {message[0].lower()}{message[1:]}{given}"
 
 

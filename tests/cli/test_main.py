@@ -15,6 +15,8 @@ from isoglot.cli.main import main
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES
 
+HEAVY = "streams.0.objectives.0.weight=1e9"
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
@@ -188,7 +190,16 @@ def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
         (["train", "start/static", "--output", "x"], "isoglot recipe show start/static"),
         (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lrr=1"], "did you mean 'lr'"),
         (
-            ["train", "tiny.toml", "--output", "x", "--set", "streams.0.objectives.0.temperature=1e-40"],
+            [
+                "train",
+                "tiny.toml",
+                "--output",
+                "x",
+                "--set",
+                "encoder.scale=1e-12",
+                "--set",
+                HEAVY,
+            ],
             "no longer finite",
         ),
         (["train", "tiny.toml", "--output", "x", "--set", "seed=-1"], "seed"),

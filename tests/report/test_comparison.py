@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from page_results import Score
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Score
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.comparison import compare
 from isoglot.report.comparison_tables import grid, markdown, tallies, write_comparison
 from isoglot.report.draws import draw
-from isoglot.report.metrics import is_average, lower_is_better, main_metrics, shown
+from isoglot.report.metrics import is_average, main_metrics, shown
 from isoglot.report.scores import Results
 
 
@@ -259,7 +260,7 @@ def test_less_is_better_where_it_is():
     found = compare({"base": [run[0]], "new": [run[1]]})
     assert rows(found)["deu-eng"].differences[0].better is True
     table = grid(found.tables[0], found.systems)
-    assert "less is better" in table.title
+    assert "lower is better" in table.title
     assert table.rows[0][4].endswith("▲")
     assert tallies(found.tables[0], found.systems)[0].startswith("new against base: better in 1 (1 significantly)")
 
@@ -430,16 +431,24 @@ def test_files_are_the_same_each_time(tmp_path):
     assert "2000 resamples, seed 0" in text
 
 
+def mains(task, *metrics):
+    return main_metrics(Score(task, "deu", metric, 0.5, 9) for metric in metrics)[task]
+
+
+def test_systems_that_disagree_on_the_direction_are_not_compared():
+    a, b = results(score("deu-eng", [0, 1, 1])), results(score("deu-eng", [1, 1, 1]))
+    turned = replace(b, scores=tuple(replace(one, lower_is_better=True) for one in b.scores))
+    with pytest.raises(EvaluationError, match="lower is better"):
+        compare({"a": [a], "b": [turned]})
+
+
 def test_what_metrics_mean():
-    assert main_metrics("tatoeba", ["accuracy/xx-en", "accuracy/mean"]) == ["accuracy/mean"]
-    assert main_metrics("bucc/ease", ["precision", "f1"]) == ["f1"]
-    assert main_metrics("tatoeba", ["other"]) == ["other"]
-    assert main_metrics("unknown", ["a", "b"]) == ["a", "b"]
-    assert lower_is_better("xsim/flores", "error/ratio")
-    assert lower_is_better("alignment", "uniformity")
-    assert lower_is_better("language-id/xnli", "accuracy")
-    assert not lower_is_better("tatoeba", "accuracy/mean")
-    assert [shown(0.5, "accuracy"), shown(-0.00001, "f1", sign=True), shown(None, "f1")] == ["50.0", "0.0", "–"]
-    assert shown(-3.21456, "uniformity", sign=True) == "-3.215"
+    assert mains("tatoeba", "accuracy/xx-en", "accuracy/mean") == ["accuracy/mean"]
+    assert mains("bucc/ease", "precision", "f1") == ["f1"]
+    assert mains("tatoeba", "other") == ["other"]
+    assert mains("unknown", "a", "b") == ["a", "b"]
+    found = [shown(0.5, "fraction"), shown(-0.00001, "fraction", sign=True), shown(None, "fraction")]
+    assert found == ["50.0", "0.0", "–"]
+    assert shown(-3.21456, "plain", sign=True) == "-3.215"
     assert is_average(Score("t", "xtreme-36", "m", 0.5, 36))
     assert not is_average(Score("t", "kor-eng", "m", 0.5, 36))

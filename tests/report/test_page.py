@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from page_results import cells, one, small
+from page_results import Score, cells, one, small
 
 from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.base import Detail
 from isoglot.report.page import page, write_page
 from isoglot.report.page.facts import Table, bar, change, is_seen, labels
 from isoglot.report.page.markup import element, text

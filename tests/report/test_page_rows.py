@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from typing import get_args
 
 import numpy as np
 import pytest
-from page_results import FIFTEEN, cells, errors_into, small
+from page_results import FIFTEEN, Score, cells, errors_into, small
 
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Detail, Score
-from isoglot.report.metrics import MAIN_METRIC, MANY, lower_is_better, main_metrics, scale
+from isoglot.evaluation.base import Detail, Unit
+from isoglot.report.metrics import MANY, main_metrics, scale
 from isoglot.report.page import page
 from isoglot.report.page.details import order
 from isoglot.report.page.facts import called
+from isoglot.report.scores import declared
 
 
 def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():
@@ -137,17 +139,21 @@ def test_a_map_is_called_by_what_is_in_it_and_not_by_a_metric():
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_task_has_an_entry_among_the_main_metrics(task):
-    assert task in MAIN_METRIC or task.partition("/")[0] in MAIN_METRIC
+def test_every_task_declares_a_main_metric_and_each_metric_once(task):
+    names = [metric.name for metric in TASKS[task].metrics]
+    assert any(metric.main for metric in TASKS[task].metrics)
+    assert len(set(names)) == len(names)
 
 
 def test_what_is_better_of_the_analyses():
-    assert main_metrics("similarity", ["cosine/translations", "cosine/contrast"]) == ["cosine/contrast"]
-    assert main_metrics("alignment/sts17", ["alignment", "uniformity"]) == ["alignment", "uniformity"]
-    lower = {"variance/language": True, "variance/meaning": False}
-    assert {metric: lower_is_better("map", metric) for metric in lower} == lower
-    assert [lower_is_better("similarity", f"cosine/{name}") for name in ("std", "min")] == [True, False]
-    assert [scale("cosine/min"), scale("distance"), scale("error/distance")] == [100, 1, 100]
+    names = ("cosine/translations", "cosine/contrast", "alignment", "uniformity")
+    tasks = ("similarity", "similarity", "alignment/sts17", "alignment/sts17")
+    found = main_metrics(Score(task, "mean", name, 0.5, 9) for task, name in zip(tasks, names, strict=True))
+    assert found == {"similarity": ["cosine/contrast"], "alignment/sts17": ["alignment", "uniformity"]}
+    lower = {("map", "variance/language"), ("similarity", "cosine/std"), ("xsim/own", "error/ratio")}
+    higher = {("map", "variance/meaning"), ("similarity", "cosine/min"), ("tatoeba", "accuracy/mean")}
+    assert {key for key in lower | higher if declared(*key).lower_is_better} == lower
+    assert [scale(unit) for unit in get_args(Unit)] == [100, 100, 100, 100, 1]
 
 
 def test_the_numbers_of_a_column_have_as_many_decimals():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.base import Detail, Metric, Score
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.scores import Results, read_results, write_results
 
@@ -47,21 +47,25 @@ def test_the_shape_is_the_agreed_one(tmp_path):
         Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000, items=hits),
         Score("tatoeba", "mean", "accuracy/xx-en", 0.778, 1, ("kor-eng",)),
         with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman", units="u"),
+        Metric("error/ratio", "error", lower_is_better=True, main=True).score("xsim/own", "deu-eng", 0.25, 4),
     )
     write_results(tmp_path, Results("한국어", {"prompt": "query: ", "max_length": 128}, scores))
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
     first = {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000}
+    first |= {"unit": "fraction"}
     mean = {**first, "subset": "mean", "n": 1, "over": ["kor-eng"]}
     sts = {"task": "sts", "subset": "eng", "metric": "spearman", "value": scores[2].value}
-    sts |= {"n": 2, "statistic": "spearman", "units": "u"}
+    sts |= {"n": 2, "statistic": "spearman", "units": "u", "unit": "fraction"}
+    xsim = {"task": "xsim/own", "subset": "deu-eng", "metric": "error/ratio", "value": 0.25, "n": 4}
+    xsim |= {"unit": "error", "lower_is_better": True, "main": True}
     assert json.loads(text) == {
         "model": "한국어",
         "settings": {"prompt": "query: ", "max_length": 128},
-        "scores": [first, mean, sts],
+        "scores": [first, mean, sts, xsim],
     }
     assert "한국어" in text
-    assert [score.units for score in read_results(tmp_path).scores] == ["", "", "u"]
-    assert len(text.splitlines()) == 5  # one score a line
+    assert [score.units for score in read_results(tmp_path).scores] == ["", "", "u", ""]
+    assert len(text.splitlines()) == 6  # one score a line
 
 
 def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_path):
@@ -258,3 +262,38 @@ def test_items_cut_short_anywhere_are_noticed(tmp_path):
         (tmp_path / "items.npz").write_bytes(whole[:size])
         with pytest.raises(EvaluationError, match="cannot be read as items"):
             read_results(tmp_path)
+
+
+OLD = {
+    ("xsim/own", "error/ratio"): ("error", True, True),
+    ("xsim/own/k10", "error-by-index/ratio"): ("error", True, False),
+    ("language-id", "accuracy"): ("fraction", True, True),
+    ("alignment/sts17", "uniformity"): ("plain", True, True),
+    ("similarity", "cosine/std"): ("cosine", True, False),
+    ("tatoeba", "accuracy/mean"): ("fraction", False, True),
+    ("sts17", "spearman"): ("correlation", False, True),
+    ("of-somebody-else", "error"): ("fraction", False, False),
+}
+
+
+def test_results_from_before_the_fields_get_them_from_their_tasks(tmp_path):
+    scores = [{"task": task, "subset": "s", "metric": metric, "value": 0.5, "n": 3} for task, metric in OLD]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"model": "m", "scores": scores}))
+    found = read_results(path).scores
+    assert [(score.unit, score.lower_is_better, score.main) for score in found] == list(OLD.values())
+
+
+def test_the_fields_of_a_score_go_through_the_file_whatever_its_task_declares(tmp_path):
+    odd = Metric("accuracy/mean", "plain", lower_is_better=True).score("tatoeba", "s", 0.5, 3)
+    write_results(tmp_path, Results("m", {}, (odd,)))
+    assert read_results(tmp_path).scores == (odd,)
+
+
+@pytest.mark.parametrize("field", [{"unit": "miles"}, {"unit": 3}, {"lower_is_better": "no"}, {"main": 1}])
+def test_fields_that_are_wrong_are_named(tmp_path, field):
+    score = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3, "unit": "fraction"} | field
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"model": "m", "scores": [score]}))
+    with pytest.raises(EvaluationError, match=rf"scores\[0\].*{next(iter(field))}"):
+        read_results(path)

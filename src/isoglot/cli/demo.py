@@ -62,15 +62,16 @@ def _run(output: Path) -> None:
     with Display() as display:
         first = recipes.load(RECIPES[0])
         tables = {"untrained": scores_on_test(make_encoder(first, seed=first.seed, watch=display))}
-    best, chosen = -1.0, Path()
+    models: dict[Path, float] = {}
     for number, name in enumerate(RECIPES, 2):
         recipe = recipes.load(name)
         say(f"{number}. Training by the recipe {name}: {recipe.description}")
         with Display() as display:
             outcome = train(recipe, output / "runs" / Path(name).name, watch=display)
         tables[Path(name).name] = scores_on_test(load(outcome.model))
-        if outcome.best is not None and outcome.best > best:
-            best, chosen = outcome.best, outcome.model
+        if outcome.best is not None:
+            models[outcome.model] = -outcome.best if outcome.lower_is_better else outcome.best
+    chosen = max(models, key=models.__getitem__)
     load(chosen).save(output / "model")
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")

@@ -14,8 +14,8 @@ from isoglot.cli.shown import show_columns
 from isoglot.data.readers import check as check_reader
 from isoglot.data.streams import Sources
 from isoglot.errors import RecipeError
-from isoglot.evaluation import TASKS
 from isoglot.settings import Recipe
+from isoglot.training.best import check as check_choices
 
 
 def show_list() -> None:
@@ -66,6 +66,4 @@ def inspect(recipe: Recipe) -> None:
                 where = f"streams.{stream.name}.objectives.{number}"
                 objectives.check(objective.name, objective.options, where=where)
             sources.digest()  # opens every file
-    for evaluation in recipe.evaluation:
-        if evaluation.task not in TASKS:
-            raise RecipeError(f"evaluation.task: no task is called {evaluation.task!r}; known: {', '.join(TASKS)}")
+    check_choices(recipe)

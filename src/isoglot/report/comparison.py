@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import holm
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.draws import Draws, Interval, draw
-from isoglot.report.metrics import MANY, is_average, lower_is_better
+from isoglot.report.metrics import MANY, is_average
 from isoglot.report.scores import Results
 
 LEVEL = 0.05
@@ -78,6 +78,7 @@ class Table:
 
     task: str
     metric: str
+    unit: Unit
     lower_is_better: bool
     permutations: int
     rows: tuple[Row, ...]
@@ -154,9 +155,10 @@ def _table(
     # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
     permutations = max(resamples, round(5 * len(family) / LEVEL))
     drawn = draw(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
-    lower = lower_is_better(task, metric)
+    kind = next((group[0][0] for group in groups.values()), Score(task, "", metric, 0.0, 0))
+    lower = kind.lower_is_better
     rows = [_row(groups[name], drawn.get(name), average=name not in family, lower=lower) for name in chosen]
-    return Table(task, metric, lower, permutations, _corrected(rows))
+    return Table(task, metric, kind.unit, lower, permutations, _corrected(rows))
 
 
 def _chosen(groups: Mapping[str, list[list[Score]]]) -> tuple[list[str], set[str]]:

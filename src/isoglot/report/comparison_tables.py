@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import atomic_write
+from isoglot.evaluation.base import Unit
 from isoglot.report.comparison import Comparison, Difference, Row, Table, Value
 from isoglot.report.draws import Interval
 from isoglot.report.metrics import shown
@@ -25,9 +26,9 @@ def grid(table: Table, systems: Sequence[str]) -> Grid:
     header = ["subset", "n", systems[0], *(["95 % interval"] if len(systems) == 1 else [])]
     for name in systems[1:]:
         header += [name, "difference", "p"]
-    rows = [_cells(row, table.metric) for row in table.rows]
+    rows = [_cells(row, table.unit) for row in table.rows]
     first = next((place for place, row in enumerate(table.rows) if row.average), None)
-    arrow = " (less is better)" if table.lower_is_better else ""
+    arrow = " (lower is better)" if table.lower_is_better else ""
     return Grid(f"{table.task} {table.metric}{arrow}", tuple(header), tuple(rows), first_average=first)
 
 
@@ -89,24 +90,24 @@ def write_comparison(folder: Path, comparison: Comparison) -> None:
 _WAYS = ("better", "worse")
 
 
-def _cells(row: Row, metric: str) -> tuple[str, ...]:
-    cells = [row.subset, str(row.n), _value(row.values[0], metric)]
+def _cells(row: Row, unit: Unit) -> tuple[str, ...]:
+    cells = [row.subset, str(row.n), _value(row.values[0], unit)]
     if not row.differences:
-        cells.append(_interval(row.values[0].interval, metric, sign=False).strip() or "–")
+        cells.append(_interval(row.values[0].interval, unit, sign=False).strip() or "–")
     for value, difference in zip(row.values[1:], row.differences, strict=True):
         mark = _MARKS[difference.better] if difference.significant else ""
-        change = shown(difference.value, metric, sign=True) + _interval(difference.interval, metric)
-        cells += [_value(value, metric), change + mark, _p(difference)]
+        change = shown(difference.value, unit, sign=True) + _interval(difference.interval, unit)
+        cells += [_value(value, unit), change + mark, _p(difference)]
     return tuple(cells)
 
 
-def _value(value: Value, metric: str) -> str:
-    deviation = "" if value.deviation is None else f" ± {shown(value.deviation, metric)}"
-    return shown(value.mean, metric) + deviation
+def _value(value: Value, unit: Unit) -> str:
+    deviation = "" if value.deviation is None else f" ± {shown(value.deviation, unit)}"
+    return shown(value.mean, unit) + deviation
 
 
-def _interval(interval: Interval | None, metric: str, *, sign: bool = True) -> str:
-    return "" if interval is None else f" [{', '.join(shown(end, metric, sign=sign) for end in interval)}]"
+def _interval(interval: Interval | None, unit: Unit, *, sign: bool = True) -> str:
+    return "" if interval is None else f" [{', '.join(shown(end, unit, sign=sign) for end in interval)}]"
 
 
 def _p(difference: Difference) -> str:

@@ -1,8 +1,10 @@
 """Results on disk: a folder with `results.json`, which any program can read, and beside it what it was made of.
 
     results.json    {"model": "...", "settings": {"prompt": "query: ", ...}, "scores": [
-                      {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000},
-                      {"task": "tatoeba", "subset": "mean", ..., "n": 2, "over": ["deu-eng", "kor-eng"]}, ...]}
+                      {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000,
+                       "unit": "fraction"},
+                      {"task": "xsim/own", "subset": "mean", ..., "n": 2, "over": ["xx-deu", "xx-eng"],
+                       "unit": "error", "lower_is_better": true, "main": true}, ...]}
     items.npz       the outcome of each item behind a score, under task/subset/metric (each percent-encoded)
     details.jsonl   one table for people a line
 
@@ -18,17 +20,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Score
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Metric, Score, Unit
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.behind import detail_lines, item_tables, read_details, read_items, write_details, write_items
 
 Setting = str | int | float | bool | None
 
 _FIELDS: dict[str, type] = {"task": str, "subset": str, "metric": str, "value": float, "n": int}
+_FLAGS = ("lower_is_better", "main")
 _WORDS: dict[type, str] = {str: "a string", float: "a finite number", int: "a whole number"}
 _DRIFT = 1e-3  # what storing items in float32 may change, with much to spare
 
@@ -128,6 +132,7 @@ def _fits_items(score: Score) -> bool:
 def _record(score: Score) -> dict[str, Any]:
     record = {name: kind(getattr(score, name)) for name, kind in _FIELDS.items()}
     record |= {"over": list(score.over)} if score.over else {}
+    record |= {"unit": score.unit} | {name: True for name in _FLAGS if getattr(score, name)}
     record |= {"units": score.units} if score.units else {}
     return record | ({"statistic": score.statistic} if score.items is not None and score.statistic != "mean" else {})
 
@@ -147,7 +152,32 @@ def _score(record: Any, where: str) -> Score:
     if not isinstance(units := record.get("units", ""), str):
         raise EvaluationError(f"{where}: 'units' has the value {units!r}; it must be a string")
     plain = {name: kind(record[name]) for name, kind in _FIELDS.items()}
-    return Score(**plain, over=tuple(over), statistic=statistic, units=units)
+    score = Score(**plain, over=tuple(over), statistic=statistic, units=units)
+    return _metric(record, where).describe(score)
+
+
+def _metric(record: Mapping[str, Any], where: str) -> Metric:
+    """Unit, direction and place of a score: as written or, in results older than these fields, as its task declares."""
+    if "unit" not in record:
+        return declared(record["task"], record["metric"])
+    if record["unit"] not in get_args(Unit):
+        raise EvaluationError(f"{where}: 'unit' has the value {record['unit']!r}; known: {', '.join(get_args(Unit))}")
+    flags = {name: record.get(name, False) for name in _FLAGS}
+    if wrong := [name for name, value in flags.items() if not isinstance(value, bool)]:
+        raise EvaluationError(f"{where}: {wrong[0]!r} has the value {flags[wrong[0]]!r}; it must be true or false")
+    return Metric(record["metric"], record["unit"], **flags)
+
+
+def declared(task: str, metric: str) -> Metric:
+    """What a task declares of a metric.
+
+    A name that no task has (`xsim/own/k10`) is taken for a variant of the first task that begins alike and has the
+    metric. Of one that is not found, higher is better.
+    """
+    family = task.partition("/")[0]
+    tasks = [TASKS[task]] if task in TASKS else [TASKS[name] for name in TASKS if name.partition("/")[0] == family]
+    known = (one for entry in tasks for one in entry.metrics if one.name == metric)
+    return next(known, Metric(metric))
 
 
 def _fits(value: Any, kind: type) -> bool:

@@ -19,7 +19,7 @@ from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.suites import SUITES, Cell, counted, listed
 from isoglot.report.comparable import alike
-from isoglot.report.metrics import MANY, lower_is_better, shown
+from isoglot.report.metrics import MANY, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,12 +56,12 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid
     parts = {name for score in averages for name in score.over if name in plain} if len(plain) > most else set()
     told = [score for score in chosen if score.subset not in parts]
     metrics = list(dict.fromkeys(score.metric for score in told))
-    values = {(score.subset, score.metric): score.value for score in told}
+    values = {(score.subset, score.metric): shown(score.value, score.unit) for score in told}
     items: dict[str, list[str]] = {}
     for score in told:
         items.setdefault(score.subset, []).append(f"{score.n:,}")
     rows = [
-        (name, *(shown(values.get((name, metric)), metric) for metric in metrics), " / ".join(dict.fromkeys(counts)))
+        (name, *(values.get((name, metric), _NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
     ]
     title = f"{task} (without the {len(parts):,} subsets that averages are over)" if parts else task
@@ -183,13 +183,13 @@ def _over(averages: Sequence[Score]) -> tuple[str, ...]:
 
 
 def _number(cell: Cell) -> str:
-    return shown(cell.value, cell.metric, digits=2 if cell.metric.startswith("error") else 1)
+    return shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1)
 
 
 def _cells(scores: list[Score | None]) -> list[str]:
     differ = len({score.n for score in scores if score}) > 1
     return [
-        _NOTHING if score is None else shown(score.value, score.metric) + (f" ({score.n})" if differ else "")
+        _NOTHING if score is None else shown(score.value, score.unit) + (f" ({score.n})" if differ else "")
         for score in scores
     ]
 
@@ -200,8 +200,8 @@ def _best(scores: list[Score | None], row: int) -> list[tuple[int, int]]:
         return []
     values = {at: score.value for at, score in known}
     first = known[0][1]
-    best = min(values.values()) if lower_is_better(first.task, first.metric) else max(values.values())
-    return [(row, at) for at, value in values.items() if shown(value, first.metric) == shown(best, first.metric)]
+    best = (min if first.lower_is_better else max)(values.values())
+    return [(row, at) for at, value in values.items() if shown(value, first.unit) == shown(best, first.unit)]
 
 
 def _first_average(names: list[str], averages: Sequence[Score]) -> int | None:

@@ -31,12 +31,16 @@ from isoglot.training.stage import Stage
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finished run: the folder of the model, the best dev score (None without evaluation), steps and seconds."""
+    """A finished run: the folder of the model, the best dev score, steps and seconds.
+
+    The score is None without evaluation, and where no score was a finite number.
+    """
 
     model: Path
     best: float | None
     steps: int
     seconds: float
+    lower_is_better: bool = False  # of the dev score
 
 
 @dataclass(slots=True)
@@ -83,7 +87,8 @@ def train(
             run.finish()
         finally:
             run.log.close()
-    return Outcome(output / "model", run.selector.best, run.state.overall, time.monotonic() - began)
+    best, seconds = run.selector.best, time.monotonic() - began
+    return Outcome(output / "model", best, run.state.overall, seconds, run.selector.lower_is_better)
 
 
 class Run:
@@ -94,10 +99,10 @@ class Run:
         self.watch = watch if ranks.rank() == 0 else silent
         self.state = State()
         self.saved: dict[str, Any] | None = None
+        self.selector = Selector(recipe, output)  # first, so that a mistake in [evaluation] is found at once
         torch.manual_seed(seed)
         with ranks.first_alone():
             self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
-        self.selector = Selector(recipe, output)
 
     def open(self, *, resume: bool) -> None:
         """Begin the folder, or take up what its newest checkpoint holds."""
@@ -168,7 +173,9 @@ class Run:
 
     def finish(self) -> None:
         """Leave the encoder in `model/` unless a better one of an earlier step is there."""
-        if ranks.rank() == 0 and not self.recipe.evaluation:
+        if self.recipe.evaluation and self.selector.best is None:
+            self.watch("no dev score was a finite number; model/ holds the encoder of the last step")
+        if ranks.rank() == 0 and self.selector.best is None:
             self.encoder.exports()[0].save(self.output / "model")
         ranks.wait()
 

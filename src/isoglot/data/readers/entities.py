@@ -31,8 +31,8 @@ def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator
     Held in memory: the ids of the table. Raises `CorpusError` for a file instead of the folder, for a missing table, a
     line that is not such an object, and an id that the table has not.
     """
-    if hard < 0:
-        raise CorpusError(f"hard must be 0 or more hard entities of an instance, not {hard}", file=path)
+    if not 0 <= hard <= 1024:
+        raise CorpusError(f"hard must be 0 to 1024 hard entities of an instance, not {hard}", file=path)
     if Path(path).is_file():  # by its folder, a run takes notice of the table too
         raise CorpusError("the reader `entities` needs the folder that holds this file", file=path)
     names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]

@@ -78,7 +78,7 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> list[tuple[s
     others = [kind for kind in kinds if kind not in _KINDS]
     configured = any(result.settings for result in results)
     change = "Small numbers are changes against the first model; the best of a row is bold. " if several else ""
-    sizes = "n: subsets of an average, items of a subset. ↓: less is better. "
+    sizes = "n: subsets of an average, items of a subset. ↓: lower is better. "
     averages = "What averages are of is listed below the summary."
     values = "Shares and correlations times 100; distances as they are. "
     about = "Each bar is a change against the first model." if several else "Each bar is a value."

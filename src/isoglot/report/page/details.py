@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
-from isoglot.report.metrics import lower_is_better
 from isoglot.report.page.facts import called, labels
 from isoglot.report.scores import Results
 
@@ -21,7 +20,7 @@ def details(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, 
         for score in result.scores:
             chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
             for place, detail in enumerate(chosen, 1):
-                metric = f"{score.metric} ↓" if lower_is_better(score.task, score.metric) else score.metric
+                metric = f"{score.metric} ↓" if score.lower_is_better else score.metric
                 more = f", {place}" if len(chosen) > 1 else ""
                 found.setdefault(f"{score.task}, {called(score.subset)}, {metric}{more}", []).append(
                     (name, score, detail)

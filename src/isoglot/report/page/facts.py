@@ -12,7 +12,7 @@ from isoglot.data.languages import is_language
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.codes import among
 from isoglot.report.comparable import alike
-from isoglot.report.metrics import MANY, is_average, lower_is_better, main_metrics, scale, shown
+from isoglot.report.metrics import MANY, is_average, main_metrics, scale, shown
 from isoglot.report.page.figures import Bar
 from isoglot.report.scores import Results
 
@@ -34,23 +34,28 @@ class Table:
     alike: frozenset[str] = frozenset()
 
     @property
+    def _any(self) -> Score:
+        """One of its scores: all have one unit and one direction."""
+        return next(score for row in self.scores.values() for score in row if score)
+
+    @property
     def lower(self) -> bool:
-        """Whether less is better."""
-        return lower_is_better(self.task, self.metric)
+        """Whether lower is better."""
+        return self._any.lower_is_better
 
     @property
     def name(self) -> str:
-        """The metric, with an arrow when less is better."""
+        """The metric, with an arrow when lower is better."""
         return f"{self.metric} ↓" if self.lower else self.metric
 
     @property
     def unit(self) -> float:
         """What values are multiplied with to be drawn, as tables show them: 100, or 1 for distances."""
-        return scale(self.metric)
+        return scale(self._any.unit)
 
     def shown(self, value: float | None, *, sign: bool = False) -> str:
         """A value as tables show it, with a true minus."""
-        return shown(value, self.metric, sign=sign).replace("-", "−")
+        return shown(value, self._any.unit, sign=sign).replace("-", "−")
 
     def part(self, *, averages: bool) -> dict[str, list[Score | None]]:
         """Only the averages, or only the subsets they are of."""
@@ -122,7 +127,7 @@ def tables(results: Sequence[Results], *, main: bool = True) -> list[Table]:
     metrics: dict[str, list[str]] = {}
     for task, metric in places:
         metrics.setdefault(task, []).append(metric)
-    chosen = {task: main_metrics(task, names) if main else names for task, names in metrics.items()}
+    chosen = main_metrics(score for result in results for score in result.scores) if main else metrics
     return [
         Table(task, metric, rows, frozenset(alike(rows)))
         for task, names in chosen.items()

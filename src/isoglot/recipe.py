@@ -45,6 +45,7 @@ def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     data = deepcopy(chain[-1].data)
     for override in overrides:
         _override(data, override)
+    inherit.require_shallow(data, str(name))
     return _validate(data, chain)
 
 

@@ -52,6 +52,11 @@ class Module:
     config: Any
 
 
+def is_model(folder: Path) -> bool:
+    """Whether a folder has what a saved model begins with."""
+    return any((folder / name).is_file() for name in ("modules.json", "config.json"))
+
+
 @contextmanager
 def replacing(folder: str | Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of `folder` as a whole when the block ends well.

@@ -147,7 +147,8 @@ def alone(recipe: Recipe, output: Path, models: Sequence[Path]) -> Iterator[None
 
 
 def _must_be_writable(recipe: Recipe, output: Path, models: Sequence[Path]) -> None:
-    inputs = inputs_of(recipe)
+    # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
+    inputs = [path for path in inputs_of(recipe) if not path.is_dir() or layout.is_model(path)]
     check_json(output / "run.json", ("recipe", "seed"))
     for name in ("run.json", "log.jsonl"):
         check_output(output / name, inputs=inputs)

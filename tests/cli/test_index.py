@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from index_folder import LINES, make_index
 
+from index_folder import LINES, make_index
 from isoglot.cli import index as verb
 from isoglot.cli import search
 from isoglot.encoders import StaticEncoder

@@ -100,6 +100,22 @@ def test_queries_that_are_none_are_refused(folder, query, message):
         search.run(folder, ["cat", query])
 
 
+@pytest.mark.parametrize("k", [8, 9, 10**12, 10**30])
+def test_more_than_there_is_gives_all_there_is(folder, capsys, k):
+    capsys.readouterr()
+    search.run(folder, ["the cat", "a dog"], k=k)
+    assert len(lines_of(capsys)) == 2 * 8
+
+
+@pytest.mark.parametrize("line", [b"a\0b", b"\0", b"x" * 1_000_000])
+def test_odd_lines_are_queries_too(folder, capsys, monkeypatch, line):
+    capsys.readouterr()
+    from_stdin(monkeypatch, line)
+    search.run(folder, [], k=2, as_json=True)
+    (found,) = [json.loads(one) for one in lines_of(capsys)]
+    assert (found["query"], len(found["hits"])) == (line.decode(), 2)
+
+
 def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_path):
     (tmp_path / "more.jsonl").write_text(json.dumps({"text": "a\tb\nc\rd", "id": "odd"}) + "\n")
     verb.run(str(tmp_path / "model"), [str(tmp_path / "more.jsonl")], folder)

@@ -76,7 +76,9 @@ def test_the_index_tells_of_itself(server):
     ("path", "body", "status", "message"),
     [
         ("/search", b"", 400, "not JSON"),
-        ("/search", b"[" * 100_000, 400, "not JSON"),
+        ("/search", b"[" * 40_000, 400, "not JSON"),
+        ("/search", b"[" * 100_000, 400, "brackets"),
+        ("/v1/embeddings", b'{"input": [' + b"[]," * 100_000 + b"[]]}", 400, "brackets"),
         ("/search", b'{"query": "a", "k": ' + b"9" * 5000 + b"}", 400, "not JSON"),
         ("/search", b"\xff\xfe", 400, "not JSON"),
         ("/search", [], 400, "not an object"),
@@ -189,6 +191,13 @@ def test_hosts_and_origins_can_be_allowed(index, encoder):
     for wrong in ("example.org", "https://", "https://example.org/path", ""):
         with pytest.raises(ValueError, match="not an origin"):
             create_app(index, encoder, allow_origins=[wrong])
+
+
+def test_the_verb_names_a_wrong_origin(folder):
+    from isoglot.cli.serve import run
+
+    with pytest.raises(SearchError, match=r"--allow-origin: 'example\.org' "):
+        run(folder, port=0, allow_origins=["example.org"])
 
 
 def test_vectors_in_both_formats_are_those_of_the_encoder(server, encoder):

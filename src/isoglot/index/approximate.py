@@ -74,6 +74,7 @@ def read(path: Path, known: Structure, dim: int) -> Any:
     try:
         index = faiss_module().read_index(str(path))
     except (RuntimeError, MemoryError) as error:
+        path.stat()  # another process may have replaced it meanwhile
         raise SearchError(f"{path}: can't be read by FAISS; make the index again") from error
     if (index.ntotal, index.d) != (known.rows, dim):
         raise SearchError(

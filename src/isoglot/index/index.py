@@ -219,13 +219,16 @@ class Index:
                 path.unlink(missing_ok=True)
 
     def _load(self, files: Files | None = None) -> None:
-        for last in (False, False, True):
+        tried = None
+        while True:
+            known = files or self.store.files()
             try:
-                self._open_files(files or self.store.files())
+                self._open_files(known)
                 return
-            except FileNotFoundError as error:  # replaced since the list of files was read
-                if last:
+            except FileNotFoundError as error:  # replaced since the list was read, and then the list is another one
+                if known == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
+                tried = known
 
     def _open_files(self, files: Files) -> None:
         named = enumerate(files.shards)

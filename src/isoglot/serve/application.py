@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 from time import time
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -38,11 +39,14 @@ from isoglot.serve.limits import Limits
 from isoglot.serve.replies import Problem, as_json, integer, parse, reply, require_text
 from isoglot.serve.work import Work, Worker
 
+Result = TypeVar("Result")
+
 _PAGE = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
+_FEW = 64  # vectors whose answer is written in no time
 _COST = 16  # characters that a text costs beside its own
 
 
@@ -110,6 +114,20 @@ class _Shared:
     bodies: Bodies
     limits: Limits
     waiting: int = 0
+    heavy: Lock = field(default_factory=Lock)
+
+    async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
+        """What the function returns; large ones run one at a time.
+
+        They hold Python's global lock for milliseconds at a stretch, and every thread that does makes the event loop
+        wait longer for its turn.
+        """
+
+        def run() -> Result:
+            with self.heavy if large else nullcontext():
+                return function(*arguments)
+
+        return await run_in_threadpool(run)
 
     async def work(self, request: Request, work: Work, items: Sequence[Any], texts: Sequence[str]) -> list[Any]:
         """The results of a job of the worker, which is dropped if the client goes away. Raises `Problem` 503."""
@@ -148,9 +166,10 @@ def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | 
 
     async def embed(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
-            asked = await run_in_threadpool(embeddings.read, body, model, encoder.dim, shared.limits)
+            large = len(body) > shared.limits.small
+            asked = await shared.in_thread(large, embeddings.read, body, model, encoder.dim, shared.limits)
             encoded = await shared.work(request, encode, asked.texts, asked.texts)
-            return reply(await run_in_threadpool(embeddings.answer, asked, encoded, model))
+            return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.answer, asked, encoded, model))
 
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != model:
@@ -192,9 +211,9 @@ def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, e
 
     async def search(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
-            asked = await run_in_threadpool(_read_search, body, shared.limits)
+            asked = await shared.in_thread(len(body) > shared.limits.small, _read_search, body, shared.limits)
             (hits,) = await shared.work(request, find, [asked], [asked.query])
-            return reply(await run_in_threadpool(_search_answer, asked.query, hits))
+            return reply(await shared.in_thread(False, _search_answer, asked.query, hits))
 
     page = files("isoglot.serve")
     return [

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.files import exclusive
 from isoglot.data.languages import matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.index import approximate, shards
@@ -20,6 +21,7 @@ from isoglot.index.shards import Rows, Vectors
 from isoglot.index.store import Files, Sentence, Store, is_index
 
 _OURS = re.compile(r"\.?\d+-\d+\.npy(\.[0-9a-f]{8}\.tmp)?|\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
+_SCORED = 1 << 14  # vectors at a time whose scores are computed anew
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are computed anew
 
 
@@ -49,14 +51,24 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path) -> Index:
-        """The index in a folder."""
-        return cls(Store(Path(folder)))
+        """The index in a folder.
+
+        Here a missing, cut or exchanged file is found; a damaged page of the database or a vector that is not finite
+        when it is read. Whatever is found is a `SearchError` that names the file.
+        """
+        store = Store(Path(folder))
+        try:
+            return cls(store)
+        except BaseException:
+            store.close()
+            raise
 
     @classmethod
     def create(cls, folder: str | Path, origin: Origin, *, kind: str = approximate.FLAT) -> Index:
         """A new, empty index; `kind` is "flat" (exact), "ivf", "ivf-pq", "hnsw", or a name of FAISS's factory."""
         approximate.check(kind, origin.dim)
-        return cls(Store.create(Path(folder), origin, kind))
+        with exclusive(folder):
+            return cls(Store.create(Path(folder), origin, kind))
 
     @staticmethod
     def exists(folder: str | Path) -> bool:
@@ -128,7 +140,7 @@ class Index:
             for scores, rows in found
         ]
 
-    def vectors(self, rows: Sequence[int]) -> Vectors:
+    def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Copies (N, D) of the vectors of some rows."""
         return shards.gather(self._shards, np.asarray(rows, np.int64), self.origin.dim)
 
@@ -153,7 +165,7 @@ class Index:
                     structure = approximate.train(wanted, self._shards, self.origin.dim)
                 self._cover(structure)
                 name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
-                found = (name, len(self), approximate.write(self.folder / "faiss" / name, structure))
+                found = approximate.write(self.folder / "faiss" / name, structure)
             self.store.set_approximate(found, wanted)
         self._load()
 
@@ -162,14 +174,17 @@ class Index:
         start = 0
         for shard in self._shards:
             if start + len(shard) > structure.ntotal:
-                structure.add(np.ascontiguousarray(shard[structure.ntotal - start :]))
+                structure.add(np.ascontiguousarray(shard.all()[structure.ntotal - start :]))
             start += len(shard)
 
     def _score(self, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
         """Cosines in float64, so that they depend on two vectors and not on what was searched beside them."""
         chosen = rows[rows >= 0]
-        products = self.vectors(chosen.tolist()).astype(np.float64) * query.astype(np.float64)
-        scores = products.sum(axis=1)[None]
+        scores = np.empty((1, len(chosen)))
+        for start in range(0, len(chosen), _SCORED):
+            part = slice(start, start + _SCORED)
+            products = self.vectors(chosen[part]).astype(np.float64) * query.astype(np.float64)
+            scores[0, part] = products.sum(axis=1)
         top, best = shards.best(scores, chosen[None], scores[:, :0], chosen[None, :0], k)
         return top[0], best[0]
 
@@ -187,7 +202,7 @@ class Index:
         if before.shards and before.shards[-1] < shards.ROWS and len(vectors):
             number -= 1
             old = shards.path_of(self.folder, number, before.shards[-1])
-            vectors = np.concatenate([shards.read(old, before.shards[-1], self.origin.dim), vectors])
+            vectors = np.concatenate([shards.Shard(old, before.shards[-1], self.origin.dim).all(), vectors])
         for start in range(0, len(vectors), shards.ROWS):
             part = vectors[start : start + shards.ROWS]
             shards.write(shards.path_of(self.folder, number, len(part)), part)
@@ -199,25 +214,29 @@ class Index:
         """Remove what was replaced, and what a writer that was killed has left; nobody else writes now."""
         known = {shards.path_of(self.folder, number, rows) for number, rows in enumerate(files.shards)}
         if files.approximate is not None:
-            known.add(self.folder / "faiss" / files.approximate[0])
+            known.add(self.folder / "faiss" / files.approximate.name)
         for path in (*(self.folder / "vectors").glob("*"), *(self.folder / "faiss").glob("*")):
             if path not in known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
     def _load(self, files: Files | None = None) -> None:
-        for last in (False, False, True):
+        tried = None
+        while True:
+            known = files or self.store.files()
             try:
-                self._open_files(files or self.store.files())
+                self._open_files(known)
                 return
-            except FileNotFoundError as error:  # replaced since the list of files was read
-                if last:
+            except FileNotFoundError as error:  # replaced since the list was read, and then the list is another one
+                if known == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
+                tried = known
 
     def _open_files(self, files: Files) -> None:
         named = enumerate(files.shards)
-        self._shards = [shards.read(shards.path_of(self.folder, n, rows), rows, self.origin.dim) for n, rows in named]
+        self._shards = [shards.Shard(shards.path_of(self.folder, n, rows), rows, self.origin.dim) for n, rows in named]
         self._structure, self._covered = None, 0
         if files.approximate is not None:
-            name, self._covered, size = files.approximate
-            self._structure = approximate.read(self.folder / "faiss" / name, self._covered, size)
+            path = self.folder / "faiss" / files.approximate.name
+            self._structure = approximate.read(path, files.approximate, self.origin.dim)
+            self._covered = files.approximate.rows
         self.files, self._languages = files, None

@@ -11,6 +11,7 @@ from importlib.resources import files
 from urllib.parse import quote
 
 import pytest
+
 from index_folder import LINES, make_index
 
 pytest.importorskip("faiss")
@@ -28,7 +29,7 @@ const asked = [], sleep = (time) => new Promise((done) => setTimeout(done, time)
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 window.fetch = async (path, options) => {
   if (options) asked.push(JSON.parse(options.body).query);
-  return { ok: true, json: async () => (path === "/index" ? ABOUT : { hits: HITS }) };
+  return { ok: true, json: async () => (path === "index" ? ABOUT : { hits: HITS }) };
 };
 history.pushState = () => {};
 addEventListener("load", async () => {
@@ -77,11 +78,11 @@ def test_a_search_in_a_browser(tmp_path, toy_static, browser):
 
 @pytest.mark.slow
 def test_on_a_phone_with_a_keyboard_and_from_right_to_left(tmp_path, browser):
-    source = files("isoglot.cli.serve")
+    source = files("isoglot.serve")
     page, style, script = (source.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
-    page = page.replace('<link rel="stylesheet" href="/page.css">', f"<style>{style}</style>")
+    page = page.replace('<link rel="stylesheet" href="page.css">', f"<style>{style}</style>")
     probe = PROBE.replace("ABOUT", json.dumps(ABOUT)).replace("HITS", json.dumps(HITS))
-    page = page.replace('<script src="/page.js" defer></script>', f"<script>{probe}</script>")
+    page = page.replace('<script src="page.js" defer></script>', f"<script>{probe}</script>")
     page = page.replace("</body>", f"<script>{script}</script></body>")
     path = tmp_path / "page.html"
     inner = html.escape(page)

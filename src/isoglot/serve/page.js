@@ -70,7 +70,7 @@ async function search({ remember = true } = {}) {
     const asked = { query: query.value, k: Number(count.value), languages: language.value ? [language.value] : [] };
     const headers = { "Content-Type": "application/json" };
     const options = { method: "POST", headers, body: JSON.stringify(asked), signal: current.signal };
-    const found = await ask("/search", options);
+    const found = await ask("search", options);
     hits.replaceChildren(...found.hits.map(shown));
     say(found.hits.length === 1 ? "One sentence" : `${found.hits.length} sentences, nearest first`);
   } catch (error) {
@@ -89,7 +89,7 @@ function restore() {
 
 async function start() {
   try {
-    const about = await ask("/index");
+    const about = await ask("index");
     const counted = about.sentences.toLocaleString();
     find("about").textContent = `${counted} sentences, ${about.languages.length} languages; ${about.model}`;
     const named = about.languages.map((one) => [nameOf(one.code, one.tag), one]);

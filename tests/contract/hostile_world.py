@@ -24,7 +24,7 @@ from isoglot.data.sets import find
 from isoglot.encoders import StaticEncoder, packaged
 from isoglot.encoders.sources import Package, Source
 
-WORDS = "cat dog horse bird fish runs eats sleeps sings here there now red green blue".split()
+WORDS = ["cat", "dog", "horse", "bird", "fish", "runs", "eats", "sleeps", "sings", "here", "there", "now"]
 ROWS = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[5:9] for c in WORDS[9:12]]
 
 TRAIN = """
@@ -93,7 +93,9 @@ VERBS = {
     "train": Verb("train -o run recipe.toml", ("recipe.toml", "pairs.tsv", "scored"), "run"),
     "train, resumed": Verb("train --resume -o trained recipe.toml", ("trained",), "trained"),
     "evaluate": Verb(
-        "evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model", ("scored", "kept"), "scores"
+        "evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",
+        ("scored", "kept"),
+        "scores",
     ),
     "evaluate --vectors": Verb(
         "evaluate --tasks tatoeba --data scored --vectors texts.npy --texts texts.jsonl -o scores",

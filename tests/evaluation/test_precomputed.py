@@ -45,7 +45,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(EvaluationError, match=r"lacks 1 of 2 texts, the first 'zz'"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.txt")(["a", "zz"])
     (tmp_path / "v.npy").write_bytes(b"no table")
-    with pytest.raises(EvaluationError, match="is no NumPy table"):
+    with pytest.raises(EvaluationError, match="cannot be read .not a NumPy array"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
     np.save(tmp_path / "v.npy", np.ones((1, 2)))
     (tmp_path / "t.jsonl").write_text("{\n", encoding="utf-8")
@@ -65,5 +65,5 @@ def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
     np.save(vectors, np.ones((2, 3)))
     assert precomputed(vectors, texts)(["a"]).tolist() == [[1, 1, 1]]
     np.savez(tmp_path / "v.npz", np.eye(2))
-    with pytest.raises(EvaluationError, match=r"v.npz: holds several tables"):
+    with pytest.raises(EvaluationError, match=r"v.npz: cannot be read .several arrays"):
         precomputed(tmp_path / "v.npz", texts)

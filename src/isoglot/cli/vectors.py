@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.arrays import open_array
 from isoglot.data.files import atomic_write, digest
 from isoglot.encoders import Encoder
 from isoglot.encoders.computing import plan
@@ -62,7 +63,7 @@ def encoded(
 def open_vectors(path: Path) -> NDArray[Any]:
     """A table of vectors (N, D) in float16, float32 or float64, mapped. Raises `EncoderError` for anything else."""
     try:
-        table: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        table = open_array(path)
     except (OSError, ValueError) as error:
         raise EncoderError(f"{path}: is no NumPy table ({error}); save the vectors with numpy.save") from error
     if table.ndim != 2 or table.dtype.kind != "f" or not table.shape[1]:

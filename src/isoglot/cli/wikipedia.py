@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,7 +65,8 @@ def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, wor
     """Make the folder and say what is in it. Raises `IsoglotError` for what the user can mend."""
     from isoglot.data.wikipedia import Listener, build
 
-    with Passes() as passes, _locked(work or output.with_name(output.name + ".work"), keep=work is not None) as folder:
+    whole = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
+    with Passes() as passes, _locked(work or whole.with_name(f"{whole.name}.work"), keep=work is not None) as folder:
         listener = Listener(passes, passes.say)
         report = build(sources, output, work=folder, choice=choice, workers=workers, listener=listener)
         for line in _lines(report):

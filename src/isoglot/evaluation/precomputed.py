@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.arrays import open_array
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
@@ -31,12 +32,9 @@ def precomputed(vectors: Path, texts: Path) -> Encode:
     `EvaluationError` for a text that is not there, this one for files that do not fit.
     """
     try:
-        table = np.load(vectors, mmap_mode="r", allow_pickle=False)
+        table = open_array(vectors)
     except (OSError, ValueError) as error:
-        why = f" ({error})" if isinstance(error, OSError) else ""  # of other files numpy says that they hold pickles
-        raise EvaluationError(f"{vectors}: is no NumPy table{why}; save the vectors with numpy.save") from error
-    if not isinstance(table, np.ndarray):
-        raise EvaluationError(f"{vectors}: holds several tables; save the one of vectors with numpy.save")
+        raise EvaluationError(f"{vectors}: cannot be read ({error}); save the vectors with numpy.save") from error
     listed = _texts(texts)
     if table.ndim != 2 or len(table) != len(listed):
         raise EvaluationError(
@@ -70,8 +68,8 @@ def _texts(path: Path) -> list[str]:
     for number, line in read_lines(path):
         try:
             text = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise EvaluationError(f"{path}:{number}: is no JSON string ({error.msg}); write the texts again") from error
+        except (ValueError, RecursionError) as error:
+            raise EvaluationError(f"{path}:{number}: is no JSON string ({error}); write the texts again") from error
         if not isinstance(text, str):
             raise EvaluationError(f"{path}:{number}: is JSON, but no string; each line is one text in quotes")
         found.append(text)

@@ -14,6 +14,7 @@ limits alone; their folder is named by a digest of these. Other settings of the 
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 from collections import Counter
@@ -182,7 +183,7 @@ def _write(
 ) -> dict[str, Any]:
     """The folder under another name, then under its own."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = output.resolve().with_name(f".{output.name[:200]}.{secrets.token_hex(4)}.tmp")
+    temporary = Path(os.path.realpath(output)).with_name(f".{output.name[:200]}.{secrets.token_hex(4)}.tmp")
     temporary.mkdir()
     try:
         report |= write_choice(parts, base, temporary, choice, lambda words: listener.progress(words, 0, 0))

@@ -45,7 +45,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(EvaluationError, match=r"lacks 1 of 2 texts, the first 'zz'"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.txt")(["a", "zz"])
     (tmp_path / "v.npy").write_bytes(b"no table")
-    with pytest.raises(EvaluationError, match="cannot be read .not a NumPy array"):
+    with pytest.raises(EvaluationError, match=r"cannot be read .not a NumPy array"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
     np.save(tmp_path / "v.npy", np.ones((1, 2)))
     (tmp_path / "t.jsonl").write_text("{\n", encoding="utf-8")

@@ -305,3 +305,12 @@ def test_errors_before_and_during_a_run(project, override, error, message):
     with pytest.raises(error, match=message) as caught:
         train(load_recipe(project / "tiny.toml", ["steps=1", override]), project / "run")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "1", '"a"', "{", "\0"])
+def test_a_damaged_record_of_the_run_is_named(project, text):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    train(recipe, project / "run")
+    (project / "run" / "run.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"run\.json: damaged"):
+        train(recipe, project / "run", resume=True)

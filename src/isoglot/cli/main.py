@@ -240,7 +240,8 @@ def main() -> NoReturn:
     except IsoglotError as error:
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
-        typer.echo(f"isoglot: {error}", err=True)
+        line = str(error).replace("\n", "\\n")  # a name in it may hold a line feed
+        typer.echo(f"isoglot: {line}", err=True)
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

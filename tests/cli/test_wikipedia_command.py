@@ -69,3 +69,17 @@ def test_two_runs_in_one_work_folder(project):
     for held in ("kept", "out"):
         with locked_elsewhere(held), pytest.raises(OutputError, match=f"^{held}: another process"):
             run("en.xml", "--titles", "titles.tsv", "-o", "out", "--work", "kept")
+
+
+def test_paths_without_a_name_or_an_end_are_one_line(project):
+    words = ("en.xml", "--titles", "titles.tsv", "--types", "types.tsv", "-o")
+    with pytest.raises(IsoglotError, match="exists already"):
+        run(*words, ".")
+    Path("types.tsv").unlink()
+    Path("types.tsv").symlink_to("types.tsv")
+    with pytest.raises(CorpusError, match=r"types\.tsv"):
+        run(*words, "out")
+    Path("loop").symlink_to("loop")
+    with pytest.raises((IsoglotError, OSError)):
+        run("en.xml", "--titles", "titles.tsv", "-o", "loop")
+    assert not Path("out").exists()

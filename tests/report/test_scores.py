@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 
 import numpy as np
@@ -209,6 +210,18 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
             r"'statistic' has the value 'median'",
         ),
         (json.dumps({"model": "m", "scores": [], "settings": {"a": {}}}), r"'settings' must be one flat object"),
+        (json.dumps({"model": "m", "scores": [], "settings": {"a": 10**400}}), r"'settings' must be one flat object"),
+        (json.dumps({"model": ["m"], "scores": []}), r"holds no 'model' with 'scores'"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "value": 10**400}]}), r"scores\[0\]: 'value'"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "n": -1}]}), r"scores\[0\]: 'n' has the value -1"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "n": 2**63}]}), r"scores\[0\]: 'n'"),
+        (json.dumps({"model": "m", "scores": [GOOD, GOOD]}), r"r.json: t s m is there twice"),
+        (json.dumps({"model": "m\ud800", "scores": []}), r"r.json: can't be used"),
+        ("[" * 100_000, r"r.json: can't be used \(too deeply nested"),
+        (
+            json.dumps({"model": "m", "scores": [{**GOOD, "subset": a, "over": [b]} for a, b in ("ab", "bc", "ca")]}),
+            r"r.json: t m: averages over each other: ",
+        ),
     ],
 )
 def test_a_file_that_is_no_results_file_is_named(tmp_path, content, message):
@@ -237,6 +250,9 @@ def test_items_of_another_evaluation_are_noticed(tmp_path):
     assert read_results(tmp_path).scores[0].items is not None
 
 
+DETAIL = {"task": "t", "subset": "s", "metric": "m", "kind": "mistakes", "columns": ["a", "b"], "rows": [["x", 1]]}
+
+
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -245,12 +261,44 @@ def test_items_of_another_evaluation_are_noticed(tmp_path):
         ("details.jsonl", b'{"kind": "hits"}\n', r"details.jsonl:1: is no table of a score"),
         ("details.jsonl", b"\xff\n", r"details.jsonl: cannot be read as details"),
         ("details.jsonl", b"\n{\n", r"details.jsonl:2: is no table of a score"),
+        *(
+            ("details.jsonl", json.dumps({**DETAIL, **wrong}).encode(), r"details.jsonl:1: is no table of a score")
+            for wrong in (
+                {"task": ["t"]},
+                {"kind": 1},
+                {"columns": ["a", 2]},
+                {"columns": ["a"]},
+                {"rows": [["x", None]]},
+                {"rows": [["x", 10**400]]},
+                {"rows": [["x", math.nan]]},
+                {"rows": [["x", "\ud800"]]},
+            )
+        ),
     ],
 )
 def test_damaged_neighbours_are_named(tmp_path, file, content, message):
     write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.7, 2),)))
     (tmp_path / file).write_bytes(content)
     with pytest.raises(EvaluationError, match=message):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "spearman", "f1", "spearman/wmean"])
+@pytest.mark.parametrize("shape", [(), (3, 2, 2), (3, 4), (4,)])
+def test_items_of_another_shape_are_named(tmp_path, statistic, shape):
+    write_old(tmp_path / "results.json", [{**GOOD, "statistic": statistic}])
+    np.savez(tmp_path / "items.npz", **{"t/s/m": np.zeros(shape)})
+    with pytest.raises(EvaluationError, match=r"items.npz: the items of t s m"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "table", [np.array(["a"]), np.zeros(2, [("a", "f4")]), np.array([{}])], ids=lambda t: t.dtype.kind
+)
+def test_items_that_are_no_numbers_are_named(tmp_path, table):
+    write_old(tmp_path / "results.json", [GOOD])
+    np.savez(tmp_path / "items.npz", **{"t/s/m": table})
+    with pytest.raises(EvaluationError, match=r"items.npz: "):
         read_results(tmp_path)
 
 

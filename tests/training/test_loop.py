@@ -380,3 +380,12 @@ def test_the_model_a_run_begins_with_is_not_replaced(project):
     recipe = load_recipe(project / "tiny.toml", ["steps=2", 'encoder={kind="static", model="run/model"}'])
     with pytest.raises(OutputError, match="is the input"):
         train(recipe, project / "run")
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "1", '"a"', "{", "\0"])
+def test_a_damaged_record_of_the_run_is_named(project, text):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    train(recipe, project / "run")
+    (project / "run" / "run.json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"run\.json: damaged"):
+        train(recipe, project / "run", resume=True)

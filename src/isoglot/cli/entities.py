@@ -17,6 +17,9 @@ def command(
     vectors: Annotated[
         Path | None, typer.Option(help="Vectors of Wikipedia2Vec: its text (also compressed) or a saved model.")
     ] = None,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Read --vectors even if they are a saved model, which can run code.")
+    ] = False,
     train: Annotated[bool, typer.Option("--train", help="Train them instead, on the dumps.")] = False,
     dump: Annotated[
         list[str] | None, typer.Option(help="With --train: a MediaWiki XML dump, FILE or CODE=FILE; repeatable.")
@@ -54,7 +57,7 @@ def command(
             _tell(f"the model: {vectors}")
             language = language or wiki
         assert vectors is not None
-        aligned = align(vectors, folder, titles=titles, language=language or "en")
+        aligned = align(vectors, folder, titles=titles, language=language or "en", allow_pickle=allow_pickle or train)
         path = write_vectors(aligned, folder, source=vectors)
     count, missing = len(aligned.ids), len(aligned.missing)
     _tell(f"{count - missing:,} of {count:,} entities have a vector of {aligned.vectors.shape[1]} dimensions")

@@ -225,19 +225,32 @@ def models_get(name: Annotated[str, typer.Argument(help="Name as `isoglot models
     typer.echo(get(name))
 
 
+def _require_text(words: list[str]) -> None:
+    """Names of files end up in results, notes and tables, all of which are UTF-8, some of them after hours of work."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise IsoglotError(f"the argument {word!r} is not UTF-8; rename the file, or convert the text") from None
+        if "\0" in word:
+            raise IsoglotError(f"the argument {word[:60]!r} holds a NUL byte; leave it out")
+
+
 def main() -> NoReturn:
     """Run the command line; the entry point of the console script."""
     # Threads that wait for each other sleep instead of spinning. On a busy machine that is four to six times as fast.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         try:
+            _require_text(sys.argv[1:])
             app(prog_name="isoglot")
         finally:
             sys.stdout.flush()
     except IsoglotError as error:
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
-        typer.echo(f"isoglot: {error}", err=True)
+        line = str(error).replace("\n", "\\n")  # a name in it may hold a line feed
+        typer.echo(f"isoglot: {line}", err=True)
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

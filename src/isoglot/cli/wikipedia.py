@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -71,7 +72,8 @@ def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, wor
 
     dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
     inputs = [*dumps, sources.wikidata, sources.titles, sources.types]
-    place = work or output.with_name(output.name + ".work")
+    whole = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
+    place = work or whole.with_name(f"{whole.name}.work")
     check_output(output, inputs=inputs, folder=True, whole=True)
     check(sources, output)
     with (

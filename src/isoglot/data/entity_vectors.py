@@ -47,10 +47,13 @@ class Aligned:
         return tuple(name for name, none in zip(self.ids, without, strict=True) if none)
 
 
-def align(vectors: Path, folder: Path, *, titles: Path | None = None, language: str = "en") -> Aligned:
+def align(
+    vectors: Path, folder: Path, *, titles: Path | None = None, language: str = "en", allow_pickle: bool = False
+) -> Aligned:
     """The vectors of the entities of a folder that `isoglot wikipedia` wrote.
 
     `titles` holds `language TAB title TAB id` lines, of which those of `language` count; without it labels are titles.
+    A saved model is a pickle, which can run any code when it is read, so it is refused unless `allow_pickle` is set.
     Held in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
     """
     entities = list(read_table(folder / TABLE))
@@ -61,7 +64,7 @@ def align(vectors: Path, folder: Path, *, titles: Path | None = None, language: 
         place = {name: row for row, name in enumerate(ids)}
         wanted = _rows((title, place[name]) for title, name in _titles(titles, language) if name in place)
     table: Table | None = None
-    for row, vector in _read(vectors, wanted):
+    for row, vector in _read(vectors, wanted, allow_pickle=allow_pickle):
         if table is None:
             table = np.full((len(ids), len(vector)), np.nan, np.float32)
         if np.isnan(table[row, 0]):
@@ -143,9 +146,15 @@ def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {title: row for title, row in rows.items() if row >= 0 and title}
 
 
-def _read(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+def _read(path: Path, wanted: dict[str, int], *, allow_pickle: bool) -> Iterator[tuple[int, Table]]:
     """Rows and their vectors, in the order of the file."""
     if first_bytes(path)[:1] == _PICKLE:
+        if not allow_pickle:
+            problem = (
+                "is a pickle, which can run any code when it is read; pass it to `isoglot entities --vectors FILE "
+                "--allow-pickle` if you trust where it is from, or save the model as text"
+            )
+            raise CorpusError(problem, file=path)
         yield from _from_model(path, wanted)
     else:
         yield from _from_text(path, wanted)

@@ -40,6 +40,24 @@ def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     return np.asarray(scaled)
 
 
+def open_array(path: str | Path, *, mapped: bool = True) -> NDArray[Any]:
+    """The array of a `.npy` file, as a read-only memory map unless `mapped` is False.
+
+    Raises `OSError` for a file that can't be read and `ValueError` for all else: numpy evaluates the header, and of a
+    damaged one its parser raises errors of its own, such as `tokenize.TokenError`.
+    """
+    try:
+        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:
+        pickled = isinstance(error, ValueError) and "pickle" in str(error)  # numpy's guess at any unknown file
+        raise ValueError("not a NumPy array" if pickled else f"not a NumPy array: {error}") from error
+    if not isinstance(found, np.ndarray):
+        raise ValueError("several arrays in one file")
+    return found
+
+
 def open_table(path: str | Path) -> NDArray[Any]:
     """A table (N, D) in float16, float32 or float64, mapped from a `.npy` file and read-only.
 
@@ -51,8 +69,8 @@ def open_table(path: str | Path) -> NDArray[Any]:
         kind, _ = binary_format(head)
         raise CorpusError(f"is {kind + ', ' if kind else ''}not a NumPy table (.npy); {_SAVE}", file=path)
     try:
-        table: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # NumPy reads the header as a Python literal, which can fail in any way
+        table = open_array(path)
+    except (OSError, ValueError) as error:
         why = "it holds Python objects" if "object" in str(error) else str(error)
         raise CorpusError(f"is not a NumPy table that can be read ({why}); {_SAVE}", file=path) from None
     if table.dtype.name not in TYPES or table.ndim != 2 or not table.shape[1]:

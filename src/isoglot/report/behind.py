@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -57,7 +57,7 @@ def read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {_name(key): np.asarray(archive[key], np.float32) for key in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # a damaged archive can fail in any way, by its memory too
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 
 
@@ -100,12 +100,36 @@ def read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
 
 def _detail(line: str, where: str) -> tuple[Name, Detail]:
     try:
-        record = json.loads(line)
-        rows = tuple(tuple(row) for row in record["rows"])
+        record = parse(line)
         name = (record["task"], record["subset"], record["metric"])
-        return name, Detail(record["kind"], tuple(record["columns"]), rows)
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        columns, rows = tuple(record["columns"]), tuple(tuple(row) for row in record["rows"])
+        if not all(isinstance(word, str) for word in (*name, record["kind"], *columns)):
+            raise ValueError("a name is not a string")
+        if any(len(row) != len(columns) for row in rows):
+            raise ValueError(f"a row has not {len(columns)} cells")
+        if not all(isinstance(cell, str) or is_finite(cell) for row in rows for cell in row):
+            raise ValueError("a cell is not a string or a finite number")
+        return name, Detail(record["kind"], columns, rows)
+    except (ValueError, KeyError, TypeError) as error:
         raise EvaluationError(f"{where}: is no table of a score ({error}); evaluate again") from error
+
+
+def parse(text: str) -> Any:
+    """What a JSON text holds. Raises `ValueError` also for one that is too deep, and for half of a surrogate pair."""
+    try:
+        found = json.loads(text)
+        json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("too deeply nested") from None
+    return found
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value of JSON is a number that a float can hold."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def _labels(score: Score) -> dict[str, Any]:

@@ -15,10 +15,10 @@ evaluations can be compared with `diff`. `results.json` has one score a line and
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, get_args
 
@@ -27,13 +27,22 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Metric, Score, Unit
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.behind import detail_lines, item_tables, read_details, read_items, write_details, write_items
+from isoglot.report.behind import (
+    detail_lines,
+    is_finite,
+    item_tables,
+    parse,
+    read_details,
+    read_items,
+    write_details,
+    write_items,
+)
 
 Setting = str | int | float | bool | None
 
 _FIELDS: dict[str, type] = {"task": str, "subset": str, "metric": str, "value": float, "n": int}
 _FLAGS = ("lower_is_better", "main")
-_WORDS: dict[type, str] = {str: "a string", float: "a finite number", int: "a whole number"}
+_WORDS: dict[type, str] = {str: "a string", float: "a finite number", int: "a whole number that is not negative"}
 _DRIFT = 1e-3  # what storing items in float32 may change, with much to spare
 
 
@@ -89,23 +98,48 @@ def read_results(path: Path) -> Results:
     if not isinstance(settings, dict) or not all(_is_setting(value) for value in settings.values()):
         raise EvaluationError(f"{file}: 'settings' must be one flat object of strings, numbers and booleans")
     scores = tuple(_score(record, f"{file}: scores[{place}]") for place, record in enumerate(found["scores"]))
+    _require_a_tree(scores, file)
     if file.name == "results.json":
         scores = _with_neighbours(scores, file.parent)
-    return Results(str(found["model"]), settings, scores)
+    return Results(found["model"], settings, scores)
 
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise EvaluationError(f"{path}: cannot be read: {error.strerror}; name a folder of results") from error
     except json.JSONDecodeError as error:
         raise EvaluationError(f"{path}:{error.lineno}: is no JSON ({error.msg}); evaluate again") from error
     except UnicodeDecodeError as error:
         raise EvaluationError(f"{path}: is not UTF-8, so it is no results file; evaluate again") from error
-    if not isinstance(found, dict) or not isinstance(found.get("scores"), list) or "model" not in found:
+    except ValueError as error:
+        raise EvaluationError(f"{path}: can't be used ({error}); evaluate again") from error
+    if not isinstance(found, dict) or not isinstance(found.get("scores"), list) or not _is_text(found.get("model")):
         raise EvaluationError(f"{path}: holds no 'model' with 'scores'; name a file that `isoglot evaluate` wrote")
     return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
+    """Each score stands once, and none is an average of itself, however many steps away."""
+    over: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    for score in scores:
+        subsets = over.setdefault((score.task, score.metric), {})
+        if score.subset in subsets:
+            raise EvaluationError(f"{file}: {score.task} {score.subset} {score.metric} is there twice; evaluate again")
+        subsets[score.subset] = tuple(name for name in score.over if name != score.subset)
+    for (task, metric), subsets in over.items():
+        try:
+            TopologicalSorter(subsets).prepare()
+        except CycleError as error:
+            circle = ", ".join(error.args[1])
+            raise EvaluationError(
+                f"{file}: {task} {metric}: averages over each other: {circle}; evaluate again"
+            ) from None
 
 
 def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ...]:
@@ -124,7 +158,8 @@ def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ..
 
 
 def _fits_items(score: Score) -> bool:
-    if score.items is None or len(score.items) != score.n or score.statistic not in STATISTICS:
+    columns = {"mean": (), "spearman": (2,), "pearson": (2,)}.get(score.statistic, (3,))
+    if score.items is None or score.items.shape != (score.n, *columns) or score.statistic not in STATISTICS:
         return False
     return score.n == 0 or abs(STATISTICS[score.statistic](score.items) - score.value) <= _DRIFT
 
@@ -182,9 +217,11 @@ def declared(task: str, metric: str) -> Metric:
 
 def _fits(value: Any, kind: type) -> bool:
     if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return is_finite(value)
+    if kind is int:
+        return is_finite(value) and isinstance(value, int) and 0 <= value < 2**63
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _is_setting(value: Any) -> bool:
-    return value is None or isinstance(value, str | bool | int) or (isinstance(value, float) and math.isfinite(value))
+    return value is None or isinstance(value, str | bool) or is_finite(value)

@@ -64,7 +64,7 @@ def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
             if digest(path) != expected["sha256"]:
                 raise ValueError("its content is not what was written")
             return torch.load(path, map_location="cpu", weights_only=True), problems
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{path}: damaged: {error}")
     if problems:
         raise CheckpointError("; ".join(problems) + "; no whole checkpoint is left: start again without --resume")

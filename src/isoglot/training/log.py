@@ -29,10 +29,9 @@ class RunLog:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "log.jsonl"
         if resumed_at is not None and path.exists():
-            lines = path.read_text(encoding="utf-8").split("\n")
-            kept = [line for line in lines if _step(line) <= resumed_at]
-            with atomic_write(path) as stream:
-                stream.write("".join(f"{line}\n" for line in kept if line))
+            kept = [line for line in path.read_bytes().split(b"\n") if _step(line) <= resumed_at]
+            with atomic_write(path, binary=True) as stream:
+                stream.write(b"".join(line + b"\n" for line in kept))
         with writing(path):
             self._stream = path.open("a", encoding="utf-8")
         self._board = _tensorboard(folder)
@@ -58,11 +57,11 @@ class RunLog:
             self._board.close()
 
 
-def _step(line: str) -> float:
-    """The step of a line; a torn last line belongs to no step."""
+def _step(line: bytes) -> float:
+    """The step of a line; one that is torn or damaged belongs to no step."""
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return float("inf")
 
 

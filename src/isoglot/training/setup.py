@@ -199,6 +199,8 @@ def write_run(recipe: Recipe, folder: Path, *, seed: int, resume: bool) -> None:
     if resume and begun(folder):
         try:
             theirs = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(theirs, dict):
+                raise ValueError("not a JSON object")
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
         changed = [key for key in ours if theirs.get(key) != ours[key]]

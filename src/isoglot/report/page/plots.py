@@ -8,6 +8,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.report.page import figures
 from isoglot.report.page.details import column, details, matrix, order
@@ -86,7 +87,8 @@ def maps(results: Sequence[Results]) -> Html:
         for name, score, detail in found:
             at = [column(detail, wanted, title) for wanted in ("group", "language", "x", "y", "text")]
             points = [
-                Point(str(row[at[0]]), str(row[at[1]]), float(row[at[2]]), float(row[at[3]])) for row in detail.rows
+                Point(str(row[at[0]]), str(row[at[1]]), _place(row[at[2]], title), _place(row[at[3]], title))
+                for row in detail.rows
             ]
             joined = groups(points)
             codes = dict.fromkeys(point.language for point in points)
@@ -98,6 +100,13 @@ def maps(results: Sequence[Results]) -> Html:
             caption = f"{shown} · {name}" if len(results) > 1 else shown
             drawn.append(_figure(picture, caption, texts, wide=len(codes) > MARKED))
     return element("div", *drawn, class_="figures large") if drawn else Html("")
+
+
+def _place(cell: str | float, title: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise EvaluationError(f"{title}: its map has the place {cell!r}, not a number; evaluate again") from None
 
 
 def _one_group(score: Score, detail: Detail) -> str:

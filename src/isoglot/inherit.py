@@ -124,7 +124,8 @@ def read(file: Path) -> str:
 
 def require_shallow(data: Mapping[str, Any], where: str) -> None:
     """Raise RecipeError for tables and lists nested deeper than any setting is; counted without recursion."""
-    level, depth = [data], 0
+    level: list[Any] = [data]
+    depth = 0
     while level:
         if depth > MOST_LEVELS:
             raise RecipeError(f"{where}: tables and lists are nested more than {MOST_LEVELS} deep; no setting is")

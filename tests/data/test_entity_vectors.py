@@ -84,14 +84,14 @@ def test_a_pickle_is_not_run(folder, pack):
 @pytest.mark.parametrize("table", [np.full((2, 3), np.inf), np.ones(3), np.ones((2, 3), int), np.ones((2, 0))])
 def test_tables_that_are_no_vectors(tmp_path, table):
     np.save(tmp_path / "a.npy", table)
-    with pytest.raises(CorpusError, match=r"a\.npy: holds"):
+    with pytest.raises(CorpusError, match=r"a\.npy: .*holds"):
         read_vectors(tmp_path / "a.npy")
 
 
 def test_several_tables_are_no_vectors(tmp_path):
     np.savez(tmp_path / "a.npz", a=np.ones((2, 3)))
     (tmp_path / "a.npz").rename(tmp_path / "a.npy")
-    with pytest.raises(CorpusError, match=r"a\.npy: .*several arrays"):
+    with pytest.raises(CorpusError, match=r"a\.npy: .*not a NumPy table"):
         read_vectors(tmp_path / "a.npy")
 
 

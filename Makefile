@@ -37,5 +37,5 @@ $(VENV)/core: pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
-	$(PIP) --editable ".[dev,models,interop,datasets,tensorboard,faiss,onnx,wikipedia,plot]"
+	$(PIP) --editable ".[dev,models,interop,datasets,tensorboard,faiss,serve,onnx,wikipedia,plot]"
 	@touch $@

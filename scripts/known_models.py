@@ -77,9 +77,9 @@ def main() -> None:
             found[name] = score(name, folder, data=words.data, tasks=words.tasks.split(","), cache=words.cache)
     models = {name: results.scores for name, results in found.items()}
     with atomic_write(words.output / "table.md") as file:
+        main = main_metrics(score for scores in models.values() for score in scores)
         for task in words.tasks.split(","):
-            metrics = dict.fromkeys(s.metric for scores in models.values() for s in scores if s.task == task)
-            for metric in main_metrics(task, list(metrics)):
+            for metric in main.get(task, ()):
                 grid = side_by_side(models, task=task, metric=metric)
                 file.write(f"### {grid.title}\n\n{to_markdown(grid)}\n")
 

@@ -129,23 +129,25 @@ def table(comparison: dict[str, Any], found: dict[str, list[Results]]) -> Grid:
     """A row for each method: mean and deviation of every column, and of the seconds of training."""
     columns = comparison["columns"]
     rows = [
-        (name, str(len(runs)), *(spread(values(runs, column), column["metric"]) for column in columns), duration(runs))
+        (name, str(len(runs)), *(spread(scores(runs, column)) for column in columns), duration(runs))
         for name, runs in found.items()
     ]
     return Grid(comparison["title"], ("", "runs", *(column["name"] for column in columns), "training"), tuple(rows))
 
 
-def values(runs: Sequence[Results], column: dict[str, Any]) -> list[float]:
+def scores(runs: Sequence[Results], column: dict[str, Any]) -> list[Score]:
     """The column's score in each run that has it."""
     key = (column["task"], column["subset"], column["metric"])
-    return [s.value for results in runs for s in results.scores if (s.task, s.subset, s.metric) == key]
+    return [s for results in runs for s in results.scores if (s.task, s.subset, s.metric) == key]
 
 
-def spread(found: Sequence[float], metric: str) -> str:
-    """Mean ± sample standard deviation as the metric is written; of one value, that; a dash without any."""
-    if len(found) < 2:
-        return shown(found[0], metric) if found else "–"
-    return f"{shown(statistics.mean(found), metric)} ± {shown(statistics.stdev(found), metric)}"
+def spread(found: Sequence[Score]) -> str:
+    """Mean ± sample standard deviation in the scores' unit; of one score, its value; a dash without any."""
+    if not found:
+        return "–"
+    values, unit = [score.value for score in found], found[0].unit
+    mean = shown(statistics.mean(values), unit)
+    return mean if len(values) < 2 else f"{mean} ± {shown(statistics.stdev(values), unit)}"
 
 
 def duration(runs: Sequence[Results]) -> str:

@@ -17,9 +17,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
-LAYERS = ["cli", "scale", "report", "training", "evaluation", "index", "objectives"]
-LAYERS += ["search", "encoders", "data", "recipe", "errors"]
-OWN_LAYER = {"settings": "recipe", "__main__": "cli"}
+LAYERS = ["cli", "serve", "scale", "report", "training", "evaluation", "index", "objectives"]
+LAYERS += ["search", "encoders", "data", "recipe", "options", "memory", "errors"]
+OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli"}
 
 
 def layer(name: str) -> str:

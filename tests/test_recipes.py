@@ -64,7 +64,7 @@ def test_its_dev_tasks_exist(name):
 
 def parts(name):
     """What stands in a recipe, without what only says what it is."""
-    data = recipes.tomllib.loads(recipes.text(name))
+    data = recipes.tomllib.loads(recipes.show(name))
     return {key: value for key, value in data.items() if key not in ("name", "description")}
 
 

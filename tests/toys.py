@@ -31,7 +31,7 @@ class ToyEncoder(Encoder):
         self.dropout = nn.Dropout(dropout)
         self.layer = nn.Linear(DIM, DIM, dtype=torch.float64)
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         ids = [[ord(c) % 127 + 1 for c in text][: self.max_length] for text in texts]
         return Tokens(
             torch.tensor([i for row in ids for i in row], dtype=torch.long), torch.tensor([len(row) for row in ids])

@@ -2,7 +2,7 @@
 
 IsoglotError
 ├── RecipeError      a setting is unknown or wrong; names the key and the value
-├── CorpusError      training or input text cannot be read; names file and line
+├── CorpusError      text or vectors cannot be read; names file and line, or row
 ├── EncoderError     a model cannot be found, loaded, saved or converted
 ├── OutputError      an output is in use, holds something else, or cannot be written
 ├── CheckpointError  a checkpoint cannot be written or read
@@ -14,11 +14,23 @@ Every message says where, what is wrong with which value, and what to do. Wrong 
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
+
+_CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class IsoglotError(Exception):
-    """Something the user can mend. The message is one line, meant to be shown without a traceback."""
+    """Something the user can fix. The message is one line, meant to be shown without a traceback.
+
+    Names of files and values from data may hold anything, so line ends become spaces and control characters, which a
+    terminal would act on, their escapes.
+    """
+
+    def __str__(self) -> str:
+        return _CONTROLS.sub(lambda found: repr(found[0])[1:-1] if found[0].strip(" \r\n") else " ", super().__str__())
 
 
 class RecipeError(IsoglotError):
@@ -26,7 +38,7 @@ class RecipeError(IsoglotError):
 
 
 class CorpusError(IsoglotError):
-    """Text cannot be read. The message begins with `file:line:` as far as they are known."""
+    """Text or vectors cannot be read. The message begins with `file:line:` as far as they are known."""
 
     def __init__(self, message: str, *, file: str | Path | None = None, line: int | None = None) -> None:
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
@@ -47,3 +59,22 @@ class CheckpointError(IsoglotError):
 
 class EvaluationError(IsoglotError):
     """A task lacks its data, or the vectors it was given are unusable."""
+
+
+def nearest(word: str, known: Iterable[str], *, most: int = 12) -> str:
+    """The end of a message about an unknown name: the known one that is spelt most alike, or the first known ones."""
+    names = [*known]
+    if close := get_close_matches(word, names, n=1, cutoff=0.5):
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"
+
+
+def shown(value: object, *, quotes: bool = True, most: int = 80) -> str:
+    """A value as a message shows it: as Python writes it, or a text without quotes; on one line, cut if long."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of thousands of digits
+        text = "a number of thousands of digits"
+    if isinstance(value, str) and not quotes:
+        text = text[1:-1] if any(not letter.isprintable() for letter in value) else value
+    return text if len(text) <= most else f"{text[: most - 1]}…"

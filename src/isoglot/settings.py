@@ -11,10 +11,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-Share = Annotated[float, Field(ge=0, lt=1)]
 BUNDLED = Path(__file__).parent / "bundled"
+
+
+def _text(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("must not hold the character NUL")
+    return value
+
+
+def _path(value: str) -> str:
+    if max(len(os.fsencode(part)) for part in value.split("/")) > NAME_BYTES:
+        raise ValueError(f"no file system has names of more than {NAME_BYTES} bytes")
+    return value
+
+
+# The kinds of values, each with what is finite and sane; TOML's types are taken as they are (no 1 for true, no "3" for
+# 3). The bounds refuse slips and what no machine can hold, not what is unwise.
+NAME_BYTES = 255
+MOST = 2**31 - 1
+Text = Annotated[str, AfterValidator(_text)]
+Name = Annotated[Text, AfterValidator(_path)]  # a path, or the name of a model
+Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, gt=0, le=MOST)]
+Limit = Annotated[int, Field(strict=True, ge=0, le=MOST)]  # 0: none
+Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
+Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # what is made so many times at once
+Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
+Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
+Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
+Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
+Rate = Annotated[float, Field(strict=True, ge=1e-30, le=1e3, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)]
 
 
 class _Settings(BaseModel):
@@ -25,15 +55,17 @@ class StaticSettings(_Settings):
     """An embedding bag: mean of token vectors. Made from scratch, or continued from `model`."""
 
     kind: Literal["static"]
-    model: str = Field("", description="folder of a static encoder to continue; empty: from scratch")
-    dim: int = Field(256, gt=0, description="width of the vectors")
-    vocabulary: int = Field(32000, gt=300, description="tokens of the tokenizer trained on the streams' text")
-    tokenizer: str = Field("", description="tokenizer.json to use instead of training one")
+    model: Name = Field("", description="folder of a static encoder to continue; empty: from scratch")
+    dim: Width = Field(256, description="width of the vectors")
+    vocabulary: int = Field(
+        32000, strict=True, gt=300, le=2**22, description="tokens of the tokenizer trained on the streams' text"
+    )
+    tokenizer: Name = Field("", description="tokenizer.json to use instead of training one")
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
-    lowercase: bool = Field(True, description="fold case before tokenising")
-    max_length: int | None = Field(None, gt=0, description="most tokens of a sentence; None: the model's own, or 256")
-    token_weights: bool = Field(False, description="train one scalar per token beside its vector")
-    scale: float = Field(0.02, gt=0, description="standard deviation of the initial vectors")
+    lowercase: Flag = Field(True, description="fold case before tokenising")
+    max_length: Length | None = Field(None, description="most tokens of a sentence; None: the model's own, or 256")
+    token_weights: Flag = Field(False, description="train one scalar per token beside its vector")
+    scale: Positive = Field(0.02, description="standard deviation of the initial vectors")
 
     @model_validator(mode="after")
     def _new_or_continued(self) -> StaticSettings:
@@ -47,12 +79,12 @@ class StaticSettings(_Settings):
 class _Opened(_Settings):
     """What any encoder is opened with."""
 
-    model: str = Field(description="folder, packaged name (`isoglot models list`) or hub id")
+    model: Name = Field(description="folder, packaged name (`isoglot models list`) or hub id")
     pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
         None, description="None: what the model was saved with, else mean"
     )
-    max_length: int | None = Field(None, gt=0, description="most tokens of a sentence; None: the model's own")
-    prompt: str | None = Field(None, description="put before every text; None: the model's own")
+    max_length: Length | None = Field(None, description="most tokens of a sentence; None: the model's own")
+    prompt: Text | None = Field(None, description="put before every text; None: the model's own")
 
 
 class TeacherSettings(_Opened):
@@ -63,8 +95,8 @@ class BackboneSettings(_Opened):
     """A Hugging Face encoder that is trained."""
 
     head: Literal["none", "tanh"] = Field("none", description="tanh: a layer over the pooled vector, in training only")
-    layers: int | None = Field(None, gt=0, description="keep only the first layers")
-    freeze_embeddings: bool = Field(False, description="leave the word embeddings as they are")
+    layers: Count | None = Field(None, description="keep only the first layers")
+    freeze_embeddings: Flag = Field(False, description="leave the word embeddings as they are")
 
 
 class TransformerSettings(BackboneSettings):
@@ -82,8 +114,8 @@ class TwinsSettings(BackboneSettings):
 class TowerSettings(BackboneSettings):
     """One tower: an encoder, and which texts are its own."""
 
-    name: str = Field(description="what the tower's folder is called")
-    scripts: tuple[str, ...] = Field(
+    name: Text = Field(description="what the tower's folder is called")
+    scripts: tuple[Text, ...] = Field(
         (),
         description="first words of Unicode's names of the letters it reads, such as LATIN or CJK; none: all the rest",
     )
@@ -108,12 +140,12 @@ class SourceSettings(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    reader: str = Field(description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
-    path: str = Field(
+    reader: Text = Field(description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
+    path: Name = Field(
         description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`"
     )
-    name: str = Field("", description="what weights and logs call it; empty: the path")
-    weight: float | None = Field(None, gt=0, description="share of the items of an epoch, relative to other sources")
+    name: Text = Field("", description="what weights and logs call it; empty: the path")
+    weight: Positive | None = Field(None, description="share of the items of an epoch, relative to other sources")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -124,25 +156,35 @@ class SourceSettings(BaseModel):
 class Batching(_Settings):
     """How groups become batches (data/batching.py)."""
 
-    size: int = Field(128, gt=0, description="groups per batch over all ranks; with `tokens`, the most of them")
-    tokens: int = Field(0, ge=0, description="token budget of a batch, rows x longest row; 0: none")
-    pool: int = Field(
+    size: Count = Field(128, description="groups per batch over all ranks; with `tokens`, the most of them")
+    tokens: Limit = Field(0, description="token budget of a batch, rows x longest row; 0: none")
+    pool: Count = Field(
         1,
-        gt=0,
         description="batches among which like lengths meet: less padding, harder to learn from; 1: random order",
     )
     rows: Literal["all", "matching"] = Field(
         "all",
         description="matching: a random perfect matching cuts each group into cross-language pairs (MPCL +Single)",
     )
-    most: int = Field(0, ge=0, description="how many sentences of a group are drawn at random; 0: all")
-    hard_negatives: int = Field(-1, ge=-1, description="how many of a group's hard negatives are drawn; -1: all")
-    views: int = Field(1, gt=0, description="times each sentence is repeated, for dropout masks (SimCSE)")
+    most: Limit = Field(0, description="how many sentences of a group are drawn at random; 0: all")
+    hard_negatives: int = Field(
+        -1, strict=True, ge=-1, le=MOST, description="how many of a group's hard negatives are drawn; -1: all"
+    )
+    views: int = Field(
+        1, strict=True, gt=0, le=1024, description="times each sentence is repeated, for dropout masks (SimCSE)"
+    )
     anchor: Literal["random", "first"] = Field(
         "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
     )
-    one_pair: bool = Field(False, description="every batch holds one combination of languages only (IMASCL)")
-    temperature: float = Field(1.0, gt=0, description="languages are drawn as n^(1/temperature); large: equal shares")
+    one_pair: Flag = Field(False, description="every batch holds one combination of languages only (IMASCL)")
+    temperature: float = Field(
+        1.0,
+        strict=True,
+        ge=0.1,
+        le=1e9,
+        allow_inf_nan=False,
+        description="languages are drawn as n^(1/temperature), at least 0.1; large: equal shares",
+    )
 
 
 class ObjectiveSettings(BaseModel):
@@ -150,8 +192,8 @@ class ObjectiveSettings(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    name: str
-    weight: float = 1.0
+    name: Text
+    weight: Positive = 1.0
 
     @property
     def options(self) -> dict[str, Any]:
@@ -162,13 +204,13 @@ class ObjectiveSettings(BaseModel):
 class StreamSettings(_Settings):
     """Where groups come from, how they are batched, and which objectives read them."""
 
-    name: str = "train"
+    name: Text = "train"
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
-    languages: tuple[str, ...] = Field((), description="keep only sentences in these; empty: all")
-    join: bool = Field(False, description="merge groups that share a sentence")
-    largest: int = Field(16, gt=1, description="most sentences of a joined group")
-    deduplicate: bool = Field(True, description="drop exact repetitions of a group")
-    leakage: tuple[str, ...] = Field((), description="test files or folders none of whose sentences may be trained on")
+    languages: tuple[Text, ...] = Field((), description="keep only sentences in these; empty: all")
+    join: Flag = Field(False, description="merge groups that share a sentence")
+    largest: int = Field(16, strict=True, gt=1, le=MOST, description="most sentences of a joined group")
+    deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
+    leakage: tuple[Name, ...] = Field((), description="test files or folders none of whose sentences may be trained on")
     teacher: TeacherSettings | None = Field(None, description="whose vectors the objectives read beside the batch")
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
@@ -178,20 +220,20 @@ class OptimizerSettings(_Settings):
     """AdamW on dense parameters, its row-sparse counterpart on embedding tables with sparse gradients; or RMSprop."""
 
     kind: Literal["adamw", "rmsprop"] = "adamw"
-    lr: float = Field(gt=0, description="peak learning rate")
+    lr: Rate = Field(description="peak learning rate")
     betas: tuple[Share, Share] = (0.9, 0.999)
-    eps: float = Field(1e-8, gt=0)
-    weight_decay: float = Field(0.0, ge=0, description="decoupled; never on biases, norms and row-sparse tables")
-    warmup: int = Field(0, ge=0, description="steps of linear warm-up")
+    eps: Positive = 1e-8
+    weight_decay: Amount = Field(0.0, description="decoupled; never on biases, norms and row-sparse tables")
+    warmup: Limit = Field(0, description="steps of linear warm-up")
     schedule: Literal["linear", "cosine", "constant", "stairs"] = Field(
         "linear", description="what follows the warm-up: to zero along a line or a cosine, or down `stairs`"
     )
-    stairs: tuple[Annotated[float, Field(gt=0)], ...] = Field(
+    stairs: tuple[Rate, ...] = Field(
         (), description="with schedule = stairs: the learning rates, `stair` steps each, the last one to the end"
     )
-    stair: int = Field(0, ge=0, description="steps on a stair")
-    clip: float = Field(1.0, ge=0, description="most gradient norm; 0: no clipping")
-    accumulate: int = Field(1, gt=0, description="batches, each its own negatives, whose mean gradient makes a step")
+    stair: Limit = Field(0, description="steps on a stair")
+    clip: Amount = Field(1.0, description="most gradient norm; 0: no clipping")
+    accumulate: Repeats = Field(1, description="batches, each its own negatives, whose mean gradient makes a step")
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 autocast where it pays")
 
     @model_validator(mode="after")
@@ -204,11 +246,11 @@ class OptimizerSettings(_Settings):
 class StageSettings(_Settings):
     """A part of a run with its own streams and optimiser; exactly one of epochs (of the first stream) and steps."""
 
-    name: str = "main"
+    name: Text = "main"
     streams: tuple[StreamSettings, ...] = Field(min_length=1)
     optimizer: OptimizerSettings
-    epochs: float | None = Field(None, gt=0)
-    steps: int | None = Field(None, gt=0)
+    epochs: Positive | None = None
+    steps: Count | None = None
 
     @model_validator(mode="after")
     def _one_length_and_distinct_names(self) -> StageSettings:
@@ -222,29 +264,29 @@ class StageSettings(_Settings):
 class EvaluationSettings(_Settings):
     """A dev task that chooses the best checkpoint. Choose on dev data, report on test data."""
 
-    name: str = Field("", description="several with one name choose together, by the mean of their scores")
-    task: str = Field("tatoeba", description="name of a task")
-    data: str = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
-    languages: tuple[str, ...] = ()
-    subset: str = Field("mean", description="subset of the score that decides")
-    metric: str = Field("accuracy/mean", description="metric of the score that decides, higher being better")
-    every: int = Field(0, ge=0, description="steps between evaluations; 0: only at the end")
-    patience: int = Field(0, ge=0, description="stop after so many evaluations without a better one; 0: never")
+    name: Text = Field("", description="several with one name choose together, by the mean of their scores")
+    task: Text = Field("tatoeba", description="name of a task")
+    data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
+    languages: tuple[Text, ...] = ()
+    subset: Text = Field("mean", description="subset of the score that decides")
+    metric: Text = Field("accuracy/mean", description="metric of the score that decides; an error is minimised")
+    every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
+    patience: Limit = Field(0, description="stop after so many evaluations without a better one; 0: never")
 
 
 class MemorySettings(_Settings):
     """How a batch is cut so that any batch fits (training/step.py)."""
 
-    chunk_tokens: int = Field(512, gt=0, description="tokens, padding included, that pass through the encoder at once")
-    graph_tokens: int = Field(3072, ge=0, description="most tokens whose activations are kept; more are embedded twice")
+    chunk_tokens: Count = Field(512, description="tokens, padding included, that pass through the encoder at once")
+    graph_tokens: Limit = Field(3072, description="most tokens whose activations are kept; more are embedded twice")
 
 
 class Recipe(_Settings):
     """One run."""
 
-    name: str
-    description: str = ""
-    seed: int = Field(42, ge=0)
+    name: Text
+    description: Text = ""
+    seed: Seed = 42
     encoder: Annotated[
         StaticSettings | TransformerSettings | TwinsSettings | TowersSettings, Field(discriminator="kind")
     ]
@@ -253,7 +295,7 @@ class Recipe(_Settings):
         (), description="dev tasks; the first name's best encoder is kept in model/, that of another in best/NAME/"
     )
     memory: MemorySettings = MemorySettings()
-    checkpoint_every: int = Field(0, ge=0, description="steps between checkpoints; 0: at evaluations and at the end")
+    checkpoint_every: Limit = Field(0, description="steps between checkpoints; 0: at evaluations and at the end")
     folder: Path = Field(Path(), description="what relative paths are relative to; set by `load`")
     data: Path = Field(
         default_factory=lambda: Path(os.environ.get("ISOGLOT_DATA", "data")),

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
 
 import typer
 from typer.testing import CliRunner
+
+from isoglot.data.files import exclusive
+
+
+@contextmanager
+def locked_elsewhere(path: str | Path) -> Iterator[None]:
+    """An output that another thread holds, as another process would."""
+    held, end = Event(), Event()
+
+    def hold() -> None:
+        with exclusive(path):
+            held.set()
+            end.wait()
+
+    thread = Thread(target=hold)
+    thread.start()
+    held.wait()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
 
 
 def runner(**commands: Callable[..., object]) -> Callable[..., str]:

@@ -104,6 +104,15 @@ def test_check_of_an_empty_folder_says_what_to_do(capsys, tmp_path):
     assert capsys.readouterr().out == "mldoc: absent\n"
 
 
+@pytest.mark.parametrize("text", [b"\xff", b"\0", b"a\tb\tc\n", b"a\t-1\tb\n", b"../../a\t1\tb\n"])
+def test_damaged_checksums_are_named(tmp_path, text):
+    folder = tmp_path / "sts17-crosslingual-sts"
+    folder.mkdir()
+    (folder / "checksums.tsv").write_bytes(text)
+    with pytest.raises(CorpusError, match=r"checksums\.tsv"):
+        data.check(["sts17-crosslingual-sts"], tmp_path)
+
+
 def test_check_of_a_good_copy_ends_well(capsys, tmp_path):
     folder = tmp_path / "mldoc"
     folder.mkdir()

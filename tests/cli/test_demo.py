@@ -3,15 +3,15 @@
 import pytest
 
 from isoglot.cli.demo import dev_pairs, run
-from isoglot.errors import EncoderError
+from isoglot.errors import OutputError
 from isoglot.settings import BUNDLED
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "run.json"])
+@pytest.mark.parametrize("name", ["notes.txt", "run.json", "runs"])
 def test_a_folder_of_something_else_is_left_alone(tmp_path, name):
     (tmp_path / name).write_text("mine")
     (tmp_path / "model").mkdir()
-    with pytest.raises(EncoderError, match="holds something that is not a demo"):
+    with pytest.raises(OutputError, match="did not make it as a demo"):
         run(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([name, "model"])
 

@@ -10,7 +10,7 @@ from cases import by_text
 import isoglot
 from isoglot.cli.evaluate import Subject, list_texts, open_subject, run
 from isoglot.cli.tasks import show_list
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation.tasks.sts import Sts
 from isoglot.report.results import read_results
 
@@ -95,9 +95,9 @@ def test_what_has_no_effect_is_refused(data, option):
 def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):
     (data / "file").write_text("")
     for places in ({"output": data / "file", "cache": None}, {"output": data / "new", "cache": data / "file" / "deep"}):
-        with pytest.raises(EvaluationError, match=r"file is no folder that can be written into; name another"):
+        with pytest.raises(OutputError, match=r"file: is a file|file is not a folder"):
             run(Subject(function="cases:by_text"), data=data, tasks=["tatoeba"], languages=(), **places)
-    with pytest.raises(EvaluationError, match="is a folder; name a file for the texts"):
+    with pytest.raises(OutputError, match="is a folder"):
         list_texts(data, data=data, tasks=["tatoeba"], languages=())
 
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.fit import fit, run, sentences
 from isoglot.encoders import StaticEncoder, encode, load
-from isoglot.errors import CorpusError, EncoderError
+from isoglot.errors import CorpusError, EncoderError, OutputError
 
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]
 
@@ -51,7 +51,7 @@ def test_json_strings_and_compressed_lines(tmp_path):
     assert list(sentences(tmp_path / "a.txt.bz2")) == ['"one"', "two"]
     for line in ("no", json.dumps({"text": "x"})):
         (tmp_path / "b.jsonl").write_text(f'"a"\n{line}\n', encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*no JSON string"):
+        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*one JSON string a line"):
             list(sentences(tmp_path / "b.jsonl"))
 
 
@@ -79,6 +79,6 @@ def test_bad_files(project):
         run("whitening", str(project / "model"), project / "none.txt", project / "out")
     (project / "taken").mkdir()
     (project / "taken" / "diary.txt").write_text("dear\n", encoding="utf-8")
-    with pytest.raises(EncoderError, match="exists and holds no model"):
+    with pytest.raises(OutputError, match="has no list of files"):
         run("whitening", str(project / "model"), project / "lines.txt", project / "taken")
     assert sorted(path.name for path in project.iterdir()) == ["few.txt", "lines.txt", "model", "taken"]

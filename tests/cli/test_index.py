@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from index_folder import LINES, make_index
 
+from index_folder import LINES, make_index
 from isoglot.cli import index as verb
 from isoglot.cli import search
 from isoglot.encoders import StaticEncoder
@@ -98,6 +98,22 @@ def test_wrong_objects_are_named_with_their_line(folder, monkeypatch, line, mess
 def test_queries_that_are_none_are_refused(folder, query, message):
     with pytest.raises(CorpusError, match=message):
         search.run(folder, ["cat", query])
+
+
+@pytest.mark.parametrize("k", [8, 9, 10**12, 10**30])
+def test_more_than_there_is_gives_all_there_is(folder, capsys, k):
+    capsys.readouterr()
+    search.run(folder, ["the cat", "a dog"], k=k)
+    assert len(lines_of(capsys)) == 2 * 8
+
+
+@pytest.mark.parametrize("line", [b"a\0b", b"\0", b"x" * 1_000_000])
+def test_odd_lines_are_queries_too(folder, capsys, monkeypatch, line):
+    capsys.readouterr()
+    from_stdin(monkeypatch, line)
+    search.run(folder, [], k=2, as_json=True)
+    (found,) = [json.loads(one) for one in lines_of(capsys)]
+    assert (found["query"], len(found["hits"])) == (line.decode(), 2)
 
 
 def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_path):
@@ -245,3 +261,12 @@ def test_an_index_is_not_exported_over_itself(folder, name):
     with pytest.raises(SearchError, match="lies in the index"):
         verb.export(folder, folder / name)
     assert content(folder) == before
+
+
+def test_more_hits_than_sentences_are_all_of_them(folder, capsys):
+    search.run(folder, ["red cat"], k=10**30)
+    out, err = capsys.readouterr()
+    there = len(out.splitlines())
+    assert f"only {there} sentences are there" in err
+    search.run(folder, ["red cat"], k=there)
+    assert "are there" not in capsys.readouterr().err

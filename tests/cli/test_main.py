@@ -15,6 +15,8 @@ from isoglot.cli.main import main
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES
 
+HEAVY = "streams.0.objectives.0.weight=1e9"
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
@@ -38,6 +40,19 @@ def run(monkeypatch, capsys):
         return ended.value.code, out, err
 
     return call
+
+
+@pytest.mark.parametrize("word", ["a\udcff", "a\0b"])
+def test_words_that_no_file_may_hold_are_refused_before_the_work(project, run, word):
+    code, out, err = run("train", "tiny.toml", "--output", word)
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith("isoglot: the argument ")
+    assert not [path for path in project.iterdir() if path.is_dir() and path.name not in ("dev", "cache")]
+
+
+def test_a_line_feed_in_a_name_is_still_one_line(project, run):
+    code, _, err = run("recipe", "show", "no\nsuch")
+    assert (code, err.count("\n")) == (1, 1)
 
 
 def test_train_encode_evaluate(project, run):
@@ -188,7 +203,16 @@ def test_a_bad_corpus_is_one_line_with_its_place(project, run, fault):
         (["train", "start/static", "--output", "x"], "isoglot recipe show start/static"),
         (["train", "tiny.toml", "--output", "x", "--set", "optimizer.lrr=1"], "did you mean 'lr'"),
         (
-            ["train", "tiny.toml", "--output", "x", "--set", "streams.0.objectives.0.temperature=1e-40"],
+            [
+                "train",
+                "tiny.toml",
+                "--output",
+                "x",
+                "--set",
+                "encoder.scale=1e-12",
+                "--set",
+                HEAVY,
+            ],
             "no longer finite",
         ),
         (["train", "tiny.toml", "--output", "x", "--set", "seed=-1"], "seed"),
@@ -241,7 +265,46 @@ def test_recipes_are_listed_shown_and_checked(project, run):
         assert run("recipe", "check", name)[0] == 0
 
 
+def test_a_recipe_is_shown_whole_or_as_its_file(project, run):
+    (project / "mine.toml").write_text('extends = "tiny.toml"\nseed = 7\n', encoding="utf-8")
+    _, whole, _ = run("recipe", "show", "mine.toml")
+    assert "seed = 7" in whole
+    assert "[optimizer]" in whole
+    assert run("recipe", "show", "mine.toml", "--raw")[1] == 'extends = "tiny.toml"\nseed = 7\n'
+    assert run("recipe", "check", "mine.toml")[0] == 0
+
+
+@pytest.mark.parametrize("verb", [("recipe", "list"), ("models", "list"), ("tasks",)])
+def test_a_list_is_never_cut_in_a_pipe(run, monkeypatch, verb):
+    """A narrow terminal changes nothing, so a name is on its line with all that is said of it."""
+    _, wide, _ = run(*verb)
+    monkeypatch.setenv("COLUMNS", "20")
+    assert run(*verb)[1] == wide
+    whole = {"recipe": "BERT base (SBERT, section 3.1)", "models": "multilingual-e5-small", "tasks": "sick-r"}[verb[0]]
+    assert any(whole in line and len(line) > 80 for line in wide.splitlines())
+
+
 def test_models_are_listed(run):
     code, out, _ = run("models", "list")
     assert code == 0
     assert "multilingual-e5-small" in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mine", "a\0", "b", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p.tsv"),
+        ("mine", "tiny.toml", "--vectors", "a\0", "-o", "p.tsv"),
+        ("mine", "tiny.toml", "--vectors", "x.npy", "-o", "p\0"),
+        ("encode", "m\0", "tiny.toml", "-o", "v.npy"),
+        ("wikipedia", "a\0", "--titles", "t", "-o", "w"),
+        ("train", "tiny.toml", "-o", "r\0"),
+        ("evaluate", "--data", "d\0", "-o", "e"),
+        ("data", "list", "--data", "d\0"),
+    ],
+)
+def test_a_nul_in_a_path_is_one_line(project, run, words):
+    code, _, err = run(*words)
+    assert code in (1, 2)
+    assert "Traceback" not in err
+    assert "\0" not in err

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import runner
+from command_line import locked_elsewhere, runner
 
 from isoglot.cli.mine import command
 from isoglot.cli.mining import size_of
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
-from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
+from isoglot.errors import CorpusError, EncoderError, OutputError, RecipeError
 from isoglot.search import mine, quality, tune
 
 ROOT = Path(__file__).parents[2]
@@ -84,10 +84,10 @@ def test_every_format_is_read_back(project):
 
 def test_what_would_break_a_format_becomes_a_blank(project):
     lines = Path("a.eng").read_text().splitlines()
-    Path("a.eng").write_text("\n".join(["one\ttwo\rthree\x00\x1b🙂 \u202ename", *lines[1:]]) + "\n")
+    Path("a.eng").write_text("\n".join(["one\ttwo\rthree\x01\x1b🙂 \u202ename", *lines[1:]]) + "\n")
     for output in ("p.tsv", "p.tmx", "p.en-de"):
         run(*VECTORS, "--output", output, "--direction", "forward")
-    assert "one two three\x00\x1b🙂 \u202ename" in {
+    assert "one two three\x01\x1b🙂 \u202ename" in {
         group.texts[0] for group in read_tsv("p.tsv", languages="score,eng,deu")
     }
     assert "one two three 🙂 \u202ename" in {group.texts[0] for group in read_tmx("p.tmx")}
@@ -136,7 +136,7 @@ def test_gold_by_line_numbers_and_estimate(project):
 @pytest.mark.parametrize(
     ("gold", "message"),
     [
-        ("1\t2\n1\t61\n", "gold.tsv:2: '61' is no line number of b.deu"),
+        ("1\t2\n1\t61\n", "gold.tsv:2: '61' is not a line number from 1 to 60 of b.deu"),
         ("1\t2\t3\n", "3 cells"),
         ("a\tb\nx\t1\n", ":2:"),
     ],
@@ -224,7 +224,11 @@ def test_approximate_says_what_it_found(project):
         ([*VECTORS, "-o", "p.tsv", "--precision", "int4"], RecipeError, "precision is 'int4'"),
         ([*VECTORS, "-o", "p.tsv", "--threshold", "1", "--estimate"], RecipeError, "exclude each other"),
         ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], RecipeError, "no:thing"),
-        (["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"], EncoderError, "no NumPy table"),
+        (
+            ["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"],
+            CorpusError,
+            "not a NumPy table",
+        ),
         (["none.txt", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p"], CorpusError, "no such file"),
         (["a.eng", "b.deu", "-o", "p.tsv", "--ids", *VECTORS[2:]], CorpusError, "a.eng:1: is not an id"),
     ],
@@ -253,18 +257,14 @@ def test_pairs_are_not_written_over_the_text(project, output):
     """Of the name `a` with two languages, Moses makes `a.eng` and `a.deu`."""
     before = Path("a.eng").read_bytes(), Path("b.deu").read_bytes()
     form = ["--format", "moses", "--languages", "eng,deu"] if output == "a" else ["--format", "tsv"]
-    with pytest.raises(RecipeError, match="would be written over the text"):
+    with pytest.raises(OutputError, match="is the input"):
         run(*VECTORS, "-o", output, *form)
     assert (Path("a.eng").read_bytes(), Path("b.deu").read_bytes()) == before
 
 
 def test_two_runs_in_one_folder_are_refused(project):
-    import fcntl
-
-    Path("w").mkdir()
-    with Path("w/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IsoglotError, match="another run"):
+    for held in ("w", "p.tsv"):
+        with locked_elsewhere(held), pytest.raises(OutputError, match=rf"^{held}: another process"):
             run(*VECTORS, "-o", "p.tsv", "--work", "w")
 
 
@@ -357,3 +357,43 @@ def test_sizes():
     for text in ("", "MB", "nan", "inf", "12X"):
         with pytest.raises(ValueError, match="is no size"):
             size_of(text)
+
+
+@pytest.mark.parametrize("option", ["--threshold", "--length-ratio", "--every"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+def test_numbers_that_are_not_finite_are_wrong_usage(project, option, value):
+    with pytest.raises(AssertionError, match=rf"{option}|range"):
+        run(*VECTORS, "-o", "p.tsv", f"{option}={value}")
+    assert not Path("p.tsv").exists()
+
+
+@pytest.mark.parametrize("k", [60, 61, 10**30])
+@pytest.mark.parametrize("budget", ["256MB", "1MB"])
+def test_more_neighbours_than_sentences_are_all_of_them(project, k, budget):
+    err = run(*VECTORS, "-o", "many.tsv", "-k", k, "--budget", budget)
+    assert (f"-k {k}: only 60 neighbours are there" in err) == (k > 60)
+    run(*VECTORS, "-o", "all.tsv", "-k", 60)
+    assert table("many.tsv") == table("all.tsv")
+
+
+@pytest.mark.parametrize("k", [59, 60, 10**30])
+def test_more_neighbours_than_other_sentences_of_one_file(project, k):
+    err = run("a.eng", "--vectors", "x.npy", "-o", "many.tsv", "-k", k)
+    assert (f"-k {k}: only 59 neighbours are there" in err) == (k > 59)
+    assert table("many.tsv")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_vectors_that_are_not_finite_name_file_and_row(project, value):
+    broken = np.load("y.npy").astype(np.float64)
+    broken[41, 3] = value
+    np.save("y.npy", broken)
+    with pytest.raises(CorpusError, match=r"y\.npy: row 41 holds"):
+        run(*VECTORS, "-o", "p.tsv")
+
+
+@pytest.mark.parametrize("first", ["0\t0", "500\t501", "1\t61", "99999999999999999999\t1", "x1\ty1", "-1\t-1"])
+def test_a_first_line_of_gold_with_wrong_numbers_is_no_header(project, first):
+    Path("gold.tsv").write_text(f"{first}\n1\t60\n")
+    with pytest.raises(CorpusError, match=r"gold\.tsv:1: .* is not a line number from 1 to 60"):
+        run(*VECTORS, "-o", "p.tsv", "--gold", "gold.tsv")

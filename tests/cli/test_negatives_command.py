@@ -98,3 +98,17 @@ def test_nothing_left_and_options_that_a_format_lacks_are_told(project):
     (project / "pairs.jsonl").write_text('{"eng": "a", "deu": "b"}\n')
     with pytest.raises(RecipeError, match="'languages'"):
         run("model", "pairs.jsonl", "--languages", "eng,deu", "-o", "triplets.jsonl")
+
+
+def test_more_negatives_than_targets_are_all_of_them(project):
+    err = run("model", "pairs.tsv", "--count", 10**9, "--output", "all.jsonl")
+    assert "--count 1000000000: only 3 other targets are there" in err
+    groups = list(read_jsonl("all.jsonl"))
+    assert [len(group.hard_negatives) for group in groups] == [2, 3, 2, 3, 3]
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "1e999"])
+def test_pairs_with_scores_that_are_not_finite_are_refused(project, score):
+    (project / "mined.tsv").write_text(f"score\teng\tdeu\n{score}\ta\tb\n")
+    with pytest.raises(CorpusError, match=r"mined\.tsv:2: the score"):
+        run("model", "mined.tsv", "-o", "n.jsonl")

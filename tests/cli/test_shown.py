@@ -45,7 +45,8 @@ def test_no_cell_is_cut_however_many_columns_there_are(terminal, monkeypatch):
 @pytest.mark.parametrize(("terminal", "lines"), [(True, 2), (False, 1)])
 def test_the_names_of_columns_are_whole_too(terminal, lines, monkeypatch):
     metrics = [f"error{kind}/{margin}" for kind in ("", "-by-index") for margin in ("ratio", "distance", "absolute")]
-    scores = [Score("xsim/own", "deu_Latn-eng_Latn", metric, 0.12345, 997) for metric in metrics]
+    kind = {"unit": "error", "lower_is_better": True}
+    scores = [Score("xsim/own", "deu_Latn-eng_Latn", metric, 0.12345, 997, **kind) for metric in metrics]
     stream = io.StringIO()
     monkeypatch.setattr(shown, "Console", lambda: Console(file=stream, width=80, force_terminal=terminal))
     shown.show_grid(by_language(scores, task="xsim/own"))

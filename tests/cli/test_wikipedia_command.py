@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import runner
+from command_line import locked_elsewhere, runner
 
 from isoglot.cli.wikipedia import wikipedia
-from isoglot.errors import CorpusError, IsoglotError
+from isoglot.errors import CorpusError, IsoglotError, OutputError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "data" / "wikipedia"))
 
@@ -66,9 +66,20 @@ def test_mistakes_leave_nothing_that_looks_good(project):
 
 
 def test_two_runs_in_one_work_folder(project):
-    fcntl = pytest.importorskip("fcntl")
-    Path("kept").mkdir()
-    with Path("kept/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(IsoglotError, match="kept: another run works here"):
+    for held in ("kept", "out"):
+        with locked_elsewhere(held), pytest.raises(OutputError, match=f"^{held}: another process"):
             run("en.xml", "--titles", "titles.tsv", "-o", "out", "--work", "kept")
+
+
+def test_paths_without_a_name_or_an_end_are_one_line(project):
+    words = ("en.xml", "--titles", "titles.tsv", "--types", "types.tsv", "-o")
+    with pytest.raises(IsoglotError, match="holds the input"):
+        run(*words, ".")
+    Path("types.tsv").unlink()
+    Path("types.tsv").symlink_to("types.tsv")
+    with pytest.raises(CorpusError, match=r"types\.tsv"):
+        run(*words, "out")
+    Path("loop").symlink_to("loop")
+    with pytest.raises((IsoglotError, OSError)):
+        run("en.xml", "--titles", "titles.tsv", "-o", "loop")
+    assert not Path("out").exists()

@@ -73,6 +73,24 @@ def test_scores_name_their_task_and_the_subsets_announced(task, perfect):
     assert all(math.isfinite(score.value) and score.n > 0 for score in scores)
 
 
+def test_scores_are_of_the_metrics_that_the_task_declares(task, random):
+    """Unit, direction and main mark are of the declaration, in averages too; and of each task one is the main one."""
+    (name, _, case), declared = task, {metric.name: metric for metric in TASKS[task[0]].metrics}
+    assert set(case.chance) <= set(declared)
+    assert [score for score in random if declared[score.metric].describe(score) != score] == []
+    assert any(score.main for score in random)
+    assert name
+
+
+def test_the_direction_is_the_one_from_chance_to_perfect(task):
+    name, _, case = task
+    unlike = {"uniformity"} | ({"accuracy"} if name.startswith("language-id") else set())  # not what the oracle is for
+    for metric in TASKS[name].metrics:
+        if metric.name in case.perfect and metric.name in case.chance and metric.name not in unlike:
+            perfect, (chance, _) = case.perfect[metric.name], case.chance[metric.name]
+            assert (perfect < chance) == metric.lower_is_better, metric.name
+
+
 def test_averages_are_over_subsets_that_are_there(random):
     for score in random:
         if score.over:

@@ -27,7 +27,7 @@ from isoglot.data.files import (
 from isoglot.errors import CorpusError, OutputError
 
 COMPRESS = {"gz": gzip.compress, "xz": partial(lzma.compress, preset=0), "bz2": bz2.compress, "plain": bytes}
-LINE = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)
+LINE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_categories=["Cs"]), max_size=30)
 
 
 def texts(path):
@@ -160,7 +160,7 @@ def test_atomic_write_keeps_the_old_file_when_it_fails(tmp_path, error):
             stream.write("half of the n")
             raise error
 
-    with pytest.raises(type(error)):
+    with pytest.raises(OutputError if isinstance(error, OSError) else type(error)):
         fail()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -20,7 +20,7 @@ from isoglot.data.sets.check import LOCK, present
 from isoglot.data.sets.content import Measure
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.get import source
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, OutputError
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
 BASE = "https://data.example/sets/"
@@ -187,10 +187,10 @@ def test_an_interrupted_get_is_made_again(tmp_path, known, web):
 def test_a_file_where_a_folder_is_needed(tmp_path, known, web):
     known(entry(), {"two.txt": TEXTS["two.txt"]})
     (tmp_path / "data").write_text("")
-    with pytest.raises(CorpusError, match="is a file where a folder is needed"):
+    with pytest.raises(OutputError, match="data is not a folder"):
         get("toy", tmp_path / "data", network=network(web))
     (tmp_path / "toy").write_text("")
-    with pytest.raises(CorpusError, match="is a file where a folder is needed"):
+    with pytest.raises(OutputError, match="toy: is a file"):
         get("toy", tmp_path, network=network(web))
 
 

@@ -106,9 +106,19 @@ def test_it_comes_back_to_the_bit(tmp_path):
     assert features["other"] == 1
 
 
-@pytest.mark.parametrize("config", [{}, {"dim": 9, "depth": 2}, {"dim": 9, "shape": 1}, {"dim": "wide"}])
-def test_a_damaged_folder_is_one_line(config, tmp_path):
+@pytest.mark.parametrize(
+    ("config", "place"),
+    [
+        ({}, r"config\.json: dim"),
+        ({"dim": 9, "depth": 2}, "holds no flow"),
+        ({"dim": 9, "levels": 1000}, "holds no flow"),
+        ({"dim": 1 << 23}, "holds no flow"),
+        ({"dim": 9, "shape": 1}, r"config\.json: shape"),
+        ({"dim": "wide"}, r"config\.json: dim"),
+    ],
+)
+def test_a_damaged_folder_is_one_line(config, place, tmp_path):
     Flow(9).save(tmp_path)
-    with pytest.raises(EncoderError, match="holds no flow") as caught:
+    with pytest.raises(EncoderError, match=place) as caught:
         read(layout.Module("Flow", tmp_path, config))
     assert "\n" not in str(caught.value)

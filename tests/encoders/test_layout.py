@@ -7,7 +7,7 @@ import json
 import pytest
 
 from isoglot.encoders import layout
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, OutputError
 
 
 def names(folder):
@@ -19,7 +19,7 @@ def test_a_folder_appears_when_complete(tmp_path):
         (new / "config.json").write_text("{}")
         assert not (tmp_path / "deep" / "model").exists()
     assert names(tmp_path / "deep") == ["model"]
-    assert names(tmp_path / "deep" / "model") == ["config.json"]
+    assert names(tmp_path / "deep" / "model") == ["config.json", layout.FILES]
 
 
 def interrupted(target, error):
@@ -33,7 +33,7 @@ def test_a_failure_leaves_the_old_model(error, tmp_path):
     target = tmp_path / "model"
     with layout.replacing(target) as new:
         (new / "config.json").write_text("old")
-    with pytest.raises(EncoderError if error is OSError else error):
+    with pytest.raises(OutputError if error is OSError else error):
         interrupted(target, error("no space left"))
     assert (target / "config.json").read_text() == "old"
     assert names(tmp_path) == ["model"]
@@ -51,7 +51,7 @@ def test_a_swap_that_fails_midway_brings_the_old_model_back(tmp_path, monkeypatc
         return real(self, destination)
 
     monkeypatch.setattr(type(target), "replace", failing)
-    with pytest.raises(EncoderError, match="could not be written: disk gone"), layout.replacing(target):
+    with pytest.raises(OutputError, match="can't be written: disk gone"), layout.replacing(target):
         pass
     assert (target / "config.json").read_text() == "old"
 
@@ -60,12 +60,12 @@ def test_the_whole_old_folder_is_replaced(tmp_path):
     for file in ("config.json", "modules.json"):
         with layout.replacing(tmp_path / "model") as new:
             (new / file).write_text("{}")
-    assert names(tmp_path / "model") == ["modules.json"]
+    assert names(tmp_path / "model") == [layout.FILES, "modules.json"]
 
 
 def test_what_is_no_model_is_not_replaced(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(EncoderError, match="holds no model"), layout.replacing(tmp_path / "file"):
+    with pytest.raises(OutputError, match="is a file"), layout.replacing(tmp_path / "file"):
         pass
     (tmp_path / "empty").mkdir()
     with layout.replacing(tmp_path / "empty") as new:

@@ -12,7 +12,7 @@ from conftest import SENTENCES
 from isoglot.encoders import encode, load
 from isoglot.encoders.dense import Dense
 from isoglot.encoders.pooling import POOLINGS
-from isoglot.errors import EncoderError
+from isoglot.errors import OutputError
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert")
 
@@ -142,6 +142,6 @@ def test_autocast_gives_float32(toy_transformer):
 
 def test_saving_onto_something_else_is_refused(toy_transformer, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(EncoderError, match="exists and holds no model"):
+    with pytest.raises(OutputError, match="has no list of files"):
         toy_transformer().save(tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"

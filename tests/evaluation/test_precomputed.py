@@ -45,11 +45,11 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(EvaluationError, match=r"lacks 1 of 2 texts, the first 'zz'"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.txt")(["a", "zz"])
     (tmp_path / "v.npy").write_bytes(b"no table")
-    with pytest.raises(EvaluationError, match="is no NumPy table"):
+    with pytest.raises(EvaluationError, match="is not a NumPy table"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.txt")
     np.save(tmp_path / "v.npy", np.ones((1, 2)))
     (tmp_path / "t.jsonl").write_text("{\n", encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"t.jsonl:1: is no JSON string"):
+    with pytest.raises(EvaluationError, match=r"t.jsonl:1: is not JSON"):
         precomputed(tmp_path / "v.npy", tmp_path / "t.jsonl")
 
 
@@ -57,7 +57,7 @@ def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
     vectors, texts = tmp_path / "v.npy", tmp_path / "t.jsonl"
     np.save(vectors, np.eye(2))
     texts.write_text('"a"\n{"text": "b"}\n', encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"t.jsonl:2: is JSON, but no string"):
+    with pytest.raises(EvaluationError, match=r"t.jsonl:2: holds a JSON dict"):
         precomputed(vectors, texts)
     texts.write_text('"a"\n"a"\n', encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"lines 1 and 2 are the same text, and their rows of .*v.npy differ"):
@@ -65,5 +65,13 @@ def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
     np.save(vectors, np.ones((2, 3)))
     assert precomputed(vectors, texts)(["a"]).tolist() == [[1, 1, 1]]
     np.savez(tmp_path / "v.npz", np.eye(2))
-    with pytest.raises(EvaluationError, match=r"v.npz: holds several tables"):
+    with pytest.raises(EvaluationError, match=r"v.npz: is a zip archive .*not a NumPy table"):
         precomputed(tmp_path / "v.npz", texts)
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e300])
+def test_the_row_that_is_not_finite_is_named(tmp_path, value):
+    (tmp_path / "t.txt").write_text("a\nb\nc\n", encoding="utf-8")
+    np.save(tmp_path / "v.npy", [[1, 2], [value, 1], [1, 1]])
+    with pytest.raises(EvaluationError, match=r"v\.npy: row 1 holds NaN"):
+        precomputed(tmp_path / "v.npy", tmp_path / "t.txt")

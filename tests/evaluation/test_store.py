@@ -131,6 +131,43 @@ def test_vectors_that_are_not_finite_are_not_kept(tmp_path):
     assert len(Store(tmp_path)) == 0
 
 
+WHOLE = {"keys": np.zeros((2, 16), np.uint8), "vectors": np.ones((2, 3), np.float32)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"keys": np.float32(1)},
+        {"keys": np.zeros((2, 8), np.uint8)},
+        {"keys": np.zeros((2, 16), np.float32)},
+        {"keys": np.zeros((3, 16), np.uint8)},
+        {"vectors": np.ones((2, 3), np.complex64)},
+        {"vectors": np.ones((2, 3, 1), np.float32)},
+        {"vectors": np.ones((2, 3), np.float64)},
+    ],
+)
+def test_damaged_shards_are_named(tmp_path, wrong):
+    for name, table in (WHOLE | wrong).items():
+        np.save(tmp_path / f"0.{name}.npy", table)
+    with pytest.raises(EvaluationError, match=r"0\.(keys|vectors)\.npy"):
+        Store(tmp_path)
+
+
+def test_shards_of_different_widths_are_refused(tmp_path):
+    Store(tmp_path).add(["a"], np.ones((1, 2), np.float32))
+    Store(tmp_path).add(["b"], np.ones((1, 3), np.float32))
+    with pytest.raises(EvaluationError, match=r"\.keys\.npy"):
+        Store(tmp_path)
+
+
+def test_a_kept_vector_that_is_not_finite_is_refused(tmp_path):
+    store = Store(tmp_path)
+    store.add(["a", "b"], np.array([[1, 2], [np.nan, 0]], np.float32))
+    assert store.find(["a"])["a"].tolist() == [1, 2]
+    with pytest.raises(EvaluationError, match="not finite"):
+        store.find(["a", "b"])
+
+
 def test_a_function_has_no_cache(tmp_path):
     with pytest.raises(EvaluationError, match="a function does not say when it changes"):
         evaluate(lambda texts: np.ones((len(texts), 2)), ["tatoeba"], data=tmp_path, cache=tmp_path)

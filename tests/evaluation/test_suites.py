@@ -262,7 +262,7 @@ def test_in_a_mean_of_columns_each_weighs_once():
     whole = Column("mean", (three, Column("d", (("t", "d", "m"),))))
     scores = [Score("t", subset, "m", share, 9) for subset, share in zip("abcd", (0.0, 0.0, 0.0, 1.0), strict=True)]
     (cell,) = Suite("two", (whole,)).table(scores)
-    assert (cell.value, cell.metric) == (0.5, "m")
+    assert (cell.value, cell.unit) == (0.5, "fraction")
     (cell,) = Suite("two", (whole,)).table(scores[1:])
     assert (cell.value, cell.lacking) == (None, (("t", "a", "m"),))
     assert whole.note == "mean: mean of the columns three, d"

@@ -77,6 +77,13 @@ def test_a_source_must_be_a_file_or_have_a_language(tmp_path):
         list(read_sentences("deu=x.txt"))
 
 
+@pytest.mark.parametrize("name", ["memory.tmx", "memory.TMX.gz"])
+def test_markup_is_not_indexed_as_text(tmp_path, name):
+    path = lines(tmp_path, name, "<tmx><body><tu><tuv xml:lang='de'><seg>Hallo</seg></tuv></tu></body></tmx>")
+    with pytest.raises(CorpusError, match=f"{name}: TMX"):
+        list(read_sentences(path))
+
+
 @pytest.fixture
 def index(tmp_path, toy_static):
     with Index.create(tmp_path / "i", Origin.of(toy_static, "toy", query_prompt="cat ")) as made:

@@ -60,5 +60,5 @@ def test_wrong_options_are_named(name, options, message):
 
 
 def test_values_out_of_range_are_recipe_errors():
-    with pytest.raises(RecipeError, match=r"streams\.x: temperature must be above 0"):
+    with pytest.raises(RecipeError, match=r"streams\.x: temperature must be at least"):
         build("info_nce", {"temperature": -1.0}, None, where="streams.x")

@@ -5,22 +5,29 @@ from __future__ import annotations
 import pytest
 import torch
 
+from isoglot import memory
 from isoglot.errors import RecipeError
 from isoglot.objectives import build, queues
 from toys import ToyEncoder
 
 
 def test_a_queue_larger_than_memory_is_one_clear_line():
-    message = r"objectives: queue: two queues of 10,000,000,000,000 keys of 12 dimensions take 1,920,000\.0 GB and "
-    with pytest.raises(RecipeError, match=message + r"[\d,.]+ GB of memory are free; take less than [\d,]+$"):
-        build("dual_momentum", {"queue": 10**13}, ToyEncoder())
+    message = r"objectives: queue: two queues of 4,000,000,000 x 12 numbers take 768\.0 GB, and "
+    with pytest.raises(RecipeError, match=message + r"[\d,.]+ GB of memory are free; take fewer$"):
+        build("dual_momentum", {"queue": 4 * 10**9}, ToyEncoder())
 
 
 def test_what_is_available_is_read_where_linux_says_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(queues, "MEMORY", tmp_path / "meminfo")
-    assert queues.free_bytes(torch.device("cpu")) > 1 << 28  # all there is
+    monkeypatch.setattr(memory, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(memory, "LIMITS", (tmp_path / "limit",))
+    assert memory.free_bytes(torch.device("cpu")) > 1 << 28  # all there is
     (tmp_path / "meminfo").write_text("MemTotal:       9 kB\nMemAvailable:   3 kB\nHugePages_Total:   0\n")
-    assert queues.free_bytes(torch.device("cpu")) == 3072
-    with pytest.raises(ValueError, match="take less than 16"):
+    assert memory.free_bytes(torch.device("cpu")) == 3072
+    (tmp_path / "limit").write_text("max\n")
+    assert memory.free_bytes(torch.device("cpu")) == 3072
+    with pytest.raises(ValueError, match="17 x 12 numbers"):
         queues.random_queues(ToyEncoder(), 17, seed=0)
     assert queues.random_queues(ToyEncoder(), 16, seed=0).shape == (2, 16, 12)
+    (tmp_path / "limit").write_text("3071\n")  # of a container
+    with pytest.raises(ValueError, match="16 x 12 numbers"):
+        queues.random_queues(ToyEncoder(), 16, seed=0)

@@ -5,19 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 import pytest
+from page_results import Score
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Unit
 from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.compare import Comparison, resample
 from isoglot.report.compare import compare as compare_results
-from isoglot.report.metrics import MAIN_METRIC, is_average, lower_is_better, main_metrics, scale, shown
-from isoglot.report.results import Results, write_results
+from isoglot.report.metrics import is_average, main_metrics, scale, shown
+from isoglot.report.results import Results, declared, write_results
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", units=""):
@@ -439,24 +442,37 @@ def test_files_are_the_same_each_time(tmp_path):
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_task_has_an_entry_among_the_main_metrics(task):
-    assert task in MAIN_METRIC or task.partition("/")[0] in MAIN_METRIC
+def test_every_task_declares_a_main_metric_and_each_metric_once(task):
+    names = [metric.name for metric in TASKS[task].metrics]
+    assert any(metric.main for metric in TASKS[task].metrics)
+    assert len(set(names)) == len(names)
+
+
+def mains(task, *metrics):
+    return main_metrics(Score(task, "deu", metric, 0.5, 9) for metric in metrics)[task]
+
+
+def test_systems_that_disagree_on_the_direction_are_not_compared():
+    a, b = results(score("deu-eng", [0, 1, 1])), results(score("deu-eng", [1, 1, 1]))
+    turned = replace(b, scores=tuple(replace(one, lower_is_better=True) for one in b.scores))
+    with pytest.raises(EvaluationError, match="lower is better"):
+        compare({"a": [a], "b": [turned]})
 
 
 def test_what_metrics_mean():
-    assert main_metrics("tatoeba", ["accuracy/xx-en", "accuracy/mean"]) == ["accuracy/mean"]
-    assert main_metrics("bucc/ease", ["precision", "f1"]) == ["f1"]
-    assert main_metrics("tatoeba", ["other"]) == ["other"]
-    assert main_metrics("unknown", ["a", "b"]) == ["a", "b"]
-    assert lower_is_better("xsim/flores", "error/ratio")
-    assert lower_is_better("alignment", "uniformity")
-    assert lower_is_better("language-id/xnli", "accuracy")
-    assert not lower_is_better("tatoeba", "accuracy/mean")
-    assert [lower_is_better("map", f"variance/{name}") for name in ("language", "meaning")] == [True, False]
-    assert [lower_is_better("similarity", f"cosine/{name}") for name in ("std", "min")] == [True, False]
-    assert [scale("cosine/min"), scale("distance"), scale("error/distance")] == [100, 1, 100]
-    assert [shown(0.5, "accuracy"), shown(-0.00001, "f1", sign=True), shown(None, "f1")] == ["50.0", "0.0", "–"]
-    assert shown(-3.21456, "uniformity", sign=True) == "-3.215"
+    assert mains("tatoeba", "accuracy/xx-en", "accuracy/mean") == ["accuracy/mean"]
+    assert mains("bucc/ease", "precision", "f1") == ["f1"]
+    assert mains("similarity", "cosine/translations", "cosine/contrast") == ["cosine/contrast"]
+    assert mains("alignment/sts17", "alignment", "uniformity") == ["alignment", "uniformity"]
+    assert mains("tatoeba", "other") == ["other"]
+    assert mains("unknown", "a", "b") == ["a", "b"]
+    lower = {("map", "variance/language"), ("similarity", "cosine/std"), ("xsim/own", "error/ratio")}
+    higher = {("map", "variance/meaning"), ("similarity", "cosine/min"), ("tatoeba", "accuracy/mean")}
+    assert {key for key in lower | higher if declared(*key).lower_is_better} == lower
+    assert [scale(unit) for unit in get_args(Unit)] == [100, 100, 100, 100, 1]
+    found = [shown(0.5, "fraction"), shown(-0.00001, "fraction", sign=True), shown(None, "fraction")]
+    assert found == ["50.0", "0.0", "–"]
+    assert shown(-3.21456, "plain", sign=True) == "-3.215"
     assert is_average(Score("t", "xtreme-36", "m", 0.5, 36))
     assert not is_average(Score("t", "kor-eng", "m", 0.5, 36))
 

@@ -13,11 +13,11 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
-from page_results import FIFTEEN, cells, errors_into, one, small
+from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
 from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.base import Detail
 from isoglot.report import charts
 from isoglot.report.metrics import MANY
 from isoglot.report.page import is_seen, margin_of, page, write_page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import zipfile
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.base import Detail, Metric, Score
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.results import Results, read_results, write_results
 
@@ -47,21 +48,25 @@ def test_the_shape_is_the_agreed_one(tmp_path):
         Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000, items=hits),
         Score("tatoeba", "mean", "accuracy/xx-en", 0.778, 1, ("kor-eng",)),
         with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman", units="u"),
+        Metric("error/ratio", "error", lower_is_better=True, main=True).score("xsim/own", "deu-eng", 0.25, 4),
     )
     write_results(tmp_path, Results("한국어", {"prompt": "query: ", "max_length": 128}, scores))
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
     first = {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000}
+    first |= {"unit": "fraction"}
     mean = {**first, "subset": "mean", "n": 1, "over": ["kor-eng"]}
     sts = {"task": "sts", "subset": "eng", "metric": "spearman", "value": scores[2].value}
-    sts |= {"n": 2, "statistic": "spearman", "units": "u"}
+    sts |= {"n": 2, "statistic": "spearman", "units": "u", "unit": "fraction"}
+    xsim = {"task": "xsim/own", "subset": "deu-eng", "metric": "error/ratio", "value": 0.25, "n": 4}
+    xsim |= {"unit": "error", "lower_is_better": True, "main": True}
     assert json.loads(text) == {
         "model": "한국어",
         "settings": {"prompt": "query: ", "max_length": 128},
-        "scores": [first, mean, sts],
+        "scores": [first, mean, sts, xsim],
     }
     assert "한국어" in text
-    assert [score.units for score in read_results(tmp_path).scores] == ["", "", "u"]
-    assert len(text.splitlines()) == 5  # one score a line
+    assert [score.units for score in read_results(tmp_path).scores] == ["", "", "u", ""]
+    assert len(text.splitlines()) == 6  # one score a line
 
 
 def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_path):
@@ -205,6 +210,20 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
             r"scores\[0\].statistic is 'median'",
         ),
         (json.dumps({"model": "m", "scores": [], "settings": {"a": {}}}), r"settings.a"),
+        (json.dumps({"model": "m", "scores": [], "settings": {"a": 10**400}}), r"settings.a"),
+        (json.dumps({"model": ["m"], "scores": []}), r"r.json: model is"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "value": 10**400}]}), r"scores\[0\].value"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "n": -1}]}), r"scores\[0\].n is -1"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "n": 2**63}]}), r"scores\[0\].n is"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "unit": "metre"}]}), r"scores\[0\].unit is 'metre'"),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "unit": "error", "main": 1}]}), r"scores\[0\].main is 1"),
+        (json.dumps({"model": "m", "scores": [GOOD, GOOD]}), r"r.json: t s m is there twice"),
+        (json.dumps({"model": "m\ud800", "scores": []}), r"r.json: can't be used"),
+        ("[" * 100_000, r"r.json: can't be used \(too deeply nested"),
+        (
+            json.dumps({"model": "m", "scores": [{**GOOD, "subset": a, "over": [b]} for a, b in ("ab", "bc", "ca")]}),
+            r"r.json: t m: averages over each other: ",
+        ),
     ],
 )
 def test_a_file_that_is_no_results_file_is_named(tmp_path, content, message):
@@ -233,6 +252,9 @@ def test_items_of_another_evaluation_are_noticed(tmp_path):
     assert read_results(tmp_path).scores[0].items is not None
 
 
+DETAIL = {"task": "t", "subset": "s", "metric": "m", "kind": "mistakes", "columns": ["a", "b"], "rows": [["x", 1]]}
+
+
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
@@ -240,13 +262,45 @@ def test_items_of_another_evaluation_are_noticed(tmp_path):
         ("items.npz", b"", r"items.npz: cannot be read as items"),
         ("details.jsonl", b'{"kind": "hits"}\n', r"details.jsonl:1: "),
         ("details.jsonl", b"\xff\n", r"details.jsonl: cannot be read as details"),
-        ("details.jsonl", b"\n{\n", r"details.jsonl:2: "),
+        ("details.jsonl", b"\n{\n", r"details.jsonl:2: not a table of a score"),
+        *(
+            ("details.jsonl", json.dumps({**DETAIL, **wrong}).encode(), r"details.jsonl:1: not a table of a score")
+            for wrong in (
+                {"task": ["t"]},
+                {"kind": 1},
+                {"columns": ["a", 2]},
+                {"columns": ["a"]},
+                {"rows": [["x", None]]},
+                {"rows": [["x", 10**400]]},
+                {"rows": [["x", math.nan]]},
+                {"rows": [["x", "\ud800"]]},
+            )
+        ),
     ],
 )
 def test_damaged_neighbours_are_named(tmp_path, file, content, message):
     write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.7, 2),)))
     (tmp_path / file).write_bytes(content)
     with pytest.raises(EvaluationError, match=message):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("statistic", ["mean", "spearman", "f1", "spearman/wmean"])
+@pytest.mark.parametrize("shape", [(), (3, 2, 2), (3, 4), (4,)])
+def test_items_of_another_shape_are_named(tmp_path, statistic, shape):
+    write_old(tmp_path / "results.json", [{**GOOD, "statistic": statistic}])
+    np.savez(tmp_path / "items.npz", **{"t/s/m": np.zeros(shape)})
+    with pytest.raises(EvaluationError, match=r"items.npz: the items of t s m"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "table", [np.array(["a"]), np.zeros(2, [("a", "f4")]), np.array([{}])], ids=lambda t: t.dtype.kind
+)
+def test_items_that_are_no_numbers_are_named(tmp_path, table):
+    write_old(tmp_path / "results.json", [GOOD])
+    np.savez(tmp_path / "items.npz", **{"t/s/m": table})
+    with pytest.raises(EvaluationError, match=r"items.npz: "):
         read_results(tmp_path)
 
 
@@ -258,3 +312,38 @@ def test_items_cut_short_anywhere_are_noticed(tmp_path):
         (tmp_path / "items.npz").write_bytes(whole[:size])
         with pytest.raises(EvaluationError, match="cannot be read as items"):
             read_results(tmp_path)
+
+
+OLD = {
+    ("xsim/own", "error/ratio"): ("error", True, True),
+    ("xsim/own/k10", "error-by-index/ratio"): ("error", True, False),
+    ("language-id", "accuracy"): ("fraction", True, True),
+    ("alignment/sts17", "uniformity"): ("plain", True, True),
+    ("similarity", "cosine/std"): ("cosine", True, False),
+    ("tatoeba", "accuracy/mean"): ("fraction", False, True),
+    ("sts17", "spearman"): ("correlation", False, True),
+    ("of-somebody-else", "error"): ("fraction", False, False),
+}
+
+
+def test_results_from_before_the_fields_get_them_from_their_tasks(tmp_path):
+    scores = [{"task": task, "subset": "s", "metric": metric, "value": 0.5, "n": 3} for task, metric in OLD]
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"model": "m", "scores": scores}))
+    found = read_results(path).scores
+    assert [(score.unit, score.lower_is_better, score.main) for score in found] == list(OLD.values())
+
+
+def test_the_fields_of_a_score_go_through_the_file_whatever_its_task_declares(tmp_path):
+    odd = Metric("accuracy/mean", "plain", lower_is_better=True).score("tatoeba", "s", 0.5, 3)
+    write_results(tmp_path, Results("m", {}, (odd,)))
+    assert read_results(tmp_path).scores == (odd,)
+
+
+@pytest.mark.parametrize("field", [{"unit": "miles"}, {"unit": 3}, {"lower_is_better": "no"}, {"main": 1}])
+def test_fields_that_are_wrong_are_named(tmp_path, field):
+    score = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3, "unit": "fraction"} | field
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"model": "m", "scores": [score]}))
+    with pytest.raises(EvaluationError, match=rf"scores\[0\].*{next(iter(field))}"):
+        read_results(path)

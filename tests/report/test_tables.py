@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+from page_results import Score
 from rich.console import Console
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES
 from isoglot.report.tables import Grid, by_language, by_suite, lacking, side_by_side, to_markdown, to_rich
 

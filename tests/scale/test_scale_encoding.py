@@ -124,7 +124,7 @@ def test_shards_that_changed_or_do_not_fit(tmp_path):
     with pytest.raises(EncoderError, match="is 3 wide"):
         open_shards(tmp_path)
     np.save(tmp_path / "b.npy", np.ones(5, int))
-    with pytest.raises(EncoderError, match="not rows of vectors"):
+    with pytest.raises(EncoderError, match="holds int64"):
         open_shards(tmp_path)
 
 

@@ -133,7 +133,7 @@ def test_files_that_are_no_vectors(tmp_path):
     with pytest.raises(EncoderError, match="holds no vectors"):
         mine_shards(tmp_path, np.ones((2, 3)))
     (tmp_path / "x.npy").write_bytes(b"nonsense")
-    with pytest.raises(EncoderError, match=r"x\.npy: is no NumPy file"):
+    with pytest.raises(EncoderError, match=r"x\.npy: is not a NumPy table"):
         mine_shards(tmp_path, np.ones((2, 3)))
 
 

@@ -90,3 +90,8 @@ def test_wrong_names_are_refused():
         mine(np.ones((1, 2)), np.ones((1, 2)), direction="both")
     with pytest.raises(ValueError, match="margin is 'cos'"):
         mine(np.ones((1, 2)), np.ones((1, 2)), margin="cos")
+
+
+def test_a_threshold_of_nan_is_refused():
+    with pytest.raises(ValueError, match="threshold is NaN"):
+        mine(np.eye(3), np.eye(3), k=1, threshold=np.nan)

@@ -171,3 +171,13 @@ def test_a_product_of_ones_own_is_called_by_one_thread_at_a_time():
     assert len(most) > 2
     assert set(most) == {1}
     np.testing.assert_array_equal(found.forward_ids, neighbours(x, y, 3).forward_ids)
+
+
+@pytest.mark.parametrize("metric", ["dot", "cosine"])
+def test_more_neighbours_than_rows_need_no_more_memory(metric):
+    x, y = whole(np.random.default_rng(0), 300, 4), whole(np.random.default_rng(1), 200, 4)
+    everything = neighbours(x, y, 300, metric=metric)
+    more = neighbours(x, y, 10**30, metric=metric)
+    assert more.forward_ids.shape == (300, 200)
+    for one, other in zip(everything, more, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,19 @@ import torch
 from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
 from torch import Tensor, nn
 
+from isoglot import memory
+from isoglot.cli import train as train_command
 from isoglot.data.batch import Tokens
 from isoglot.encoders import encode, load
 from isoglot.encoders.base import Encoder
-from isoglot.errors import RecipeError
+from isoglot.errors import EvaluationError, RecipeError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Metric
 from isoglot.recipe import load as load_recipe
 from isoglot.recipe import parse
 from isoglot.training import best
 from isoglot.training.best import Selector
-from isoglot.training.loop import train
+from isoglot.training.loop import Outcome, train
 
 MINIMAL = {
     "name": "any",
@@ -65,9 +68,16 @@ class Reads:
     """A task whose score is the encoder's value times a factor: the name of the data folder."""
 
     name, needs = "reads", "nothing"
+    metrics = (
+        Metric("accuracy/mean", main=True),
+        Metric("accuracy"),
+        Metric("error", "error", lower_is_better=True),
+        Metric("unheard"),
+    )
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
+        self.odd: dict[float, float] = {}  # values in the place of which the score is another
 
     def subsets(self, data, *, languages=()):
         return tuple(languages) or ("all",)
@@ -75,7 +85,10 @@ class Reads:
     def run(self, encode, data, *, languages=()):
         self.asked.append(tuple(languages))
         value = float(encode(["text"])[0, 0]) * float(Path(data).name)
-        return [Score("reads", "mean", "accuracy/mean", value, 1), Score("reads", "all", "accuracy", value / 2, 3)]
+        value = self.odd.get(value, value)
+        values = {"mean": value, "all": value / 2, "wrong": value}
+        named = zip(self.metrics, values.items(), (1, 3, 1), strict=False)
+        return [metric.score("reads", subset, number, n) for metric, (subset, number), n in named]
 
 
 @pytest.fixture
@@ -133,9 +146,9 @@ def test_equal_names_choose_by_the_mean(reads, tmp_path):
     a, b = chooser.choices
     assert a.best == pytest.approx((0.4 + 3 * 0.4 / 2) / 2)
     assert b.best == pytest.approx(-0.4)
-    assert [record["task"] for record in a.records] == ["reads"] * 4
-    assert [sorted(record) for record in b.records] == [["metric", "n", "subset", "value"]] * 2
-    assert [round(record["value"], 6) for record in a.records] == [0.4, 0.2, 1.2, 0.6]
+    assert [record["task"] for record in a.records] == ["reads"] * 6
+    assert [sorted(record) for record in b.records] == [["metric", "n", "subset", "value"]] * 3
+    assert [round(record["value"], 6) for record in a.records] == [0.4, 0.2, 0.4, 1.2, 0.6, 1.2]
 
 
 def test_of_several_exports_each_choice_takes_its_better_one(reads, tmp_path):
@@ -205,16 +218,82 @@ def test_languages_reach_the_task(reads, tmp_path):
 
 
 def test_a_score_that_a_task_does_not_give_is_named(reads, tmp_path):
-    chooser = selector(tmp_path, {"data": "1", "subset": "deu"})
+    chooser = selector(tmp_path, {"data": "1", "subset": "xtreme-36"})
     with pytest.raises(
-        RecipeError, match="reads gives no score of subset 'deu' and metric 'accuracy/mean'; it gives all"
+        RecipeError, match="reads gives no score of subset 'xtreme-36' and metric 'accuracy/mean'; it gives all"
     ):
         chooser.judge(chooser.choices, Fixed(0.5))
     assert not (tmp_path / "model").exists()
 
 
+ERROR = {"data": "1", "subset": "wrong", "metric": "error"}
+
+
+def test_of_an_error_the_lowest_is_kept(reads, tmp_path):
+    chooser = selector(tmp_path, {**ERROR, "patience": 2})
+    for value in (0.5, 0.7, 0.2, 0.2):
+        chooser.judge(chooser.choices, Fixed(value))
+    assert chooser.lower_is_better
+    assert chooser.best == pytest.approx(0.2)
+    assert kept(tmp_path / "model") == 0.2
+    assert not chooser.exhausted  # only the last, a tie, was no better
+    chooser.judge(chooser.choices, Several(0.9, 0.1, 0.3))
+    assert kept(tmp_path / "model") == 0.1
+    for value in (0.3, 0.4):
+        chooser.judge(chooser.choices, Fixed(value))
+    assert chooser.exhausted
+
+
+@pytest.mark.parametrize("evaluation", [{"data": "1"}, ERROR])
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+def test_what_is_not_a_number_is_never_the_best(reads, tmp_path, evaluation, odd):
+    chooser = selector(tmp_path, evaluation)
+    reads.odd[9.0] = odd
+    chooser.judge(chooser.choices, Fixed(9.0))
+    assert (chooser.best, chooser.choices[0].since) == (None, 1)
+    assert not (tmp_path / "model").exists()
+    chooser.judge(chooser.choices, Several(9.0, 0.5, 9.0))
+    assert kept(tmp_path / "model") == 0.5
+    chooser.judge(chooser.choices, Fixed(9.0))
+    assert (chooser.best, chooser.choices[0].since) == (0.5, 1)
+    json.dumps([choice.records for choice in chooser.choices], allow_nan=False)
+
+
+def test_a_checkpoint_of_a_version_that_kept_nan_goes_on(reads, tmp_path):
+    chooser = selector(tmp_path, {"data": "1"})
+    chooser.restore({"": {"best": float("nan"), "since": 3}})
+    assert (chooser.best, chooser.choices[0].since) == (None, 3)
+    chooser.judge(chooser.choices, Fixed(0.5))
+    assert chooser.best == 0.5
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "key"),
+    [
+        ([{"task": "tatoba"}], r"evaluation\.task: .*'tatoba'.*did you mean 'tatoeba'"),
+        ([{"metric": "spearman"}], r"evaluation\.metric: reads .*'spearman'.*accuracy/mean"),
+        ([{}, {"task": "xsim/own", "name": "b"}], r"evaluation\.1\.metric: xsim/own .*'accuracy/mean'.*error/ratio"),
+        ([{}, ERROR], r"evaluation\.1: of reads error lower is better and of reads accuracy/mean higher"),
+        ([{"subset": "kor-eng"}], r"evaluation\.subset: reads .*'kor-eng'"),
+        ([{"task": "paws-x/finetune", "metric": "accuracy"}], r"evaluation\.task: paws-x/finetune"),
+    ],
+)
+def test_mistakes_are_found_before_a_run_begins(reads, tmp_path, evaluation, key):
+    recipe = parse({**MINIMAL, "evaluation": [{"task": "reads", "data": "1", **one} for one in evaluation]})
+    with pytest.raises(RecipeError, match=key):
+        train(recipe, tmp_path / "run")  # whose corpus is not there
+    assert not (tmp_path / "run").exists()
+    assert reads.asked == []
+
+
+def test_lacking_dev_data_are_found_before_a_run_begins(tmp_path):
+    recipe = parse({**MINIMAL, "evaluation": [{"data": str(tmp_path)}]})
+    with pytest.raises(EvaluationError, match=r"tatoeba: .* lacks its data"):
+        train(recipe, tmp_path / "run")
+
+
 @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "../model", "a\\b"])
-def test_names_of_further_choices_must_be_names_of_folders(tmp_path, name):
+def test_names_of_further_choices_must_be_names_of_folders(reads, tmp_path, name):
     """An unnamed second choice would be saved to best/ itself, over the folders of the others."""
     with pytest.raises(RecipeError, match=r"evaluation\.name: .* cannot be a folder in best/"):
         selector(tmp_path, {"name": "first/of all", "data": "1"}, {"name": name, "data": "1"})
@@ -265,3 +344,45 @@ def test_a_run_keeps_several_and_resumes(project):
     for place in ("model", "best/both"):
         left, right = (encode(load(project / run / place), ["red cat"]) for run in ("straight", "broken"))
         assert (left == right).all()
+
+
+def test_a_run_minimises_an_error_and_says_so(project):
+    """`error/ratio` of the dev pairs: the kept encoder is that of the lowest score in the log."""
+    text = (project / "tiny.toml").read_text().partition("[[evaluation]]")[0]
+    (project / "xsim").mkdir()
+    for code in ("deu", "eng"):
+        shutil.copy(next((project / "dev").glob(f"*.{code}")), project / "xsim" / f"{code}.txt")
+    keys = 'task = "xsim/own"\ndata = "."\nmetric = "error/ratio"\nevery = 3\n'
+    (project / "tiny.toml").write_text(f"{text}[evaluation]\n{keys}")
+    said = []
+    outcome = train(load_recipe(project / "tiny.toml"), project / "run", watch=said.append)
+    found = [record for record in log_of(project / "run") if record["kind"] == "evaluation"]
+    assert (outcome.best, outcome.lower_is_better) == (min(record["score"] for record in found), True)
+    assert all(record["lower_is_better"] for record in found)
+    assert any("lower is better" in line for line in said if isinstance(line, str))
+
+
+def test_without_a_finite_score_the_last_encoder_is_kept_and_the_log_is_json(project, monkeypatch):
+    monkeypatch.setattr(best, "_deciding", lambda *_: float("nan"))
+    outcome = train(load_recipe(project / "tiny.toml"), project / "run")
+    assert outcome.best is None
+    assert load(outcome.model).dim
+    assert {record["score"] for record in log_of(project / "run") if record["kind"] == "evaluation"} == {None}
+
+
+def test_a_table_that_does_not_fit_into_memory_is_one_recipe_error(project, tmp_path, monkeypatch):
+    (tmp_path / "meminfo").write_text("MemAvailable:   1 kB\n")
+    monkeypatch.setattr(memory, "MEMORY", tmp_path / "meminfo")
+    with pytest.raises(RecipeError, match=r"encoder\.dim, encoder\.vocabulary: .* GB of memory are free"):
+        train(load_recipe(project / "tiny.toml"), project / "run")
+
+
+@pytest.mark.parametrize(("lower", "best_of_all"), [(False, 0.75), (True, 0.25)])
+def test_the_summary_of_seeds_has_the_best_by_direction(tmp_path, capsys, lower, best_of_all):
+    outcomes = [Outcome(tmp_path, score, 1, 1.0, lower) for score in (0.5, 0.25, 0.75, None)]
+    train_command.summarise(outcomes, tmp_path / "seeds.json")
+    found = json.loads((tmp_path / "seeds.json").read_text())
+    assert (found["best"], found["lower_is_better"], found["n"]) == (best_of_all, lower, 3)
+    assert ("lower is better" in capsys.readouterr().err) == lower
+    train_command.summarise(outcomes[2:], tmp_path / "seeds.json")  # one score has no deviation
+    assert json.loads((tmp_path / "seeds.json").read_text())["standard_deviation"] is None

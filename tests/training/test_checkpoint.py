@@ -8,6 +8,7 @@ import torch
 
 from isoglot.errors import CheckpointError
 from isoglot.training.checkpoint import load, save
+from isoglot.training.log import RunLog
 
 
 def test_the_newest_two_are_kept_and_the_newest_is_read(tmp_path):
@@ -64,3 +65,18 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(tmp_path):
         signal.signal(signal.SIGXFSZ, before)
     assert load(tmp_path)[0]["x"].sum() == 10
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".json", ".pt"]  # nothing half-written is left
+
+
+@pytest.mark.parametrize("text", ["1.5", "null", "[]", '"a"', '{"bytes": {}, "sha256": 1}', "{", "[" * 5])
+def test_a_damaged_manifest_is_named(tmp_path, text):
+    path = save(tmp_path, 1, {"a": torch.ones(1)})
+    path.with_suffix(".json").write_text(text)
+    with pytest.raises(CheckpointError, match=r"step-0*1\.pt: damaged"):
+        load(tmp_path)
+
+
+def test_a_damaged_line_of_the_log_is_dropped(tmp_path):
+    good = b'{"kind": "step", "step": 1}\n'
+    (tmp_path / "log.jsonl").write_bytes(good + b'\xed\xa0\x80\n[]\n{"step": 1e999}\n{"step": null}\n' + b"[" * 100_000)
+    RunLog(tmp_path, resumed_at=5).close()
+    assert (tmp_path / "log.jsonl").read_bytes() == good

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
 from isoglot.encoders import encode, load
-from isoglot.errors import CheckpointError, CorpusError, EncoderError, RecipeError
+from isoglot.errors import CheckpointError, CorpusError, EncoderError, IsoglotError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import checkpoint
@@ -290,14 +292,49 @@ def test_leaks_and_repetitions_are_counted(project):
     assert any("122 read, 1 leaked, 1 repeated, 120 kept" in event for event in told if isinstance(event, str))
 
 
+EXTREMES = ["size=2147483647", "size=1", "pool=2147483647", "tokens=1", "tokens=2147483647", "most=1"]
+EXTREMES += ["most=2147483647", "hard_negatives=2147483647", "temperature=0.1", "temperature=1e9", "views=64"]
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        *(f"streams.0.batching.{name}" for name in EXTREMES),
+        "streams.0.objectives.0.weight=1e-30",
+        "streams.0.objectives.0.temperature=1e-4",
+        "streams.0.objectives.0.temperature=1e6",
+        "streams.0.sources.0.weight=1e-30",
+        "optimizer.lr=1e-30",
+        "optimizer.lr=1000",
+        "optimizer.warmup=2147483647",
+        "optimizer.clip=1e-30",
+        "optimizer.eps=1e-30",
+        "optimizer.betas=[0.0, 0.9999999]",
+        "optimizer.weight_decay=1e9",
+        "encoder.scale=1e-30",
+        "encoder.scale=1e9",
+        "encoder.max_length=1",
+        "evaluation.every=2147483647",
+        "evaluation.patience=2147483647",
+        "memory.chunk_tokens=1",
+        "memory.graph_tokens=2147483647",
+        "seed=4294967295",
+    ],
+)
+def test_what_settings_allow_at_their_bounds_can_be_trained(project, override):
+    outcome = train(load_recipe(project / "tiny.toml", ["steps=2", override]), project / "run")
+    assert outcome.steps == 2
+    assert load(outcome.model).dim
+
+
 @pytest.mark.parametrize(
     ("override", "error", "message"),
     [
         ("streams.0.sources.0.path=missing.tsv", CorpusError, r"missing\.tsv"),
         ("streams.0.objectives.0.name=info_nc", RecipeError, "did you mean 'info_nce'"),
         ("streams.0.objectives.0.temprature=1", RecipeError, r"objectives\.0\.temprature.*did you mean 'temperature'"),
-        ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be above 0"),
-        ("evaluation.metric=accuracy", RecipeError, "gives no score of subset 'mean' and metric 'accuracy'"),
+        ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be at least 0.0001"),
+        ("evaluation.metric=accuracy", RecipeError, "evaluation.metric: tatoeba has no metric 'accuracy'"),
         ("streams.0.languages=[\"fra\"]", EncoderError, "hold no words to learn a tokenizer from"),
     ],
 )  # fmt: skip
@@ -305,3 +342,50 @@ def test_errors_before_and_during_a_run(project, override, error, message):
     with pytest.raises(error, match=message) as caught:
         train(load_recipe(project / "tiny.toml", ["steps=1", override]), project / "run")
     assert "\n" not in str(caught.value)
+
+
+def test_what_a_killed_run_left_is_removed_and_its_model_comes_back(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    train(recipe, project / "run")
+    model = {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")}
+    (project / "run" / "model").rename(project / "run" / ".model.0123abcd.old")  # killed between the two renames
+    for name in (".step-00000002.pt.0123abcd.tmp", ".step-00000009.json.0123abcd.tmp", ".notes.0123abcd.tmp"):
+        (project / "run" / "checkpoints" / name).write_text("half")
+    (project / "run" / "checkpoints" / "step-plan.json").write_text("mine")
+    train(recipe, project / "run", resume=True)
+    assert {path.name: path.read_bytes() for path in (project / "run" / "model").glob("*.*")} == model
+    hidden = [path.name for path in (project / "run").rglob(".*")]
+    assert hidden == [".notes.0123abcd.tmp"]
+    assert (project / "run" / "checkpoints" / "step-plan.json").read_text() == "mine"
+
+
+def test_two_runs_in_one_folder_are_refused_at_once(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    with ThreadPoolExecutor(1) as elsewhere:
+        held = []
+
+        def again(event):
+            if not held:
+                held.append(elsewhere.submit(train, recipe, project / "run").exception())
+
+        train(recipe, project / "run", watch=again)
+    assert isinstance(held[0], OutputError)
+    assert [record["step"] for record in log_of(project / "run") if record["kind"] == "step"] == [1, 2]
+
+
+def test_the_model_a_run_begins_with_is_not_replaced(project):
+    train(load_recipe(project / "tiny.toml", ["steps=2"]), project / "run")
+    (project / "run" / "log.jsonl").unlink()
+    shutil.rmtree(project / "run" / "checkpoints")
+    recipe = load_recipe(project / "tiny.toml", ["steps=2", 'encoder={kind="static", model="run/model"}'])
+    with pytest.raises(OutputError, match="is the input"):
+        train(recipe, project / "run")
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "1", '"a"', "{", "\0"])
+def test_a_damaged_record_of_the_run_is_named(project, text):
+    recipe = load_recipe(project / "tiny.toml", ["steps=2"])
+    train(recipe, project / "run")
+    (project / "run" / "run.json").write_text(text)
+    with pytest.raises(IsoglotError, match=r"run\.json: "):
+        train(recipe, project / "run", resume=True)

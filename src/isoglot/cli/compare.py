@@ -8,8 +8,10 @@ from pathlib import Path
 import typer
 
 from isoglot.cli.shown import show_grid
+from isoglot.data.files import check_json, check_output
 from isoglot.errors import EvaluationError
 from isoglot.report.compare import compare
+from isoglot.report.results import files_of
 
 
 def run(
@@ -28,6 +30,14 @@ def run(
     `page`. Raises `EvaluationError`.
     """
     named = [_named(argument) for argument in results]
+    inputs = [file for _, path in named for file in files_of(Path(path))]
+    if output is not None:
+        check_output(output, folder=True)
+        for name in ("compare.md", "compare.json"):
+            check_output(output / name, inputs=inputs)
+        check_json(output / "compare.json", ("systems", "tables"))
+    if page is not None:
+        check_output(page, inputs=inputs)
     found = compare(
         *(path for _, path in named),
         names=[name for name, _ in named],

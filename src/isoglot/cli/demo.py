@@ -18,9 +18,8 @@ from isoglot import recipe as recipes
 from isoglot.cli.display import Display
 from isoglot.cli.evaluate import write
 from isoglot.cli.shown import show_grid
-from isoglot.data.files import atomic_write, read_lines
-from isoglot.encoders import Encoder, encode, load
-from isoglot.errors import EncoderError
+from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
+from isoglot.encoders import Encoder, encode, layout, load
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
 from isoglot.report.results import Results
@@ -32,30 +31,47 @@ from isoglot.training.encoder import make_encoder
 from isoglot.training.loop import train
 
 RECIPES = ("demo/pairs", "demo/groups")
+KNOWN = (  # paths in the folder of a demo; what is in a model is known to the model
+    r"(runs/(pairs|groups)/)?(model|\.model\.[0-9a-f]{8}\.(new|old))/.+|mteb/.+|"
+    r"runs/(pairs|groups)/(run\.json|log\.jsonl|checkpoints/step-\d+\.(pt|json)|tensorboard/.+)|"
+    r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|json)|page\.html|items\.npz|details\.jsonl"
+)
 MINED = "tur"  # the language whose sentences are looked for among English ones
 
 
 def run(output: Path) -> None:
-    """Do the whole job into a folder, and say where everything is."""
+    """Do the whole job into a folder, and say where everything is.
+
+    Raises OutputError for a folder that is not empty and no demo, and while another demo writes there.
+    """
+    check_output(output, folder=True)
+    with exclusive(output):
+        own(output, "a demo", KNOWN)
+        runs = [output / "runs" / Path(name).name for name in RECIPES]
+        for folder in (output, *runs):
+            if folder.is_dir():
+                layout.prepare(folder / "model")
+        for folder in runs:  # of an earlier demo
+            shutil.rmtree(folder, ignore_errors=True)
+        _run(output)
+
+
+def _run(output: Path) -> None:
     began = time.monotonic()
-    ours = not output.exists() or not any(output.iterdir()) or (output / "runs").exists()
-    if not ours or (output / "run.json").exists():
-        raise EncoderError(f"{output}: holds something that is not a demo; name another folder with --output")
-    for name in RECIPES:  # an earlier demo
-        shutil.rmtree(output / "runs" / Path(name).name, ignore_errors=True)
     say("1. An untrained encoder, for comparison")
     with Display() as display:
         first = recipes.load(RECIPES[0])
         tables = {"untrained": scores_on_test(make_encoder(first, seed=first.seed, watch=display))}
-    best, chosen = -1.0, Path()
+    models: dict[Path, float] = {}
     for number, name in enumerate(RECIPES, 2):
         recipe = recipes.load(name)
         say(f"{number}. Training by the recipe {name}: {recipe.description}")
         with Display() as display:
             outcome = train(recipe, output / "runs" / Path(name).name, watch=display)
         tables[Path(name).name] = scores_on_test(load(outcome.model))
-        if outcome.best is not None and outcome.best > best:
-            best, chosen = outcome.best, outcome.model
+        if outcome.best is not None:
+            models[outcome.model] = -outcome.best if outcome.lower_is_better else outcome.best
+    chosen = max(models, key=models.__getitem__)
     load(chosen).save(output / "model")
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")

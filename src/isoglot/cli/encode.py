@@ -10,8 +10,9 @@ import typer
 
 from isoglot.cli.cluster import encode_pieces
 from isoglot.cli.counting import Counting
+from isoglot.data.files import check_output, exclusive
 from isoglot.encoders import load
-from isoglot.encoders.resumable import encode_file
+from isoglot.encoders.resumable import encode_file, journal_path, partial_path
 from isoglot.errors import EncoderError
 from isoglot.scale.encoding import LINES
 
@@ -42,16 +43,20 @@ def run(
         "normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
     }  # fmt: skip
     if ray:
+        check_output(output, inputs=[model, source], folder=True)
         if precision != "fp32" or workers != 1 or devices:
             raise EncoderError(
                 "encode: --ray has workers of its own, in fp32; leave out --precision, --workers, --devices"
             )
         settings |= {"pooling": pooling, "prompt": prompt}
-        pieces = encode_pieces(model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings)
+        with exclusive(output):
+            pieces = encode_pieces(model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings)
         typer.echo(f"{len(pieces):,} lines, {pieces.dim} dimensions, {len(pieces.files)} files: {output}", err=True)
         return
     if cores != 1 or lines != LINES:
         raise EncoderError("encode: --cores and --lines are of the pieces of --ray; leave them out, or add --ray")
+    for path in (output, partial_path(output), journal_path(output)):
+        check_output(path, inputs=[model, source])
     encoder = load(model, pooling=pooling, prompt=prompt)
     places: int | list[str] = [name.strip() for name in devices.split(",") if name.strip()] or workers
     began, done = time.monotonic(), 0

@@ -17,6 +17,9 @@ def command(
     vectors: Annotated[
         Path | None, typer.Option(help="Vectors of Wikipedia2Vec: its text (also compressed) or a saved model.")
     ] = None,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Read --vectors even if they are a saved model, which can run code.")
+    ] = False,
     train: Annotated[bool, typer.Option("--train", help="Train them instead, on the dumps.")] = False,
     dump: Annotated[
         list[str] | None, typer.Option(help="With --train: a MediaWiki XML dump, FILE or CODE=FILE; repeatable.")
@@ -36,19 +39,26 @@ def command(
     if train == (vectors is not None) or train != bool(dump):
         raise typer.BadParameter("give either --vectors, or --train and --dump")
     from isoglot.data import entity_training
-    from isoglot.data.entity_vectors import align, write_vectors
+    from isoglot.data.entity_vectors import VECTORS, align, write_vectors
+    from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.entities import TABLE, read_table
 
     next(read_table(folder / TABLE))  # before hours of training, not after
-    if train:
-        settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)
-        vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
-        wiki = entity_training.train(dump or [], vectors, settings, tell=_tell, progress=sys.stderr.isatty())
-        _tell(f"the model: {vectors}")
-        language = language or wiki
-    assert vectors is not None
-    aligned = align(vectors, folder, titles=titles, language=language or "en")
-    path = write_vectors(aligned, folder, source=vectors)
+    table = folder / VECTORS
+    for file in (table, table.with_suffix(".json")):
+        check_output(file, inputs=[folder / TABLE, vectors, titles])
+    with exclusive(table):
+        if train:
+            settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)
+            vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
+            dumps = [name for word in dump or [] for name in (word, word.partition("=")[2]) if name]
+            check_output(vectors, inputs=[titles, *dumps])
+            wiki = entity_training.train(dump or [], vectors, settings, tell=_tell, progress=sys.stderr.isatty())
+            _tell(f"the model: {vectors}")
+            language = language or wiki
+        assert vectors is not None
+        aligned = align(vectors, folder, titles=titles, language=language or "en", allow_pickle=allow_pickle or train)
+        path = write_vectors(aligned, folder, source=vectors)
     count, missing = len(aligned.ids), len(aligned.missing)
     _tell(f"{count - missing:,} of {count:,} entities have a vector of {aligned.vectors.shape[1]} dimensions")
     if missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from isoglot import __version__
 from isoglot.cli.counting import Counting
 from isoglot.cli.imported import imported
 from isoglot.cli.shown import show_grid, wrapped
-from isoglot.data.files import atomic_write, digest
+from isoglot.data.files import atomic_write, check_json, check_output, digest, exclusive
 from isoglot.encoders import load
 from isoglot.encoders.identity import identity
 from isoglot.errors import EvaluationError
@@ -30,6 +29,7 @@ from isoglot.report.page import write_page
 from isoglot.report.results import Results, Setting, write_results
 from isoglot.report.tables import by_language, by_suite, lacking, to_markdown
 
+FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
 _MTEB = Path("mteb/results")  # mteb itself looks for the second of these in the folder that it is given
 
 
@@ -60,8 +60,26 @@ def run(
 
     What stops a task is raised after the scores of the tasks before it are written.
     """
-    for folder in (output, cache):
-        _must_be_writable(folder)
+    check_output(output, folder=True)
+    for file in FILES:
+        check_output(output / file, inputs=[subject.vectors, subject.texts])
+    if cache is not None:
+        check_output(cache, folder=True)
+    with exclusive(output):
+        check_json(output / "results.json", ("model", "scores"))
+        _run(subject, output, data=data, tasks=tasks, languages=languages, cache=cache, seen=seen)
+
+
+def _run(
+    subject: Subject,
+    output: Path,
+    *,
+    data: Path,
+    tasks: Sequence[str],
+    languages: Sequence[str],
+    cache: Path | None,
+    seen: Sequence[str],
+) -> None:
     name, model, settings = open_subject(subject)
     finished, failure = _evaluate(model, tasks, data=data, languages=languages, cache=cache)
     if not finished:
@@ -131,7 +149,8 @@ def open_subject(subject: Subject) -> tuple[str, Any, dict[str, Setting]]:
         return str(subject.vectors), function, known
     encoder = load(str(subject.model), pooling=subject.pooling, prompt=subject.prompt, max_length=subject.max_length)
     known = {"encoder": identity(encoder), "version": __version__}
-    settings = {name: getattr(encoder, name) for name in ("pooling", "prompt", "max_length") if hasattr(encoder, name)}
+    settings: dict[str, Setting] = {"pooling": encoder.pooling} if encoder.pooling else {}
+    settings |= {"prompt": encoder.prompt, "max_length": encoder.max_length}
     return str(subject.model), encoder, settings | known
 
 
@@ -145,19 +164,9 @@ def _must_be_unset(subject: Subject) -> None:
             )
 
 
-def _must_be_writable(folder: Path | None) -> None:
-    """Told before hours of encoding, not after them."""
-    if folder is None:
-        return
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK):
-        raise EvaluationError(f"{folder}: {there} is no folder that can be written into; name another")
-
-
 def list_texts(path: Path, *, data: Path, tasks: Sequence[str], languages: Sequence[str]) -> None:
     """Write every text that the tasks would encode."""
-    if path.is_dir():
-        raise EvaluationError(f"{path}: is a folder; name a file for the texts, such as {path / 'texts.jsonl'}")
+    check_output(path, inputs=[data])
     texts = texts_of(tasks, data=data, languages=languages, on_missing=lambda line: typer.echo(line, err=True))
     if not texts:
         raise EvaluationError(f"{data}: none of the tasks {', '.join(tasks)} found its data there; there is no text")

@@ -51,6 +51,7 @@ def run(
 ) -> None:
     """Fit and save. Lines without text are left out, repeated ones count as often as they stand there."""
     from isoglot.cli.counting import Counting
+    from isoglot.data.files import check_output
     from isoglot.encoders import layout, load
     from isoglot.errors import EncoderError
 
@@ -58,15 +59,17 @@ def run(
         raise EncoderError(f"{transform!r} is no transform; there are {' and '.join(TRANSFORMS)}")
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; leave it out, or take whitening")
-    encoder = load(model, pooling=pooling, prompt=prompt)
-    with layout.replacing(output) as new, Counting() as counting:  # refuses a wrong folder before the work
-        try:
-            if transform == "whitening":
-                made, words = _whitening(encoder, corpus, counting, dim=dim)
-            else:
-                made, words = _flow(encoder, corpus, counting, permutation=permutation, epochs=epochs, seed=seed)
-        except ValueError as error:
-            raise EncoderError(f"{model}, {corpus}: {error}") from error
+    check_output(output, inputs=[model, corpus], folder=True, whole=True)
+    with layout.replacing(output) as new:  # before the work, it refuses a wrong folder
+        encoder = load(model, pooling=pooling, prompt=prompt)
+        with Counting() as counting:
+            try:
+                if transform == "whitening":
+                    made, words = _whitening(encoder, corpus, counting, dim=dim)
+                else:
+                    made, words = _flow(encoder, corpus, counting, permutation=permutation, epochs=epochs, seed=seed)
+            except ValueError as error:
+                raise EncoderError(f"{model}, {corpus}: {error}") from error
         made.save(new)
     typer.echo(f"{words}: {output}", err=True)
 
@@ -96,20 +99,6 @@ def sentences(corpus: Path) -> Iterator[str]:
 
     Raises `CorpusError` for what cannot be read, naming the line.
     """
-    import json
+    from isoglot.data.files import read_texts
 
-    from isoglot.data.files import read_lines
-    from isoglot.errors import CorpusError
-
-    quoted = ".jsonl" in corpus.suffixes[-2:]
-    for number, line in read_lines(corpus):
-        if not line.strip():
-            continue
-        try:
-            text = json.loads(line) if quoted else line
-        except json.JSONDecodeError as error:
-            raise CorpusError(f"is no JSON string ({error.msg}); mend the line", file=corpus, line=number) from error
-        if not isinstance(text, str):
-            raise CorpusError(f"holds {line[:60]}, which is no JSON string; mend the line", file=corpus, line=number)
-        if text.strip():
-            yield text
+    return (text for _, text in read_texts(corpus) if text.strip())

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from isoglot.data.files import check_output, exclusive
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.encoders import load
 from isoglot.index import Index, Origin, SearchError, add_sentences, read_sentences
@@ -36,6 +37,26 @@ def run(
     `SearchError`, `CorpusError`, `EncoderError`.
     """
     default = canonical(language)
+    files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
+    check_output(output, inputs=[model, *files], folder=True)
+    with exclusive(output):
+        _run(
+            model, sources, output, default=default, kind=kind,
+            pooling=pooling, prompt=prompt, query_prompt=query_prompt,
+        )  # fmt: skip
+
+
+def _run(
+    model: str,
+    sources: Sequence[str],
+    output: Path,
+    *,
+    default: str,
+    kind: str | None,
+    pooling: str | None,
+    prompt: str | None,
+    query_prompt: str | None,
+) -> None:
     there = Index.exists(output)
     if there:
         with Index.open(output) as index:
@@ -63,6 +84,7 @@ def export(folder: Path, output: Path) -> None:
     """Write an index to a Parquet file, which must lie outside of the index."""
     if output.resolve().is_relative_to(folder.resolve()):
         raise SearchError(f"{output}: lies in the index; name a file outside of it")
+    check_output(output)
     with Index.open(folder) as index:
         rows = export_index(index, output)
     typer.echo(f"{rows:,} sentences: {output}", err=True)

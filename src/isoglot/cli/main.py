@@ -6,6 +6,7 @@ came from. Wrong usage of the command line itself is exit code 2.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from isoglot.cli import entities, fit, mine, negatives, trim, using, wikipedia
-from isoglot.cli.options import Languages, Output, Pooling, Prompt, split
+from isoglot.cli.options import Languages, Output, Pooling, Prompt, finite, split
 from isoglot.errors import IsoglotError
 
 app = typer.Typer(
@@ -154,11 +155,14 @@ def recipe_list() -> None:
 
 
 @recipes.command("show")
-def recipe_show(recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")]) -> None:
-    """Print a recipe, ready to be saved and changed."""
-    from isoglot.recipe import text
+def recipe_show(
+    recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")],
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself, without what it extends.")] = False,
+) -> None:
+    """Print a recipe with everything that it extends, ready to be saved and changed."""
+    from isoglot.recipe import show, text
 
-    sys.stdout.write(text(recipe))
+    sys.stdout.write(text(recipe) if raw else show(recipe))
 
 
 @recipes.command("check")
@@ -185,7 +189,9 @@ def data_get(
     names: Annotated[list[str], typer.Argument(help="Names as `isoglot data list` shows them.")],
     data: Annotated[Path, typer.Option(help="Folder to put the sets into.")],
     base_url: Annotated[str, typer.Option(help="A mirror that holds <mirror>/<host>/<path>.")] = "",
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds of silence after which a transfer is cut.")] = 30.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, callback=finite, help="Seconds of silence after which a transfer is cut.")
+    ] = 30.0,
     attempts: Annotated[int, typer.Option(min=1, help="How often a file is tried.")] = 5,
 ) -> None:
     """Download sets, verified, going on where a transfer was cut."""
@@ -221,24 +227,48 @@ def models_get(name: Annotated[str, typer.Argument(help="Name as `isoglot models
     typer.echo(get(name))
 
 
+def _require_text(words: list[str]) -> None:
+    """Names of files end up in results, notes and tables, all of which are UTF-8, some of them after hours of work."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise IsoglotError(f"the argument {word!r} is not UTF-8; rename the file, or convert the text") from None
+        if "\0" in word:
+            raise IsoglotError(f"the argument {word[:60]!r} holds a NUL byte; leave it out")
+
+
 def main() -> NoReturn:
     """Run the command line; the entry point of the console script."""
     # Threads that wait for each other sleep instead of spinning. On a busy machine that is four to six times as fast.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        app(prog_name="isoglot")
+        try:
+            _require_text(sys.argv[1:])
+            app(prog_name="isoglot")
+        finally:
+            sys.stdout.flush()
     except IsoglotError as error:
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
-        typer.echo(f"isoglot: {error}", err=True)
+        line = str(error).replace("\n", "\\n")  # a name in it may hold a line feed
+        typer.echo(f"isoglot: {line}", err=True)
         sys.exit(1)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except OSError as error:  # a folder where a file was named, no room, no permission
+    except ValueError as error:  # a path from a recipe or a script, which Python refuses before the system sees it
+        if "embedded null" not in str(error) or os.environ.get("ISOGLOT_DEBUG"):
+            raise
+        typer.echo("isoglot: the name of a file holds a NUL character; remove it", err=True)
+        sys.exit(1)
+    except OSError as error:  # of what no part of the library names
         if os.environ.get("ISOGLOT_DEBUG"):
             raise
         where = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"isoglot: {where}{error.strerror or error}; name another output, or make room", err=True)
+        if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            where = "standard output: "  # every file is named by what writes it
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what it still holds is dropped
+        typer.echo(f"isoglot: {where}{error.strerror or error}", err=True)
         sys.exit(1)
     sys.exit(0)

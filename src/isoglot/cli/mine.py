@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.options import Cores, Ray
+from isoglot.cli.options import Cores, Ray, finite
 
 
 def command(
@@ -18,7 +18,9 @@ def command(
     k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Neighbours of a sentence.")] = 4,
     margin: Annotated[str, typer.Option(help="ratio, distance or absolute.")] = "ratio",
     direction: Annotated[str, typer.Option(help="max, intersection, forward or backward.")] = "max",
-    threshold: Annotated[float | None, typer.Option(help="Lowest score written; default: all pairs.")] = None,
+    threshold: Annotated[
+        float | None, typer.Option(callback=finite, help="Lowest score written; default: all pairs.")
+    ] = None,
     gold: Annotated[
         Path | None, typer.Option(help="Known pairs (ids or line numbers) to tune the threshold on.")
     ] = None,
@@ -29,7 +31,9 @@ def command(
     write_ids: Annotated[bool, typer.Option("--write-ids", help="Write ids, or else line numbers, too.")] = False,
     keep_duplicates: Annotated[bool, typer.Option("--keep-duplicates", help="Let repeated lines compete.")] = False,
     drop_identical: Annotated[bool, typer.Option("--drop-identical", help="Pair no sentence with itself.")] = False,
-    length_ratio: Annotated[float | None, typer.Option(min=1, help="Most times the bytes of the shorter one.")] = None,
+    length_ratio: Annotated[
+        float | None, typer.Option(min=1, callback=finite, help="Most times the bytes of the shorter one.")
+    ] = None,
     check_language: Annotated[
         str | None, typer.Option(help="Leave out other languages: script, or module:name of a function, text to code.")
     ] = None,
@@ -48,7 +52,7 @@ def command(
     work: Annotated[
         Path | None, typer.Option(help="Folder for what is resumed from; default: OUTPUT.work, removed.")
     ] = None,
-    every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = 60.0,
+    every: Annotated[float, typer.Option(min=0, callback=finite, help="Seconds between checkpoints.")] = 60.0,
     ray: Ray = "",
     cores: Cores = 1,
 ) -> None:

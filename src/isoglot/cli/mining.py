@@ -7,10 +7,9 @@ the machine was switched off goes on from there, and the folder goes when the pa
 from __future__ import annotations
 
 import hashlib
-import shutil
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,13 +21,16 @@ from numpy.typing import NDArray
 from isoglot.cli.cluster import compare_pieces, encode_pieces
 from isoglot.cli.counting import timed
 from isoglot.cli.imported import imported
+from isoglot.cli.options import note_fewer
 from isoglot.cli.product import bfloat16
-from isoglot.cli.vectors import encoded, open_vectors, select
-from isoglot.cli.working import locked
-from isoglot.data.files import digest
+from isoglot.cli.vectors import encoded, select
+from isoglot.cli.working import working
+from isoglot.data.files import check_output, digest, exclusive
+from isoglot.data.vectors import open_table
 from isoglot.encoders import load
 from isoglot.errors import RecipeError
 from isoglot.scale import Shards
+from isoglot.scale.encoding import NOTE
 from isoglot.search import (
     DIRECTIONS,
     MARGINS,
@@ -53,8 +55,10 @@ Vectors = NDArray[Any] | Shards
 PRECISIONS = ("float32", "bfloat16")
 NAMES = ("source", "target")
 PIECES = ".pieces"  # ending of the folder of a side's vectors that workers made
-ENDINGS = ("txt", "npy", "json", "npy.partial", "npy.partial.json", "given.npy")
-FILES = [f"{name}.{ending}" for name in NAMES for ending in ENDINGS] + ["neighbours.bin", "lock"]
+KNOWN = (  # paths in the work folder
+    r"neighbours\.bin|(source|target)\.(txt|npy|json|npy\.partial|npy\.partial\.json|given\.npy)"
+    rf"|(source|target)\.[0-9a-f]{{12}}\{PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +101,15 @@ def run(words: Sequence[str], output: Path, asked: Mining) -> None:
     model, files = _subjects(words, asked)
     form = asked.format or format_of(output)
     languages = _languages(output, form, files, asked)
-    _refuse_inputs(output, form, files, languages)
-    with _work(asked.work or output.with_name(f"{output.name}.work"), keep=asked.work is not None) as work:
+    inputs = [model, *files, asked.gold, *asked.vectors]
+    written = _written(output, form, languages, asked)
+    for path in written:
+        check_output(path, inputs=inputs)
+    place = asked.work or output.with_name(f"{output.name}.work")
+    with (
+        exclusive(output),
+        working(place, "a work folder of mine", KNOWN, keep=asked.work is not None, inputs=[*inputs, *written]) as work,
+    ):
         try:
             sides = [_gather(path, work / f"{name}.txt", at, languages, asked)
                      for at, (path, name) in enumerate(zip(files, NAMES, strict=False))]  # fmt: skip
@@ -139,12 +150,12 @@ def _subjects(words: Sequence[str], asked: Mining) -> tuple[str | None, list[Pat
     return model, [Path(file) for file in files]
 
 
-def _refuse_inputs(output: Path, form: str, files: Sequence[Path], languages: tuple[str, str] | None) -> None:
-    """Raise rather than write the pairs over a file that they were mined from."""
-    endings = (*(f".{code}" for code in languages or ()), ".scores", ".ids") if form == "moses" else ("",)
-    for written in (output.with_name(f"{output.name}{ending}") for ending in endings):
-        if any(written.exists() and file.exists() and written.samefile(file) for file in files):
-            raise RecipeError(f"mine: {written} would be written over the text that is mined; name another output")
+def _written(output: Path, form: str, languages: tuple[str, str] | None, asked: Mining) -> list[Path]:
+    """The files that the pairs are written to."""
+    if form != "moses":
+        return [output]
+    names = [*(languages or ()), "scores", *(["ids"] if asked.ids or asked.write_ids else [])]
+    return [output.with_name(f"{output.name}.{name}") for name in names]
 
 
 def _languages(output: Path, form: str, files: Sequence[Path], asked: Mining) -> tuple[str, str] | None:
@@ -181,7 +192,7 @@ def _judge(check: str) -> Callable[[str], str]:
 
 def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Mining) -> list[Vectors]:
     if model is None:
-        given, into = map(open_vectors, asked.vectors), [work / f"{name}.given.npy" for name in NAMES]
+        given, into = map(open_table, asked.vectors), [work / f"{name}.given.npy" for name in NAMES]
         return [select(*four) for four in zip(given, sides, asked.vectors, into, strict=False)]
     if asked.ray:
         return [_pieces(model, work / f"{name}.txt", asked) for name in NAMES[: len(sides)]]
@@ -207,6 +218,7 @@ def _mine(sides: Sequence[Lines], tables: Sequence[Vectors], work: Path, asked: 
     """The pairs before any cut, and the neighbours that they come from."""
     within = len(sides) == 1
     x, y, k = tables[0], tables[-1], asked.k + within
+    note_fewer("-k", asked.k, min(len(x), len(y)) - within, "neighbours")
     if asked.ray or isinstance(x, Shards) or isinstance(y, Shards):
         found = compare_pieces(x, y, k, ray=asked.ray, cores=asked.cores, budget=size_of(asked.budget))
     else:
@@ -269,17 +281,3 @@ def size_of(text: str) -> int:
         return int(float(number) * factor)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is no size; write, for instance, 512MB or 2GB") from None
-
-
-@contextmanager
-def _work(folder: Path, *, keep: bool) -> Iterator[Path]:
-    """The work folder, for one run at a time; when all went well its files go, unless they are to be kept."""
-    with locked(folder):
-        yield folder
-    if not keep:
-        for name in FILES:
-            (folder / name).unlink(missing_ok=True)
-        for pieces in folder.glob(f"*{PIECES}"):
-            shutil.rmtree(pieces, ignore_errors=True)
-        if not any(folder.iterdir()):
-            folder.rmdir()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.options import Model, Pooling, Prompt, split
+from isoglot.cli.options import Model, Pooling, Prompt, note_fewer, split
 
 if TYPE_CHECKING:
     from isoglot.data.records import Group
@@ -56,14 +56,17 @@ def run(asked: Asked, output: Path, *, count: int) -> int:
     beside the same source text counts as its translation, and equal targets are one. Held in memory: the texts; their
     vectors lie in a temporary folder. Raises CorpusError for pairs that are none.
     """
-    from isoglot.data.files import atomic_write
+    from isoglot.data.files import atomic_write, check_output
     from isoglot.search.hard_negatives import hard_negatives
 
+    check_output(output, inputs=[asked.model, asked.pairs, *map(_place, asked.leakage)])
     groups = list(_pairs(asked))
     sources = list(dict.fromkeys(group.texts[0] for group in groups))
     targets = {group.texts[1]: group.langs[1] for group in groups}
     texts = list(targets)
     rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, texts))
+    note_fewer("--count", count, len(texts) - 1, "other targets")
+    count = min(count, len(texts))
     gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
     with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
         x, y = _vectors(asked, (sources, texts), Path(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,22 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write in
 Languages = Annotated[str, typer.Option(help="Codes separated by commas, of any code system; empty: all.")]
 Pooling = Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")]
 Prompt = Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")]
+
+
+def finite(value: float | None) -> float | None:
+    """The callback of every option of type float: NaN and infinity are wrong usage.
+
+    NaN passes every comparison with a bound, and as a threshold it would pass every filter or none.
+    """
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number")
+    return value
+
+
+def note_fewer(option: str, asked: int, there: int, what: str) -> None:
+    """A note on stderr that fewer are there than an option asks for, so that all of them are taken."""
+    if asked > there:
+        typer.echo(f"{option} {asked}: only {max(0, there):,} {what} are there; using all of them", err=True)
 
 
 def split(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from isoglot.data.files import read_lines, without_compression
+from isoglot.data.files import check_output, read_lines, without_compression
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_aligned, split_name
@@ -36,6 +36,7 @@ def run(
     prompt: str | None = None,
 ) -> None:
     """Draw the sentences of the files, at most `limit` of them, into a picture or an HTML file."""
+    check_output(output, inputs=[model, *files, labels])
     # Without a line, the labels of those after it would shift.
     groups = read_groups(files, languages=languages, parallel=parallel, skip_empty=labels is None)
     made = plot(

@@ -10,19 +10,17 @@ import typer
 
 from isoglot import objectives
 from isoglot import recipe as recipes
+from isoglot.cli.shown import show_columns
 from isoglot.data.readers import check as check_reader
 from isoglot.data.streams import Sources
 from isoglot.errors import RecipeError
-from isoglot.evaluation import TASKS
 from isoglot.settings import Recipe
+from isoglot.training.best import check as check_choices
 
 
 def show_list() -> None:
     """One packaged recipe a line, with what it says of itself."""
-    names = [*recipes.names()]
-    width = max(map(len, names))
-    for name in names:
-        typer.echo(f"{name:<{width}}  {recipes.load(name).description}")
+    show_columns([(name, recipes.load(name).description) for name in recipes.names()])
 
 
 def check(name: str, overrides: Sequence[str]) -> None:
@@ -68,6 +66,4 @@ def inspect(recipe: Recipe) -> None:
                 where = f"streams.{stream.name}.objectives.{number}"
                 objectives.check(objective.name, objective.options, where=where)
             sources.digest()  # opens every file
-    for evaluation in recipe.evaluation:
-        if evaluation.task not in TASKS:
-            raise RecipeError(f"evaluation.task: no task is called {evaluation.task!r}; known: {', '.join(TASKS)}")
+    check_choices(recipe)

@@ -14,12 +14,14 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from isoglot.cli.options import note_fewer
 from isoglot.data.languages import canonical_list
 from isoglot.errors import CorpusError
 from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries
 
-_TOGETHER = 256  # queries encoded at once
+_TOGETHER = 256  # queries encoded and searched at once
+_HITS = 1 << 18  # found for all of them, at most
 _OBJECT = '{"query": "..."}'
 
 
@@ -43,8 +45,10 @@ def run(
     wanted = canonical_list(languages)
     with Index.open(folder) as index:
         encoder = index.origin.load(model)
+        note_fewer("-k", k, len(index), "sentences")
         lines = (_checked(query, "query", at) for at, query in enumerate(queries, 1)) if queries else _stdin(as_json)
-        while some := list(islice(lines, _TOGETHER if not sys.stdin.isatty() else 1)):
+        together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(index) + 1)))
+        while some := list(islice(lines, together)):
             vectors = encode_queries(encoder, some, index.origin)
             for query, hits in zip(some, index.search(vectors, k, languages=wanted, effort=effort), strict=True):
                 _show(query, hits, as_json=as_json)

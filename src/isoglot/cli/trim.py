@@ -37,21 +37,25 @@ def run(
     Raises EncoderError for a model without a vocabulary of pieces, CorpusError for a corpus without sentences.
     """
     from isoglot.cli.plot import read_groups
-    from isoglot.encoders import load
+    from isoglot.data.files import check_output, exclusive
+    from isoglot.encoders import layout, load
     from isoglot.encoders import trim as trimming
     from isoglot.errors import EncoderError
 
     def texts() -> Iterator[str]:
         return (text for group in read_groups(corpus) for text in (*group.texts, *group.hard_negatives))
 
-    encoder = load(model, prompt=prompt)
-    try:
-        trimmed = trimming.trim(encoder, texts(), minimum_count=minimum_count, keep_characters=keep_characters)
-        if minimum_count == 1:
-            trimming.check(encoder, trimmed, texts())
-    except EncoderError as error:
-        raise EncoderError(f"{model}: {error}") from error
-    trimmed.encoder.save(output)
+    check_output(output, inputs=[model, *corpus], folder=True, whole=True)
+    with exclusive(output):
+        layout.prepare(output)
+        encoder = load(model, prompt=prompt)
+        try:
+            trimmed = trimming.trim(encoder, texts(), minimum_count=minimum_count, keep_characters=keep_characters)
+            if minimum_count == 1:
+                trimming.check(encoder, trimmed, texts())
+        except EncoderError as error:
+            raise EncoderError(f"{model}: {error}") from error
+        trimmed.encoder.save(output)
     before, after = (sum(part.numel() for part in one.parameters()) for one in (encoder, trimmed.encoder))
     same = "vectors of the corpus unchanged" if minimum_count == 1 else "sentences with rarer pieces have other vectors"
     typer.echo(f"{trimmed.texts:,} sentences use {len(trimmed.rows):,} pieces of {trimmed.pieces:,}", err=True)

@@ -91,11 +91,20 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: a free one.")] = 8765,
     model: Annotated[str | None, typer.Option(help="The index's model, if it has moved.")] = None,
     effort: Annotated[int | None, typer.Option(min=1, help="Cells or length of the list of approximate kinds.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Host name that requests may use; repeat for several, '*' for any.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None, typer.Option(help="Origin whose pages may make requests, as https://example.org; '*': any.")
+    ] = None,
 ) -> None:
     """A page to search an index with, and vectors for programs that speak to OpenAI's interface."""
     from isoglot.cli.serve import run
 
-    run(index, host=host, port=port, model=model, effort=effort)
+    run(
+        index, host=host, port=port, model=model, effort=effort,
+        allow_hosts=allow_host or [], allow_origins=allow_origin or [],
+    )  # fmt: skip
 
 
 def plot(

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write, digest
+from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder
 from isoglot.encoders.computing import plan
 from isoglot.encoders.identity import identity
@@ -56,37 +57,29 @@ def encoded(
         known = {"key": key}
     if "digest" not in known:
         _write(stamp, known | {"digest": digest(into)})
-    return open_vectors(into)
-
-
-def open_vectors(path: Path) -> NDArray[Any]:
-    """A table of vectors (N, D) in float16, float32 or float64, mapped. Raises `EncoderError` for anything else."""
-    try:
-        table: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise EncoderError(f"{path}: is no NumPy table ({error}); save the vectors with numpy.save") from error
-    if table.ndim != 2 or table.dtype.kind != "f" or not table.shape[1]:
-        raise EncoderError(f"{path}: holds {table.dtype} of shape {table.shape}; rows of floats are needed")
-    return table
+    return open_table(into)
 
 
 def select(vectors: NDArray[Any], lines: Lines, path: Path, into: Path) -> NDArray[Any]:
     """The vectors of the rows of `lines`, given those of all lines of its file, which `path` names.
 
-    They are copied to `into` if lines are left out. Raises `EncoderError` for another number of vectors than lines.
+    They are copied to `into` if lines are left out. Raises `EncoderError` for another number of vectors than lines,
+    `CorpusError` for a row that is not finite.
     """
     if len(vectors) != len(lines.rows):
         raise EncoderError(
             f"{path}: has {len(vectors)} rows for the {len(lines.rows)} lines of {lines.path}; encode that file"
         )
+    require_finite(vectors, path)
     if len(lines) == len(vectors):
         return vectors
     shape = (len(lines), vectors.shape[1])
-    table = np.lib.format.open_memmap(into, mode="w+", dtype=vectors.dtype, shape=shape)
-    for start in range(0, len(lines), _BLOCK):
-        table[start : start + _BLOCK] = vectors[lines.numbers[start : start + _BLOCK] - 1]
-    del table
-    return open_vectors(into)
+    with atomic_write(into, binary=True) as stream:
+        header = {"descr": np.lib.format.dtype_to_descr(vectors.dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, header)
+        for start in range(0, len(lines), _BLOCK):
+            stream.write(np.ascontiguousarray(vectors[lines.numbers[start : start + _BLOCK] - 1]).data)
+    return open_table(into)
 
 
 def _read(stamp: Path) -> dict[str, Any]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.working import locked
+from isoglot.cli.working import working
+from isoglot.data.files import check_output, exclusive
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from isoglot.data.wikipedia import Choice, Sources
+
+KNOWN = (  # paths in the work folder
+    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|remarks\.txt"
+    r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
+)
 
 
 def wikipedia(
@@ -63,8 +68,19 @@ def wikipedia(
 def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, work: Path | None = None) -> None:
     """Make the folder and say what is in it. Raises `IsoglotError` for what the user can mend."""
     from isoglot.data.wikipedia import Listener, build
+    from isoglot.data.wikipedia.sources import check
 
-    with Passes() as passes, _locked(work or output.with_name(output.name + ".work"), keep=work is not None) as folder:
+    dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
+    inputs = [*dumps, sources.wikidata, sources.titles, sources.types]
+    whole = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
+    place = work or whole.with_name(f"{whole.name}.work")
+    check_output(output, inputs=inputs, folder=True, whole=True)
+    check(sources, output)
+    with (
+        Passes() as passes,
+        exclusive(output),
+        working(place, "a work folder of wikipedia", KNOWN, keep=work is not None, inputs=[*inputs, output]) as folder,
+    ):
         listener = Listener(passes, passes.say)
         report = build(sources, output, work=folder, choice=choice, workers=workers, listener=listener)
         for line in _lines(report):
@@ -126,12 +142,3 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
             left_out or "none"
         )
     yield f"{report['entities written']:,} entities"
-
-
-@contextmanager
-def _locked(folder: Path, *, keep: bool) -> Iterator[Path]:
-    """The work folder, for one run at a time; when all went well it goes, unless it is to be kept."""
-    with locked(folder):
-        yield folder
-    if not keep:
-        shutil.rmtree(folder)

@@ -7,7 +7,6 @@ an argument says otherwise. It trains in several processes without locks and wit
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from isoglot.data.entity_vectors import wikipedia2vec
+from isoglot.data.files import temporary_folder
 from isoglot.data.wikipedia.dump import Dump, open_dump, pages
 from isoglot.errors import CorpusError, EncoderError
 
@@ -66,8 +66,7 @@ def train(
     codes = sorted({dump.names.wiki for dump in opened})
     if len(codes) != 1:
         raise CorpusError(f"the dumps are of {' and '.join(codes) or 'no Wikipedia'}; train on those of one")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".wikipedia2vec-", dir=output.parent) as folder:
+    with temporary_folder(output) as folder:
         tell(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
         model = _train(_Pages(opened, codes[0], tell), Path(folder), settings, tell, progress)
         unfinished = Path(folder) / output.name

@@ -21,8 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, digest, read_blocks, read_lines
+from isoglot.data.files import atomic_write, digest, first_bytes, read_lines
 from isoglot.data.readers.entities import TABLE, read_table
+from isoglot.data.vectors import open_table
 from isoglot.errors import CorpusError, EncoderError
 
 VECTORS = "entity_vectors.npy"
@@ -46,10 +47,13 @@ class Aligned:
         return tuple(name for name, none in zip(self.ids, without, strict=True) if none)
 
 
-def align(vectors: Path, folder: Path, *, titles: Path | None = None, language: str = "en") -> Aligned:
+def align(
+    vectors: Path, folder: Path, *, titles: Path | None = None, language: str = "en", allow_pickle: bool = False
+) -> Aligned:
     """The vectors of the entities of a folder that `isoglot wikipedia` wrote.
 
     `titles` holds `language TAB title TAB id` lines, of which those of `language` count; without it labels are titles.
+    A saved model is a pickle, which can run any code when it is read, so it is refused unless `allow_pickle` is set.
     Held in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
     """
     entities = list(read_table(folder / TABLE))
@@ -60,7 +64,7 @@ def align(vectors: Path, folder: Path, *, titles: Path | None = None, language: 
         place = {name: row for row, name in enumerate(ids)}
         wanted = _rows((title, place[name]) for title, name in _titles(titles, language) if name in place)
     table: Table | None = None
-    for row, vector in _read(vectors, wanted):
+    for row, vector in _read(vectors, wanted, allow_pickle=allow_pickle):
         if table is None:
             table = np.full((len(ids), len(vector)), np.nan, np.float32)
         if np.isnan(table[row, 0]):
@@ -101,14 +105,14 @@ def read_vectors(path: Path, *, entities: Path | None = None) -> Table:
             )
             raise CorpusError(problem, file=path)
         return align(path, entities).vectors
-    try:
-        table: NDArray[Any] = np.load(path)
-    except (OSError, ValueError, EOFError) as error:
-        raise CorpusError(f"not a NumPy table ({error}); write it with isoglot entities", file=path) from None
-    if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
-        raise CorpusError(f"holds {table.dtype} of shape {table.shape}, not one vector a row", file=path)
+    table = open_table(path)
+    if not len(table):
+        raise CorpusError("holds no vectors; write it with isoglot entities", file=path)
     _require_same(path, len(table))
-    return table.astype(np.float32)
+    read = np.array(table, np.float32)
+    if (wrong := np.isinf(read).any(axis=1)).any():  # rows of NaN are entities without a vector
+        raise CorpusError(f"row {int(wrong.argmax())} holds infinity; write it with isoglot entities", file=path)
+    return read
 
 
 def _require_same(path: Path, rows: int) -> None:
@@ -142,9 +146,15 @@ def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {title: row for title, row in rows.items() if row >= 0 and title}
 
 
-def _read(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:
+def _read(path: Path, wanted: dict[str, int], *, allow_pickle: bool) -> Iterator[tuple[int, Table]]:
     """Rows and their vectors, in the order of the file."""
-    if next(read_blocks(path))[:1] == _PICKLE:
+    if first_bytes(path)[:1] == _PICKLE:
+        if not allow_pickle:
+            problem = (
+                "is a pickle, which can run any code when it is read; pass it to `isoglot entities --vectors FILE "
+                "--allow-pickle` if you trust where it is from, or save the model as text"
+            )
+            raise CorpusError(problem, file=path)
         yield from _from_model(path, wanted)
     else:
         yield from _from_text(path, wanted)

@@ -2,12 +2,15 @@
 
 What is special here: compression is told by the first bytes, never by the name alone; a line ends at a line feed and
 nowhere else (`str.splitlines` would also cut at U+2028, U+0085 and others, which occur inside sentences and would
-shift parallel files against each other); and whatever is wrong is reported with the line it happened on.
+shift parallel files against each other); only regular files are read, because most are read more than once; and
+whatever is wrong, binary data included, is reported with the line it happened on.
 """
 
 from __future__ import annotations
 
 import bz2
+import codecs
+import errno
 import gzip
 import hashlib
 import json
@@ -15,15 +18,23 @@ import lzma
 import os
 import re
 import secrets
+import stat
+import tempfile
+import threading
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from isoglot.errors import CorpusError, OutputError
 
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that all who find a text packed in several ways take the same
+
+LONGEST_LINE = 1 << 25  # bytes; what is longer is no text of sentences, and would be held in memory whole
 
 _BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"
@@ -32,56 +43,116 @@ _BZ2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 _HALF = re.compile("[\ud800-\udfff]")
 
+_LONGEST = 200  # bytes of a name that leave room for an ending; file systems allow 255
+_CUT = 160
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
+_LOCK = ".lock"
+_ALL = "(?s).+"  # matches every path
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_held: set[tuple[Path, int]] = set()  # outputs that `exclusive` holds, each by a thread of this process
+_UNPACK = "unpack it and pass the text file inside"
+_CONVERT = "convert it to a text file"
+# How files begin that are passed as text by mistake; some of these bytes could also open a sentence.
+_SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
+    (b"PK\x03\x04", "a zip archive (as .docx, .xlsx and .npz are)", _UNPACK),
+    (b"PK\x05\x06", "an empty zip archive", "pass a text file"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", _UNPACK),
+    (b"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+    (b"\x28\xb5\x2f\xfd", "Zstandard data", "unpack it with zstd -d, or pack it as .gz, .xz or .bz2"),
+    (b"\x1f\x8b", "gzip data inside compressed data", "unpack it once"),
+    (b"\xfd7zXZ\x00", "xz data inside compressed data", "unpack it once"),
+    (b"BZh", "bzip2 data inside compressed data", "unpack it once"),
+    (b"PAR1", "a Parquet file", _CONVERT),
+    (b"ARROW1", "an Arrow file", _CONVERT),
+    (b"SQLite format 3\x00", "an SQLite database", _CONVERT),
+    (b"\x89HDF\r\n", "an HDF5 file", _CONVERT),
+    (b"\x93NUMPY", "a NumPy table", "pass it where vectors are expected, and text here"),
+    (b"\x89PNG\r\n", "a PNG image", "pass a text file"),
+    (b"\xff\xd8\xff", "a JPEG image", "pass a text file"),
+    (b"%PDF-", "a PDF document", _CONVERT),
+    (b"\xd0\xcf\x11\xe0", "an old Office document", _CONVERT),
+    (b"\x7fELF", "a program", "pass a text file"),
+    *((bytes([0x80, version]), "a Python pickle", "convert it to a text file") for version in range(2, 6)),
+)
+_TAR = b"ustar"
+_TAR_AT = 257
+
+
+class CutShortError(CorpusError):
+    """Compressed data end too early or are damaged from some place on; what came before has been read."""
+
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without line ends (LF or CR LF) and without a BOM.
 
-    Held in memory: one block of 256 KiB and the longest line. Raises `CorpusError` for a file that is missing, a
-    folder, empty, cut short or not UTF-8.
+    Held in memory: one block of 256 KiB and the longest line, which has at most `LONGEST_LINE` bytes. Raises
+    `CorpusError` for a file that is missing, not a regular file, empty, cut short, binary or not UTF-8, and for one
+    whose lines end at CR alone.
     """
-    number, pieces = 0, [b""]
+    number, pieces, held = 0, [b""], 0
     for block in read_blocks(path):
         head, feed, rest = block.rpartition(b"\n")
-        if not feed:
-            pieces.append(rest)
-            continue
-        lines = _decode(b"".join([*pieces, head]), path, number + 1)
-        yield from enumerate(lines, number + 1)
-        number += len(lines)
-        pieces = [rest]
+        if feed:
+            lines = _decode(b"".join([*pieces, head]), path, number + 1)
+            yield from enumerate(lines, number + 1)
+            number += len(lines)
+            pieces, held = [], 0
+        pieces.append(rest)
+        held += len(rest)
+        if held > LONGEST_LINE:
+            _refuse_carriage_returns(b"".join(pieces[-2:]), path, number + 1)
+            problem = f"has more than {LONGEST_LINE >> 20} MiB without a line end; pass text, one sentence a line"
+            raise CorpusError(problem, file=path, line=number + 1)
     if last := b"".join(pieces):
+        if number == 0:
+            _refuse_carriage_returns(last[:-1], path, 1)
         yield from enumerate(_decode(last, path, number + 1), number + 1)
+
+
+def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
+    """The texts of a file with their lines: JSON strings in a file called `.jsonl`, plain or compressed, else lines.
+
+    A line of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, and for a line that holds
+    anything but one JSON string.
+    """
+    quoted = ".jsonl" in Path(path).suffixes[-2:]
+    for number, line in read_lines(path):
+        if not quoted or not line.strip():
+            yield number, line if not quoted else ""
+            continue
+        found = _json(line, path, number, "one JSON string a line")
+        if not isinstance(found, str):
+            problem = f"holds a JSON {type(found).__name__}; write one JSON string a line"
+            raise CorpusError(problem, file=path, line=number)
+        yield number, found
 
 
 def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
     """The object that a line of a file of objects, one a line, holds.
 
-    Raises `CorpusError` for a line that is blank, not JSON or no object, and for half of a surrogate pair, which JSON
-    can escape and UTF-8 cannot hold.
+    Raises `CorpusError` for a line that is blank, not JSON or no object, for a name that an object holds twice, for
+    NaN and infinity, and for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold.
     """
     if not text.strip():
         raise CorpusError("is empty; remove the line", file=file, line=line)
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise CorpusError(f"is not JSON ({error}); write one object a line", file=file, line=line) from None
+    found = _json(text, file, line, "one object a line")
     if not isinstance(found, dict):
         raise CorpusError(f"holds a JSON {type(found).__name__}; write one object a line", file=file, line=line)
-    if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(found, ensure_ascii=False))):
-        problem = f"holds {half.group()!r}, half of a surrogate pair; write the whole character"
-        raise CorpusError(problem, file=file, line=line)
     return found
 
 
-def read_blocks(path: str | Path) -> Iterator[bytes]:
-    """The content of a file, decompressed, without a UTF-8 BOM, in blocks of at most 256 KiB.
+def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
+    """The content of a file, decompressed, without a UTF-8 BOM unless it is kept, in blocks of at most 256 KiB.
 
-    Raises `CorpusError` naming the last complete line when compressed data are cut short or damaged.
+    Raises `CorpusError` for a file that is missing, not a regular file, empty, or in a known binary format, and
+    `CutShortError` naming the last complete line when compressed data are cut short or damaged.
     """
     lines = size = 0
     with _open(path) as stream:
         while block := _read(stream, path, lines):
-            text = block if size else block.removeprefix(_BOM)
+            if size == 0:
+                _refuse_binary(block, path)
+            text = block if size or keep_bom else block.removeprefix(_BOM)
             size += len(text)
             lines += text.count(b"\n")
             yield text
@@ -89,61 +160,297 @@ def read_blocks(path: str | Path) -> Iterator[bytes]:
         raise CorpusError("holds no text; give a file with at least one line", file=path)
 
 
+def first_bytes(path: str | Path) -> bytes:
+    """The beginning of a file, decompressed, whatever it holds. Raises `CorpusError` as `read_blocks` does."""
+    with _open(path) as stream:
+        return _read(stream, path, 0)
+
+
 def without_compression(name: str) -> str:
     """A file name without its ending `.gz`, `.xz` or `.bz2`."""
     return name[: name.rindex(".")] if name.endswith(COMPRESSED) else name
+
+
+def hidden(target: Path, ending: str) -> Path:
+    """`.NAME.ending` beside `target`: the name of everything that is written beside an output for a while.
+
+    A name that leaves no room for the ending is cut, and its digest tells it from others that begin alike.
+    """
+    name = target.name
+    if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
+        head = name.encode("utf-8", "surrogateescape")[:_CUT].decode("utf-8", "ignore")
+        name = f"{head}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return target.with_name(f".{name}.{ending}")
 
 
 @contextmanager
 def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     """A new file, UTF-8 text or bytes, that takes the name `path` only when the block ends without an exception.
 
-    Until then, and after any failure (`OSError` on a full disk, an interrupt), whatever `path` held is untouched and
-    no temporary file is left. Missing folders are made; a symbolic link is followed; a pipe or device is written to
-    directly.
+    Until then, and after any failure, whatever `path` held is untouched and no temporary file is left; what a process
+    that was killed left of this file is removed by the next call. Missing folders are made; a symbolic link is
+    followed; a pipe or device is written to directly. Raises `OutputError` if it can't be written.
     """
     target = Path(path)
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with _create(target, "w", binary=binary) as stream:
+    if _is_device(target):
+        with writing(path), _create(target, "w", binary=binary) as stream:
             yield stream
         return
-    target = target.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with _create(temporary, "x", binary=binary) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with writing(path):
+        target = Path(os.path.realpath(target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_temporary(target.parent, [target.name])
+        temporary = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        try:
+            with _create(temporary, "x", binary=binary) as stream:
+                _lock(stream.fileno())
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            temporary.replace(target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
-def exclusive(path: str | Path) -> Iterator[None]:
-    """Hold the output `path`, a file or a folder, for this process alone while the block runs.
+def writing(path: str | Path) -> Iterator[None]:
+    """Raise `OutputError`, naming `path`, for what goes wrong in the block while it is written.
 
-    Every writer of an output that takes long enters this before it reads or writes anything there. The lock is the
-    file `.NAME.lock` beside it; the system releases it when the process dies, and it is removed with the last use.
-    Raises `OutputError` at once if another process holds it.
+    Errors of other files, which the system names, and of a pipe whose reader has left, pass as they are.
     """
-    from filelock import FileLock, Timeout
-
-    target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target.with_name(f".{target.name[:200]}.lock"))
     try:
-        lock.acquire(timeout=0.2, poll_interval=0.05)  # an inode that was just unlinked needs another try
-    except Timeout:
-        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
+        yield
+    except OSError as error:
+        system = error.errno is not None or type(error) is OSError  # not those of gzip or of the network
+        if not system or isinstance(error, ConnectionError | TimeoutError) or not _is_of(error.filename, Path(path)):
+            raise
+        room = "; make room" if error.errno in _FULL else ""
+        raise OutputError(f"{path}: can't be written: {error.strerror or error}{room}") from error
+
+
+def _is_of(name: str | bytes | int | None, path: Path) -> bool:
+    """Whether the file that an error names is `path`, a folder above it or what `hidden` names; none: a stream."""
+    if not isinstance(name, str | bytes):
+        return True
+    found = Path(os.fsdecode(name))
+    targets = {path, path.absolute(), Path(os.path.realpath(path))}
+    beside = [found.parent == one.parent and found.name.startswith(hidden(one, "").name) for one in targets]
+    return any(beside) or any(found == one or found in one.parents for one in targets)
+
+
+def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> None:
+    """Remove the temporary files that processes that were killed have left in `folder` for files of these names."""
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = _TEMPORARY.fullmatch(entry.name)
+            if found is None or not _named(found[1], folder, names):
+                continue
+            with suppress(OSError):
+                descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+                try:
+                    if _lock(descriptor):  # a process that lives holds the lock of the file that it writes
+                        Path(entry.path).unlink()
+                finally:
+                    os.close(descriptor)
+
+
+def _named(name: str, folder: Path, names: Collection[str] | re.Pattern[str]) -> bool:
+    if isinstance(names, re.Pattern):
+        return names.fullmatch(name) is not None
+    return any(hidden(folder / known, "").name == f".{name}." for known in names)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file until it is closed; False if another process has, or the system can't."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+@contextmanager
+def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
+    """Hold the output `path`, a file or a folder, for this thread alone while the block runs.
+
+    Every writer of an output that takes long enters this before it reads or writes anything there; inside the block,
+    the same thread may enter it again. The lock is the file `.NAME.lock` beside it, or `.lock` in a folder beside which
+    nothing can be written; the system releases it when the process dies, and it is removed with the last use. A pipe or
+    device is not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
+    """
+    target = Path(os.path.realpath(path))
+    holder = (target, threading.get_ident())
+    if holder in _held or _is_device(target):
+        yield
+        return
+    with writing(path):
+        lock = _acquired(target, path, wait)
+    _held.add(holder)
     try:
         yield
     finally:
+        _held.discard(holder)
         # Unlinked while it is held: a process that opened it meanwhile finds another inode, or none, and tries again.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
+
+
+def _acquired(target: Path, path: str | Path, wait: float) -> BaseFileLock:
+    from filelock import FileLock, Timeout
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    place = hidden(target, "lock")
+    if target.is_dir() and not os.access(target.parent, os.W_OK | os.X_OK):
+        place = target / _LOCK
+    if place.is_dir() or (place.is_file() and place.stat().st_size):
+        raise OutputError(f"{place}: is not empty, so it is not a lock; move it away, or choose another output")
+    lock = FileLock(place)
+    try:
+        lock.acquire(timeout=wait, poll_interval=0.05)  # an inode that was just unlinked needs another try
+    except Timeout:
+        raise OutputError(f"{path}: another process is writing it; wait for it, or choose another output") from None
+    return lock
+
+
+def check_output(
+    path: str | Path, *, inputs: Iterable[str | Path | None] = (), folder: bool = False, whole: bool = False
+) -> None:
+    """Raise `OutputError`, before any work, unless `path` can be written: a file, or with `folder` a folder.
+
+    `inputs` are the files and folders that are read; those that don't exist, such as the name of a packaged model, and
+    None are passed over. None of them may be the output; a file that exists in an input folder is not written over. An
+    output that is replaced or removed as a `whole` may not hold an input either, nor lie in an input folder.
+    """
+    with writing(path):
+        if "\0" in str(path):
+            raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
+        target = Path(os.path.realpath(path))  # of a loop of links, a link of it
+        if target.is_symlink():
+            raise OutputError(f"{path}: is a loop of symbolic links; choose another output")
+        if _is_device(target):
+            if folder:
+                raise OutputError(f"{path}: is not a folder; choose another output")
+            return
+        there = target.exists()
+        if there and folder is not target.is_dir():
+            is_, needed = ("a file", "a folder") if folder else ("a folder", "a file")
+            raise OutputError(f"{path}: is {is_}, and {needed} is written; choose another output")
+        for given in inputs:
+            _must_not_be_input(path, target, given, whole=whole)
+        hidden(target, "12345678.tmp").exists()  # raises for a name that is too long
+        above = target if folder and there and not whole else target.parent
+        nearest = next(place for place in (above, *above.parents) if os.path.lexists(place))
+        if not nearest.is_dir():
+            raise OutputError(f"{path}: {nearest} is not a folder; choose another output")
+        try:
+            with tempfile.TemporaryFile(dir=nearest):
+                pass
+        except OSError as error:
+            if error.errno in _FULL:
+                raise
+            raise OutputError(f"{path}: can't write into {nearest}: {error.strerror}; choose another output") from error
+
+
+def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None, *, whole: bool) -> None:
+    with suppress(OSError, ValueError, RuntimeError):  # a name that is no path at all
+        if given is None or not Path(given).exists() or _is_device(Path(given)):
+            return
+        source = Path(given).resolve()
+        same = target == source or (target.exists() and target.samefile(source))
+        if same:
+            raise OutputError(f"{path}: is the input; choose another output")
+        within = source.is_dir() and target.is_relative_to(source)
+        if within and (whole or target.is_file()):
+            raise OutputError(f"{path}: lies in the input {given}; choose another output")
+        if whole and source.is_relative_to(target):
+            raise OutputError(f"{path}: holds the input {given}; choose another output")
+
+
+def check_json(path: Path, keys: Iterable[str]) -> None:
+    """Raise `OutputError` if `path` exists and is not a JSON object with these keys: another program wrote it."""
+    if not path.exists():
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not found.keys() >= set(keys):
+        raise OutputError(f"{path}: was not written by isoglot; move it away, or choose another output")
+
+
+MARK = ".isoglot"  # in a folder that `own` made
+
+
+def own(folder: Path, kind: str, known: str) -> None:
+    """Make `folder` one that this library made for one `kind` of work, or raise `OutputError`.
+
+    A folder that is absent or empty gets the mark; any other must have it, and hold no file but those whose path in it
+    the regular expression `known` matches. Enter `exclusive` before.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / MARK
+    content = mark.read_bytes() if mark.is_file() else b""
+    if content != f"{kind}\n".encode():
+        if content or next(_strange(folder, "(?!)"), None):
+            problem = f"exists, and this version did not make it as {kind}"
+            raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
+        with atomic_write(mark) as stream:
+            stream.write(f"{kind}\n")
+    if strange := next(_strange(folder, known), None):
+        raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
+
+
+@contextmanager
+def temporary_folder(target: Path) -> Iterator[Path]:
+    """A new folder beside `target`, gone when the block ends; those that processes that were killed left, go too."""
+    with exclusive(target):
+        target = Path(os.path.realpath(target))
+        beginning = hidden(target, "").name
+        for left in target.parent.iterdir():
+            if not (left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()):
+                continue
+            if (left / MARK).is_file() or next(_strange(left, "(?!)"), None) is None:
+                remove_owned(left, _ALL)
+        folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
+        try:
+            with writing(target):
+                own(folder, "a temporary folder", "(?!)")
+                yield folder
+        finally:
+            if folder.is_dir():
+                remove_owned(folder, _ALL)
+
+
+def remove_owned(folder: Path, known: str) -> None:
+    """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
+    strange = set(_strange(folder, known))
+    for root, folders, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(root, name)
+            if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
+                path.unlink()
+        for name in folders:
+            with suppress(OSError):  # it holds what stays
+                Path(root, name).rmdir()
+    if not strange:
+        (folder / MARK).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _strange(folder: Path, known: str) -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, that `known` doesn't match, nor is what `hidden` names."""
+    pattern = re.compile(known)
+    for root, folders, files in os.walk(folder):
+        above = Path(root).relative_to(folder)
+        for name in (*files, *(inner for inner in folders if Path(root, inner).is_symlink())):
+            bare = re.fullmatch(r"\.(.+)\.(?:[0-9a-f]{8}\.tmp|lock)", name)
+            names = [name, bare[1]] if bare else [name]
+            paths = [(above / each).as_posix() for each in names]
+            if MARK not in paths and _LOCK not in paths and not any(pattern.fullmatch(each) for each in paths):
+                yield paths[0]
 
 
 def digest(path: str | Path) -> str:
@@ -157,6 +464,7 @@ def digest(path: str | Path) -> str:
 
 def _open(path: str | Path) -> BinaryIO:
     try:
+        _refuse_special(path)
         with Path(path).open("rb") as stream:
             magic = stream.read(10)
         if magic.startswith(b"\x1f\x8b"):
@@ -168,10 +476,20 @@ def _open(path: str | Path) -> BinaryIO:
         return Path(path).open("rb")
     except FileNotFoundError:
         raise CorpusError("no such file; check the name", file=path) from None
-    except IsADirectoryError:
-        raise CorpusError("is a folder; name a file in it, or read it with the reader 'folder'", file=path) from None
     except OSError as error:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
+
+
+def _refuse_special(path: str | Path) -> None:
+    """Only regular files: a pipe gives its bytes once, while most files are looked at first and then read again."""
+    try:
+        mode = Path(path).stat().st_mode
+    except ValueError as error:  # a NUL, or half of a surrogate pair
+        raise CorpusError(f"cannot be the name of a file ({error}); check it", file=path) from None
+    if stat.S_ISDIR(mode):
+        raise CorpusError("is a folder; name a file in it, or read it with the reader 'folder'", file=path)
+    if not stat.S_ISREG(mode):
+        raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
 
 
 def _read(stream: BinaryIO, path: str | Path, lines: int) -> bytes:
@@ -183,7 +501,37 @@ def _read(stream: BinaryIO, path: str | Path, lines: int) -> bytes:
     except (OSError, zlib.error, lzma.LZMAError) as error:
         problem = f"cannot be read further ({error})"
     where = f"after line {lines}" if lines else "before the first line end"
-    raise CorpusError(f"{problem}, {where}; copy or make the file again", file=path)
+    raise CutShortError(f"{problem}, {where}; copy or make the file again", file=path)
+
+
+def binary_format(block: bytes) -> tuple[str, str]:
+    """What the format is that a file begins like, and what to do with it where text is expected; empty: not known."""
+    if block.startswith(_TAR, _TAR_AT):
+        return "a tar archive", _UNPACK
+    found = ((kind, advice) for signature, kind, advice in _SIGNATURES if block.startswith(signature))
+    return next(found, ("", ""))
+
+
+def _refuse_binary(block: bytes, path: str | Path) -> None:
+    """Refuse what begins like a known format, unless all of the first block is text."""
+    kind, advice = binary_format(block)
+    if kind and not _is_text(block):
+        raise CorpusError(f"is {kind}, not text; {advice}", file=path)
+
+
+def _is_text(block: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(block)
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in block
+
+
+def _refuse_carriage_returns(text: bytes, path: str | Path, line: int) -> None:
+    """Refuse lines that end at CR alone, which would otherwise be one line."""
+    if b"\r" in text and b"\n" not in text:
+        problem = "ends its lines with CR alone (classic Mac); convert the file, for instance with: tr '\\r' '\\n'"
+        raise CorpusError(problem, file=path, line=line)
 
 
 def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
@@ -191,6 +539,13 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
         lines = block.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise _not_utf8(block, path, first, error) from None
+    if b"\0" in block:
+        line = first + block.count(b"\n", 0, block.index(b"\0"))
+        wide = first == 1 and max(block[0:64:2].count(0), block[1:64:2].count(0)) > max(4, len(block[:64]) // 4)
+        what = "seems to be UTF-16; convert the file, for instance with: iconv -f UTF-16LE -t UTF-8" if wide else (
+            "holds a NUL byte, so the file is binary or damaged; pass text in UTF-8"
+        )  # fmt: skip
+        raise CorpusError(what, file=path, line=line)
     if b"\r" in block:
         return [line[:-1] if line.endswith("\r") else line for line in lines]
     return lines
@@ -199,14 +554,44 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
 def _not_utf8(block: bytes, path: str | Path, first: int, error: UnicodeDecodeError) -> CorpusError:
     line = first + block.count(b"\n", 0, error.start)
     column = error.start - (block.rfind(b"\n", 0, error.start) + 1)
-    utf16 = first == 1 and block.startswith((b"\xff\xfe", b"\xfe\xff"))
-    guess = "UTF-16" if utf16 else "LATIN1"
+    guess = "LATIN1"
+    if first == 1 and block.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        guess = "UTF-32"
+    elif first == 1 and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        guess = "UTF-16"
     return CorpusError(
         f"byte 0x{block[error.start]:02x} at position {column} is not UTF-8; "
         f"convert the file, for instance with: iconv -f {guess} -t UTF-8",
         file=path,
         line=line,
     )
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _json(text: str, file: str | Path, line: int, wanted: str) -> Any:
+    try:
+        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise CorpusError(f"is not JSON ({error}); write {wanted}", file=file, line=line) from None
+    if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(found, ensure_ascii=False))):
+        problem = f"holds {half.group()!r}, half of a surrogate pair; write the whole character"
+        raise CorpusError(problem, file=file, line=line)
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the name {max(names, key=names.count)!r} stands twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _create(path: Path, mode: str, *, binary: bool) -> IO[Any]:

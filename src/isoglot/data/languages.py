@@ -23,9 +23,11 @@ from pathlib import Path
 from langcodes import Language
 from langcodes.data_dicts import LANGUAGE_ALPHA3, LANGUAGE_ALPHA3_BIBLIOGRAPHIC
 
+from isoglot.data.numbers import shown
 from isoglot.errors import CorpusError
 
 UNKNOWN = "und"
+LONGEST_CODE = 64  # characters; a longer text is no code, and a whole sentence is not worth a search for a near one
 
 # Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
 # no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba tests kzj beside dtp.
@@ -46,9 +48,9 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
     Raises `CorpusError`, beginning with `file:line:` where they are given, when no such language exists, naming the
     nearest codes that do.
     """
-    found = _resolve(code.strip())
+    found = _house_code(code)
     if found is None:
-        raise CorpusError(f"unknown language {code!r}: {_advice(code)}", file=file, line=line)
+        raise CorpusError(f"unknown language {shown(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
     return found
 
 
@@ -62,12 +64,16 @@ def canonical_list(
 
 def is_language(code: str) -> bool:
     """Whether `canonical` accepts the code."""
-    return _resolve(code.strip()) is not None
+    return _house_code(code) is not None
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:
     """Whether a house code is among the wanted ones; a wanted code without a script accepts every script."""
     return code in wanted or code.partition("_")[0] in wanted
+
+
+def _house_code(code: str) -> str | None:
+    return _resolve(code.strip()) if len(code) <= LONGEST_CODE else None
 
 
 @lru_cache(maxsize=4096)

@@ -134,6 +134,11 @@ def meaning(key: str) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little") >> 1
 
 
+def _width(value: float | tuple[float, ...]) -> int:
+    """Numbers in a list, -1 for one number."""
+    return len(value) if isinstance(value, tuple) else -1
+
+
 class _Writer:
     """Appends blocks of groups to one byte stream per column."""
 
@@ -145,6 +150,7 @@ class _Writer:
         self.languages: dict[str, int] = {}
         self.sources: list[str] = []
         self.extras: list[str] = []
+        self.widths: dict[str, int] = {}
         self.groups = self.rows = self.tokens = 0
         for name, kind in TYPES.items():
             self._append(name, np.zeros(0, dtype=kind))
@@ -185,12 +191,19 @@ class _Writer:
         """Names of the numbers that every group of the table has; a column with holes would shift in silence."""
         if self.groups == 0:
             self.extras = sorted(groups[0].extras)
+            self.widths = {name: _width(groups[0].extras[name]) for name in self.extras}
         for group in groups:
             if sorted(group.extras) != self.extras:
                 raise CorpusError(
                     f"source {self.sources[-1]}: a group has the numbers {sorted(group.extras)} where others have "
                     f"{self.extras}; all groups of a stream need the same (a column named _ is left out)"
                 )
+            for name, value in group.extras.items():
+                if _width(value) != self.widths[name]:
+                    raise CorpusError(
+                        f"source {self.sources[-1]}: the extra {name!r} is one number in some groups and a list in "
+                        "others, or lists differ in length; write it the same way everywhere"
+                    )
         return self.extras
 
     def _append(self, name: str, values: Array) -> None:

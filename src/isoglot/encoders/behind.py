@@ -33,13 +33,13 @@ class Behind(Encoder):
         self.own, self.layer = encoder, layer
         self.dim, self.max_length, self.pads = layer.out, encoder.max_length, encoder.pads
         self.concurrent = encoder.concurrent
-        self.normalizes = bool(getattr(encoder, "normalizes", False))
-        self.pooling = getattr(encoder, "pooling", "")  # two poolings of one model are two encoders: see identity.py
+        self.normalizes = encoder.normalizes
+        self.pooling = encoder.pooling  # two poolings of one model are two encoders: see identity.py
         self.train(encoder.training)
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids as the encoder gives them."""
-        return self.own.tokenize(texts)
+        return self.own.tokenize(texts, prompt=prompt)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the encoder's raw vectors, through the layer."""
@@ -48,14 +48,13 @@ class Behind(Encoder):
         return vectors
 
     @property
-    def prompt(self) -> str:
-        """Put before every text."""
-        own: str = getattr(self.own, "prompt", "")
-        return own
+    def prompt(self) -> str | None:
+        """That of the encoder."""
+        return self.own.prompt
 
     @prompt.setter
-    def prompt(self, value: str) -> None:
-        setattr(self.own, "prompt", value)  # noqa: B010 - not every encoder declares one
+    def prompt(self, value: str | None) -> None:
+        self.own.prompt = value
 
     @property
     def fingerprint(self) -> str:

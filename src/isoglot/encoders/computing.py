@@ -6,16 +6,17 @@ texts are cut into the same chunks however they arrive: from a list, from a stre
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
-from torch.nn import functional as F
 
 from isoglot.data.batch import Tokens
+from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.packing import pack
 from isoglot.encoders.precision import autocast, settled
@@ -25,7 +26,9 @@ CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that stays in a core's cache;
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 16_384, 65_536  # texts sorted together: a hundred chunks or so
 
-Apply = Callable[[Iterable[Tokens]], Iterator[NDArray[np.floating]]]  # chunks to finished rows, in order
+Apply = Callable[[Iterable[Tokens]], Iterator[NDArray[np.floating]]]  # chunks to raw rows (N, width), in order
+
+_alone = threading.RLock()  # held for a forward that only one thread may be in
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,42 +65,40 @@ def plan(
     kind = np.dtype(dtype)
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
-    unit = bool(getattr(encoder, "normalizes", False)) if normalize is None else normalize
-    where = next(iter(devices), device_of(encoder))
+    unit = encoder.normalizes if normalize is None else normalize
+    where = next(iter(devices), encoder.device)
     budget, window = STATIC_TOKENS, STATIC_WINDOW
     if encoder.pads:
         budget, window = (CPU_TOKENS, CPU_WINDOW) if where.type == "cpu" else (DEVICE_TOKENS, DEVICE_WINDOW)
     return Plan(width, unit, kind.str, batch_tokens or budget, window, settled(precision, where))
 
 
-def device_of(encoder: Encoder) -> torch.device:
-    """Where the encoder's weights are; the CPU if it has none."""
-    return next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
-
-
 def applied(encoder: Encoder, asked: Plan, piece: Tokens) -> NDArray[np.floating]:
-    """The finished rows (N, width) of one chunk: truncated, then of length one if the plan says so."""
-    device = device_of(encoder)
-    with torch.inference_mode(), autocast(asked.precision, device):
-        kept = encoder(piece.to(device))[:, : asked.width].float()
-    with torch.inference_mode():
-        rows: NDArray[np.floating] = (F.normalize(kept, dim=1) if asked.unit else kept).cpu().numpy()
+    """The raw rows (N, width) of one chunk, in float32."""
+    device = encoder.device
+    with torch.inference_mode(), autocast(asked.precision, device), nullcontext() if encoder.concurrent else _alone:
+        rows: NDArray[np.floating] = encoder(piece.to(device))[:, : asked.width].float().cpu().numpy()
     return rows
 
 
 def compute(
     tokens: Tokens, texts: list[str], asked: Plan, *, pads: bool, apply: Apply, tick: Callable[[int], None]
 ) -> NDArray[np.floating]:
-    """Rows (N, width) of N tokenised texts in their order; `tick` hears the size of every chunk done.
+    """Rows (N, width) of N tokenised texts in their order, of length one if the plan says so.
 
-    Raises EncoderError, naming the text, for a vector that is not finite.
+    `tick` is called with the size of every chunk done. Raises EncoderError, naming the text, for a vector that is not
+    finite.
     """
     cut = pack if pads else runs
     chunks = cut(tokens.lengths.numpy(), asked.budget)
     out: NDArray[np.floating] = np.zeros((len(tokens), asked.width), dtype=asked.dtype)
     for chunk, rows in zip(chunks, apply(_pieces(tokens, chunks, pads)), strict=True):
-        out[chunk] = rows
-        _refuse_nonfinite(out[chunk], chunk, texts)
+        _refuse_nonfinite(
+            rows, chunk, texts, "the weights are damaged or training diverged; take an earlier checkpoint"
+        )
+        with np.errstate(over="ignore"):  # what does not fit is refused below
+            out[chunk] = unit(rows) if asked.unit else rows
+        _refuse_nonfinite(out[chunk], chunk, texts, f"it does not fit {out.dtype}; take a wider dtype")
         tick(len(chunk))
     return out
 
@@ -109,22 +110,6 @@ def runs(lengths: NDArray[np.integer], budget: int) -> list[NDArray[np.int64]]:
     return [run for run in found if len(run)]
 
 
-@contextmanager
-def inferring(encoder: Encoder, prompt: str | None) -> Iterator[None]:
-    """No dropout, another prompt; afterwards every module is in the mode it was in."""
-    modes = [(module, module.training) for module in encoder.modules()]
-    own: str = getattr(encoder, "prompt", "")
-    encoder.eval()
-    try:
-        if prompt is not None:
-            encoder.prompt = prompt  # type: ignore[assignment]
-        yield
-    finally:
-        encoder.prompt = own  # type: ignore[assignment]
-        for module, training in modes:
-            module.training = training
-
-
 def _pieces(tokens: Tokens, chunks: list[NDArray[np.int64]], pads: bool) -> Iterator[Tokens]:
     """The tokens of each chunk. Sorted once, so that a chunk is a slice and not a gather."""
     if pads:
@@ -134,11 +119,7 @@ def _pieces(tokens: Tokens, chunks: list[NDArray[np.int64]], pads: bool) -> Iter
     return map(Tokens, ids, lengths)
 
 
-def _refuse_nonfinite(vectors: NDArray[np.floating], chunk: NDArray[np.int64], texts: list[str]) -> None:
-    bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if len(bad):
+def _refuse_nonfinite(rows: NDArray[np.floating], chunk: NDArray[np.int64], texts: list[str], why: str) -> None:
+    if len(bad := not_finite(rows)):
         text = texts[chunk[bad[0]]]
-        raise EncoderError(
-            f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinite as {vectors.dtype}): the weights "
-            "are damaged or training diverged; take an earlier checkpoint or a wider dtype"
-        )
+        raise EncoderError(f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinity): {why}")

@@ -7,14 +7,14 @@ weighted mean over the states of all layers; so it is read and written as that.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from isoglot.encoders import layout
+from isoglot.encoders import configs, layout
 from isoglot.errors import EncoderError
 
+PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
 TYPE = "sentence_transformers.models.Dense"
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "Identity": nn.Identity,
@@ -41,13 +41,19 @@ class Dense(nn.Module):
 
 def read(module: layout.Module) -> Dense:
     """The dense layer saved in a module folder; EncoderError if it is of a kind we do not run."""
-    config: dict[str, Any] = module.config
-    activation = str(config.get("activation_function", "torch.nn.modules.activation.Tanh")).rsplit(".", 1)[-1]
+    config = layout.settings_of(module, configs.Dense)
+    activation = config.activation_function.rsplit(".", 1)[-1]
     if activation not in ACTIVATIONS:
         raise EncoderError(f"{module.folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
-    sizes = int(config["in_features"]), int(config["out_features"])
-    layer = Dense(*sizes, bias=config.get("bias", True), activation=activation)
-    layer.load_state_dict(read_weights(module.folder))
+    weights = read_weights(module.folder)
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    expected: dict[str, tuple[int, ...]] = {"linear.weight": (config.out_features, config.in_features)}
+    if config.bias:
+        expected["linear.bias"] = (config.out_features,)
+    if shapes != expected:
+        raise EncoderError(f"{module.folder}: config.json describes weights {expected}, and there are {shapes}")
+    layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
+    layer.load_state_dict(weights)
     return layer
 
 
@@ -63,12 +69,15 @@ def write(folder: Path, layer: Dense) -> None:
     write_weights(folder, layer.state_dict())
 
 
-def read_layer_mean(module: layout.Module) -> str:
-    """`first-last` or `first1-last`, whichever mean of layers is saved; EncoderError for any other."""
-    weights = read_weights(module.folder)["layer_weights"].tolist()
-    start = int(module.config.get("layer_start", 0))
+def read_layer_mean(module: layout.Module, depth: int) -> str:
+    """`first-last` or `first1-last`, whichever mean of `depth` layers is saved; EncoderError for any other."""
+    config = layout.settings_of(module, configs.LayerMean)
+    saved = read_weights(module.folder).get("layer_weights", torch.zeros(0))
+    weights, start = saved.flatten().tolist(), config.layer_start
     used = {start + layer: weight for layer, weight in enumerate(weights) if weight != 0}
-    last = int(module.config.get("num_hidden_layers", len(weights) - 1))
+    last = config.num_hidden_layers or start + len(weights) - 1
+    if last != depth:
+        raise EncoderError(f"{module.folder}: is a mean of {last} layers, and the model has {depth}")
     for name, first in (("first-last", 0), ("first1-last", 1)):
         if sorted(used) == [first, last] and used[first] == used[last]:
             return name
@@ -88,15 +97,23 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of a module folder, from safetensors or an older pickle read without running its code."""
     from safetensors.torch import load_file
 
-    try:
-        if (folder / "model.safetensors").is_file():
+    if (folder / "model.safetensors").is_file():
+        try:
             return load_file(folder / "model.safetensors")
-        loaded: dict[str, Tensor] = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
-        return loaded
-    except Exception as error:  # every reader has exceptions of its own
-        raise EncoderError(
-            f"{folder}: the weights cannot be read: {error}; save or download the model again"
-        ) from error
+        except Exception as error:  # the reader has exceptions of its own
+            raise EncoderError(
+                f"{folder}: the weights cannot be read: {error}; save or download the model again"
+            ) from error
+    path = folder / "pytorch_model.bin"
+    if not path.is_file():
+        raise EncoderError(f"{folder}: holds no weights; model.safetensors is missing")
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a pickle may raise anything; what torch advises is to run it
+        raise EncoderError(f"{path}: {PICKLED}") from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise EncoderError(f"{path}: {PICKLED}")
+    return loaded
 
 
 def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:

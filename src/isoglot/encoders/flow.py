@@ -12,14 +12,14 @@ The permutation is random in the paper and reverses the channels in its code; th
 from __future__ import annotations
 
 import math
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from isoglot.encoders import dense, layout
+from isoglot.encoders import configs, dense, layout
 from isoglot.errors import EncoderError
 
 TYPE = "isoglot.encoders.flow.Flow"
@@ -153,7 +153,7 @@ class Flow(nn.Module):
     def log_likelihood(self, vectors: Tensor) -> Tensor:
         """(N,) log p(x) in nats: -(|z|^2 + D log 2 pi) / 2 + log |det dz/dx|."""
         z: Tensor = self(vectors)
-        log_det = torch.stack([step.norm.log_det for level in self.levels for step in _steps(level)]).sum()
+        log_det = torch.stack([step.norm.log_det for step in _all_steps(self)]).sum()
         return log_det - (z.square().sum(1) + self.dim * math.log(2 * math.pi)) / 2
 
     @property
@@ -182,13 +182,33 @@ class Flow(nn.Module):
 
 def read(module: layout.Module) -> Flow:
     """The flow saved in a module folder; EncoderError if its settings or weights are not one's."""
+    config, weights = layout.settings_of(module, configs.Flow), dense.read_weights(module.folder)
     try:
-        flow = Flow(**module.config)
-        flow.load_state_dict(dense.read_weights(module.folder))
+        _require_sizes(config, weights)
+        flow = Flow(**config.model_dump())
+        flow.load_state_dict(weights)
+        if any((step.order.sort().values != torch.arange(len(step.order))).any() for step in _all_steps(flow)):
+            raise ValueError("an order of channels names one twice")
     except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise EncoderError(f"{module.folder}: holds no flow ({reason}); save or download the model again") from error
     return flow.eval()
+
+
+def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
+    """Raise ValueError unless weights of about the described size are there: a flow is built before it is filled."""
+    first, last = weights.get("levels.0.0.norm.shift"), f"levels.{config.levels - 1}.{config.depth - 1}.norm.shift"
+    hidden = weights.get("levels.0.0.net.3.weight")
+    if first is None or hidden is None or last not in weights:
+        raise ValueError("config.json describes more levels or steps than there are weights")
+    if first.shape != (config.dim,) or hidden.shape != (config.width, config.width):
+        raise ValueError(
+            f"config.json describes dim {config.dim} and width {config.width}, and the weights have others"
+        )
+
+
+def _all_steps(flow: Flow) -> list[Step]:
+    return [step for level in flow.levels for step in _steps(level)]
 
 
 def _steps(level: nn.Module) -> list[Step]:

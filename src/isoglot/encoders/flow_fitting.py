@@ -24,7 +24,6 @@ from torch import Tensor
 
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.behind import Behind
-from isoglot.encoders.computing import device_of
 from isoglot.encoders.flow import Flow
 from isoglot.encoders.inference import Progress, encode
 from isoglot.errors import EncoderError
@@ -82,7 +81,7 @@ def fit_flow(
     whole = Behind(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encode(encoder, texts, normalize=False, out=Path(folder) / "vectors.npy", progress=progress)
-        before, after = train(flow.to(device_of(encoder)), vectors, training)
+        before, after = train(flow.to(encoder.device), vectors, training)
     return Fitted(whole.eval(), len(vectors), before, after)
 
 

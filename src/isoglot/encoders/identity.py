@@ -7,8 +7,9 @@ import hashlib
 import torch
 
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.transformer import TransformerEncoder
 
-_SETTINGS = ("dim", "pads", "pooling", "normalizes", "pad")
+_SETTINGS = ("dim", "pads", "pooling", "normalizes", "pad")  # in this order, which kept vectors depend on
 
 
 def identity(encoder: Encoder) -> str:
@@ -17,7 +18,12 @@ def identity(encoder: Encoder) -> str:
     Two encoders of one identity give the same vectors up to rounding; the device and the batch size are no part of it.
     """
     known = [f"{type(encoder).__qualname__} {encoder.fingerprint}"]
-    known += [f"{name}={getattr(encoder, name)}" for name in _SETTINGS if hasattr(encoder, name)]
+    settings: dict[str, object] = {"dim": encoder.dim, "pads": encoder.pads, "normalizes": encoder.normalizes}
+    if encoder.pooling:
+        settings["pooling"] = encoder.pooling
+    if isinstance(encoder, TransformerEncoder):
+        settings["pad"] = encoder.pad
+    known += [f"{name}={settings[name]}" for name in _SETTINGS if name in settings]
     checksum = hashlib.sha256("\n".join(known).encode())
     for name, weight in sorted(encoder.state_dict().items()):
         checksum.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())

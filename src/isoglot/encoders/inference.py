@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from isoglot.data.files import atomic_write
 from isoglot.encoders import vectorfile
-from isoglot.encoders.base import Encoder
-from isoglot.encoders.computing import Plan, compute, inferring, plan
+from isoglot.encoders.base import Encoder, evaluating
+from isoglot.encoders.computing import Plan, compute, plan
 from isoglot.encoders.streaming import Window, distinct, windows
 from isoglot.encoders.workers import applying, devices
 
@@ -55,12 +56,16 @@ def encode(
     progress      called with (distinct sentences done, distinct sentences in all) after every chunk; of an iterable
                   that is no list, "in all" is what has been read
 
+    The encoder is in evaluation mode meanwhile, whatever its mode is, and nothing in it is changed: any number of
+    threads may encode with it at once, each with its own prompt and settings.
+
     Raises ValueError for a text that is no string or an impossible setting, EncoderError if the encoder gives a vector
     that is not finite, cannot be had in this precision, or a worker dies.
     """
     single = isinstance(texts, str)
     given = [texts] if isinstance(texts, str) else texts
     settings = {"normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype}
+    encoder = evaluating(encoder)
     places = devices(encoder, workers)
     asked = plan(encoder, **settings, precision=precision, devices=places)  # type: ignore[arg-type]
     with engine(encoder, asked, prompt=prompt, places=places, progress=progress) as blocks:
@@ -84,7 +89,9 @@ def engine(
         from isoglot.encoders.int8 import quantize
 
         encoder = quantize(encoder)
-    with inferring(encoder, prompt), applying(encoder, asked, places) as apply:
+    encoder = evaluating(encoder)
+    tokenize = encoder.tokenize if prompt is None else partial(encoder.tokenize, prompt=prompt)
+    with applying(encoder, asked, places) as apply:
 
         def blocks(texts: Iterable[str]) -> Iterator[tuple[Window, NDArray[np.floating]]]:
             total = len(texts) if isinstance(texts, Sequence) else None
@@ -96,7 +103,7 @@ def engine(
                 if progress is not None:
                     progress(done, read if total is None else total)
 
-            with closing(windows(texts, asked.window, encoder.tokenize)) as parts:  # type: ignore[type-var]
+            with closing(windows(texts, asked.window, tokenize)) as parts:  # type: ignore[type-var]
                 for part in parts:
                     read += len(part.distinct)
                     rows = compute(part.tokens, part.distinct, asked, pads=encoder.pads, apply=apply, tick=tick)

@@ -11,6 +11,7 @@ overflow there.
 
 from __future__ import annotations
 
+import copy
 import logging
 import tempfile
 import threading
@@ -18,34 +19,37 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.encoders.base import Encoder
+from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import EncoderError
 
-_making = threading.Lock()
+_making, _exporting = threading.Lock(), threading.Lock()
 
 
 class Int8Encoder(Encoder):
     """What `quantize` gives: for `encode` only, it cannot be trained or saved. Texts are tokenised as ever."""
 
     concurrent = True
+    own: TransformerEncoder
 
     def __init__(self, encoder: TransformerEncoder, graph: bytes) -> None:
         super().__init__()
-        self.own, self.graph = encoder, graph
+        self.own, self.graph = cast(TransformerEncoder, evaluating(encoder)), graph
         self.dim, self.max_length, self.normalizes = encoder.dim, encoder.max_length, encoder.normalizes
+        self.prompt, self.pooling = encoder.prompt, encoder.pooling
         self._session: Any = None  # made when first used, in the process that uses it
+        self.eval()
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids as the encoder that was quantised gives them."""
-        return self.own.tokenize(texts)
+        return self.own.tokenize(texts, prompt=self.prompt if prompt is None else prompt)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, without a gradient."""
@@ -57,15 +61,6 @@ class Int8Encoder(Encoder):
         words = self.own.backbone.get_input_embeddings()(ids)
         found = self._session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
         return torch.from_numpy(found[0])
-
-    @property
-    def prompt(self) -> str:
-        """Put before every text."""
-        return self.own.prompt
-
-    @prompt.setter
-    def prompt(self, value: str) -> None:
-        self.own.prompt = value
 
     @property
     def fingerprint(self) -> str:
@@ -91,7 +86,12 @@ def quantize(encoder: Encoder) -> Encoder:
         raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; leave it in fp32")
     if encoder.backbone.device.type != "cpu":
         raise EncoderError(f"int8 runs on a CPU and the encoder is on {encoder.backbone.device}; take bf16 there")
-    with tempfile.TemporaryDirectory(prefix="isoglot-int8-") as folder, _quiet(), torch.inference_mode(False):
+    with (
+        _exporting,  # the exporter's settings, and what is logged meanwhile, are of the whole process
+        tempfile.TemporaryDirectory(prefix="isoglot-int8-") as folder,
+        _quiet(),
+        torch.inference_mode(False),
+    ):
         graph = _quantized(encoder, Path(folder))
     return Int8Encoder(encoder, graph)
 
@@ -147,27 +147,24 @@ def _narrowing(path: Path) -> list[str]:
 
 
 def _export(encoder: TransformerEncoder, path: Path) -> None:
-    modes = [(module, module.training) for module in encoder.modules()]
-    config = encoder.backbone.config
-    attention = getattr(config, "_attn_implementation", None)
+    own = cast(TransformerEncoder, evaluating(encoder, always_copy=True))  # another thread may be encoding with it
+    config = copy.deepcopy(own.backbone.config)
+    config._attn_implementation = "eager"  # plain products, which any runtime knows
+    for module in own.modules():
+        if getattr(module, "config", None) is encoder.backbone.config:
+            module.config = config
     words = torch.zeros(2, 3, encoder.backbone.get_input_embeddings().weight.shape[1])
     free = {0: "rows", 1: "tokens"}
-    try:
-        config._attn_implementation = "eager"  # plain products, which any runtime knows
-        torch.onnx.export(
-            _FromWords(encoder).eval(),
-            (words, torch.ones(2, 3, dtype=torch.long)),
-            str(path),
-            input_names=["words", "mask"],
-            output_names=["vectors"],
-            dynamic_axes={"words": free, "mask": free, "vectors": {0: "rows"}},
-            opset_version=17,
-            dynamo=False,
-        )
-    finally:
-        config._attn_implementation = attention
-        for module, training in modes:
-            module.training = training
+    torch.onnx.export(
+        _FromWords(own).eval(),
+        (words, torch.ones(2, 3, dtype=torch.long)),
+        str(path),
+        input_names=["words", "mask"],
+        output_names=["vectors"],
+        dynamic_axes={"words": free, "mask": free, "vectors": {0: "rows"}},
+        opset_version=17,
+        dynamo=False,
+    )
 
 
 def _session(graph: bytes) -> Any:

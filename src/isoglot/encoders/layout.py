@@ -2,63 +2,160 @@
 
 Version 6 reads them too, while what it writes itself does not open in older ones. The tokenizer's class is written as
 `PreTrainedTokenizerFast`, the one name that transformers 4 and 5 share. A folder is written beside its place and moved
-there when complete, so that a reader, or a crash, meets the old model or the new one and never half of either.
+there when complete, so that a reader meets the old model or the new one and never half of either; between the two
+renames of a process that is killed there is none, and the next one that writes there brings the old one back. A
+folder lists the files that it was saved with, and one that holds any other file is never replaced.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from isoglot.data.files import exclusive, hidden, writing
+from isoglot.encoders import configs
+from isoglot.encoders.configs import read_json as read_json
 from isoglot.encoders.tokenizer import unpadded
-from isoglot.errors import EncoderError
+from isoglot.errors import IsoglotError, OutputError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
+FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
+
+_new: set[Path] = set()  # folders that `replacing` is writing in this process
+
 _MODELS = "sentence_transformers.models"
+_quiet = threading.RLock()
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One line of modules.json: the class's short name, its folder, and the config.json there ({} if none)."""
+    """One line of modules.json: the class's short name, its folder, and the config.json there ({} if none).
+
+    The config is unchecked: `settings_of` checks it.
+    """
 
     kind: str
     folder: Path
-    config: dict[str, Any]
+    config: Any
+
+
+def is_model(folder: Path) -> bool:
+    """Whether a folder has what a saved model begins with."""
+    return any((folder / name).is_file() for name in ("modules.json", "config.json"))
 
 
 @contextmanager
-def replacing(folder: Path) -> Iterator[Path]:
+def replacing(folder: str | Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of `folder` as a whole when the block ends well.
 
-    Raises EncoderError, before anything is written, if `folder` exists and holds something that is not a model.
+    A folder inside one that is being written this way is simply made. Raises `OutputError`, before anything is written,
+    for what `prepare` refuses and while another process writes `folder`; later, if it can't be written.
     """
-    folder = Path(folder).absolute()
-    if folder.exists() and not _replaceable(folder):
-        raise EncoderError(f"{folder}: exists and holds no model; give another folder, or empty this one")
-    mark = uuid.uuid4().hex[:8]
-    new, old = (folder.with_name(f".{folder.name}.{mark}.{state}") for state in ("new", "old"))
-    from safetensors import SafetensorError  # what it raises when a disk is full
+    path, folder = folder, Path(os.path.realpath(folder))
+    if any(folder.is_relative_to(new) for new in _new):
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
+        return
+    with exclusive(path):
+        prepare(path)
+        mark = uuid.uuid4().hex[:8]
+        new, old = (hidden(folder, f"{mark}.{state}") for state in ("new", "old"))
+        _new.add(new)
+        try:
+            with writing(path), _full_disk_is_oserror():
+                new.mkdir(parents=True)
+                write_json(new / FILES, {"files": []})  # marks it as ours from its first moment
+                yield new
+                write_json(new / FILES, {"files": sorted(_entries(new) - {FILES})})
+                _swap(new, folder, old)
+        finally:
+            _new.discard(new)
+            with suppress(OSError):
+                _discard(new)
+                if folder.exists():
+                    _discard(old)
 
-    try:
-        new.mkdir(parents=True)
-        yield new
-        _swap(new, folder, old)
-    except (OSError, SafetensorError) as error:
-        raise EncoderError(f"{folder}: the model could not be written: {error}") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        if folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
+
+def prepare(folder: str | Path) -> None:
+    """Recover what a killed process left of `folder`, and raise `OutputError` unless a model may take its place.
+
+    That is so if it is absent, empty, or holds only files that this library listed when it wrote them. Enter
+    `exclusive` before.
+    """
+    path, folder = folder, Path(os.path.realpath(folder))
+    _recover(folder)
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{path}: is a file, and a model is a folder; choose another output")
+    here = Path.cwd()
+    for is_, found in (
+        ("a mount point", folder.is_mount()),
+        ("the home folder", folder == Path.home()),
+        ("the current folder, or holds it", here.is_relative_to(folder)),
+    ):
+        if found:
+            raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")
+    present = _entries(folder)
+    if not present:
+        return
+    listed = _listed(folder)
+    if listed is None:
+        raise OutputError(
+            f"{path}: exists and has no list of files that this version wrote ({FILES}); choose another folder, "
+            "or empty it if nothing there is needed"
+        )
+    if strange := sorted(present - listed - {FILES}):
+        more = f" and {len(strange) - 1:,} more files" if len(strange) > 1 else ""
+        raise OutputError(f"{path}: contains {strange[0]}{more}, which isoglot did not write; move it away")
+
+
+def _recover(folder: Path) -> None:
+    """Finish what a killed `replacing` began: the old model comes back if no new one took its place; the rest goes."""
+    name = re.compile(re.escape(hidden(folder, "").name) + r"[0-9a-f]{8}\.(new|old)")
+    left = sorted(folder.parent.glob(".*.????????.???")) if folder.parent.is_dir() else []
+    for path in left:
+        found = name.fullmatch(path.name)
+        if found is None or not path.is_dir() or path.is_symlink():
+            continue
+        lost = found[1] == "old" and not os.path.lexists(folder)
+        if lost and any((path / name).is_file() for name in (FILES, "modules.json", "config.json")):
+            path.replace(folder)
+        else:
+            _discard(path)
+
+
+def _discard(folder: Path) -> None:
+    """Remove a folder of `replacing`: a new one with its mark, an old one if nothing in it is unknown.
+
+    An old one is called new first, and the mark goes last, so that half of it is never taken for a model.
+    """
+    if not folder.is_dir():
+        return
+    present, listed = _entries(folder), _listed(folder)
+    if folder.name.endswith(".old") and (not present or (listed is not None and present <= listed | {FILES})):
+        folder = folder.replace(folder.with_name(folder.name[: -len("old")] + "new"))
+    if folder.name.endswith(".new") and (listed is not None or not present):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry)
+            elif entry.name != FILES:
+                entry.unlink()
+        (folder / FILES).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _swap(new: Path, folder: Path, old: Path) -> None:
@@ -73,44 +170,61 @@ def _swap(new: Path, folder: Path, old: Path) -> None:
         raise
 
 
-def _replaceable(folder: Path) -> bool:
-    """An empty folder, or one with a model at its root."""
-    if not folder.is_dir():
-        return False
-    names = {entry.name for entry in folder.iterdir()}
-    return not names or bool(names & {"modules.json", "config.json"})
+def _entries(folder: Path) -> set[str]:
+    """Paths in a folder of all that is not a folder; links to folders are among them."""
+    return {
+        path.relative_to(folder).as_posix()
+        for root, folders, files in os.walk(folder)
+        for path in (Path(root, name) for name in (*files, *folders))
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
+def _listed(folder: Path) -> set[str] | None:
+    """The files that this library wrote into a folder, as they are listed there; None without a list."""
+    try:
+        return set(json.loads((folder / FILES).read_text(encoding="utf-8"))["files"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def _full_disk_is_oserror() -> Iterator[None]:
+    """Errors of the system that safetensors and tokenizers report in classes of their own are `OSError`s."""
+    try:
+        yield
+    except (OSError, IsoglotError):
+        raise
+    except Exception as error:
+        if found := re.search(r"\(os error (\d+)\)", str(error)):
+            raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+        raise
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no reports from transformers: what matters of them is raised as an error instead."""
+    """No progress bars and no reports from transformers: what matters of them is raised as an error instead.
+
+    One thread at a time, since these settings are of the whole process.
+    """
     from transformers.utils import logging
 
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
+    with _quiet:
+        level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if bars:
+                logging.enable_progress_bar()
 
 
 def write_json(path: Path, value: object) -> None:
     """One JSON file, indented, in UTF-8."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path) -> Any:
-    """One JSON file; EncoderError names it if it is missing or damaged."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise EncoderError(f"{path}: cannot be read: {error.strerror}; the model folder is incomplete") from error
-    except ValueError as error:
-        raise EncoderError(f"{path}: is not valid JSON ({error}); save or download the model again") from error
 
 
 def write_modules(folder: Path, kinds: Sequence[tuple[str, str]], *, prompt: str = "") -> None:
@@ -146,8 +260,8 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
     """tokenizer.json, cutting at `max_length` and padding nothing."""
-    unpadded(tokenizer, max_length)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    with unpadded(tokenizer, max_length):
+        tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:
@@ -171,15 +285,18 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
     modules = []
-    for entry in sorted(read_json(folder / "modules.json"), key=lambda entry: int(entry["idx"])):
-        place = folder / entry["path"]
+    for entry in sorted(configs.read(folder / "modules.json", configs.Modules).root, key=lambda entry: entry.idx):
+        place = folder / entry.path
         config = read_json(place / "config.json") if (place / "config.json").is_file() else {}
-        modules.append(Module(entry["type"].rsplit(".", 1)[-1], place, config))
+        modules.append(Module(entry.type.rsplit(".", 1)[-1], place, config))
     return modules
+
+
+def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
+    """The settings of a module, checked."""
+    return configs.checked(module.folder / "config.json", kind, module.config)
 
 
 def read_prompt(folder: Path) -> str:
     """The prompt put before every text by default; "" if there is none."""
-    path = folder / "config_sentence_transformers.json"
-    settings = read_json(path) if path.is_file() else {}
-    return str((settings.get("prompts") or {}).get(settings.get("default_prompt_name")) or "")
+    return configs.read_if_there(folder / "config_sentence_transformers.json", configs.Prompts).default

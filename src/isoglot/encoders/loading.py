@@ -18,7 +18,7 @@ from isoglot.encoders.reading import read
 from isoglot.errors import EncoderError
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-_HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf"]
+_HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
 
 def load(
@@ -43,7 +43,7 @@ def load(
     folder = find(str(name_or_path), allow_download=allow_download)
     settings = {"max_length": max_length, "prompt": prompt, **training}
     given = {name: value for name, value in settings.items() if value is not None}
-    encoder = read(folder, pooling=pooling, given=given).eval()
+    encoder = read(folder, pooling=pooling, given=given)
     return encoder if device is None else encoder.to(device)
 
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from isoglot.data.files import digest
+from isoglot.data.files import digest, exclusive
 from isoglot.encoders import layout
 from isoglot.encoders.sources import SOURCES, Source
 from isoglot.errors import EncoderError
 
 MANIFEST = "isoglot.json"
+_WAIT = 600.0  # seconds for another process that converts the same model
 CONVERTER = 1  # raised when a conversion changes, so that cached folders are made anew
 
 
@@ -65,12 +66,16 @@ def get(name: str) -> Path:
     if _valid(folder, source):
         return folder
     files = _located(name, source)
-    shutil.rmtree(folder, ignore_errors=True)  # of another converter, or damaged
-    with layout.replacing(folder) as new:
-        source.convert(files, new)
-        sizes = {str(path.relative_to(new)): path.stat().st_size for path in new.rglob("*") if path.is_file()}
-        manifest = {"converter": CONVERTER, "sources": _plain(source), "sizes": sizes}
-        layout.write_json(new / MANIFEST, manifest)
+    with exclusive(folder, wait=_WAIT):
+        if _valid(folder, source):  # another process has converted it meanwhile
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)  # of another converter, or damaged
+        with layout.replacing(folder) as new:
+            source.convert(files, new)
+            written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
+            sizes = {str(path.relative_to(new)): path.stat().st_size for path in written}
+            manifest = {"converter": CONVERTER, "sources": _plain(source), "sizes": sizes}
+            layout.write_json(new / MANIFEST, manifest)
     return folder
 
 

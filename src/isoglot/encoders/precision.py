@@ -29,5 +29,6 @@ def settled(precision: str, device: torch.device) -> str:
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
     """The context to compute in."""
     if precision == "bf16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
+        # Without its cache of weights in bfloat16: all threads share it, and a chunk uses each weight once.
+        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
     return nullcontext()

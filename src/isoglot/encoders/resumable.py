@@ -22,14 +22,14 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.files import atomic_write, check_output, exclusive, read_lines, writing
 from isoglot.encoders import vectorfile
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.computing import Plan, plan
 from isoglot.encoders.identity import identity
 from isoglot.encoders.inference import Progress, engine
 from isoglot.encoders.workers import devices
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, OutputError
 
 _FORMAT = 1
 _WHAT = {"format": "version of isoglot", "encoder": "model", "size": "input", "settings": "set of settings"}
@@ -70,21 +70,23 @@ def encode_file(
     An empty line has a row too. Settings are those of `encode`. If an earlier run to this output was stopped, go on
     after its last finished window, and tell `resumed` how many lines are done already.
 
-    Raises CorpusError for an input that cannot be read, and EncoderError if the run that was stopped had another
-    model, other settings or another input, or if another process is writing this output now.
+    Raises CorpusError for an input that cannot be read, EncoderError if the run that was stopped had another model,
+    other settings or another input, and OutputError if the output can't be written, is the input, or is being written
+    by another process.
     """
-    given, target = Path(source), Path(output).resolve()
+    given, target = Path(source), Path(os.path.realpath(output))
+    for path in (target, partial_path(target), journal_path(target)):
+        check_output(path, inputs=[given])
     settings = {"normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype}
     places = devices(encoder, workers)
     asked = plan(encoder, **settings, precision=precision, devices=places)  # type: ignore[arg-type]
     next(read_lines(given))  # a file that cannot be read is told before anything is written
     if target.exists() and not target.is_file():
-        raise EncoderError(f"{target}: is no ordinary file; name the .npy file to write")
-    if target.exists() and target.samefile(given):
-        raise EncoderError(f"{target}: is the input; name another output")
+        raise OutputError(f"{target}: is not a regular file, as resuming needs; choose the name of a .npy file")
     told = {**asdict(asked), "prompt": prompt}
     begun = Journal(identity(encoder), given.stat().st_size, told)
     with (
+        exclusive(target),
         engine(encoder, asked, prompt=prompt, places=places, progress=progress) as blocks,
         _partial(target) as stream,
     ):
@@ -95,12 +97,12 @@ def encode_file(
             resumed(journal.lines)
         for window, rows in blocks(rest):
             hashed.update(_bytes(window.texts))
-            _append(stream, rows)
+            _append(stream, rows, target)
             journal = replace(journal, lines=journal.lines + len(window.texts), digest=hashed.hexdigest())
             _write(journal, target)
-        _complete(stream, journal, asked)
-    partial_path(target).replace(target)
-    journal_path(target).unlink()
+        _complete(stream, journal, asked, target)
+        partial_path(target).replace(target)
+        journal_path(target).unlink()
     mapped: NDArray[np.floating] = np.load(target, mmap_mode="r")
     return mapped
 
@@ -119,37 +121,34 @@ def journal_path(output: str | Path) -> Path:
 
 @contextmanager
 def _partial(target: Path) -> Iterator[BinaryIO]:
-    """The partial file, open for reading and writing, and this process's alone as far as the system can lock."""
+    """The partial file, open for reading and writing; what can't be written to it raises OutputError."""
     path = partial_path(target)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as stream:
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system
-            pass
-        else:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise EncoderError(f"{path}: another process is writing it; wait, or name another output") from None
+    with writing(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    with os.fdopen(descriptor, "r+b") as stream:
         yield stream
 
 
 def _found(target: Path, stream: BinaryIO, begun: Journal) -> Journal:
     """The journal to go on from, checked against what is asked for now, with the partial file cut to what it knows."""
     path, size = journal_path(target), os.fstat(stream.fileno()).st_size
-    journal = begun
-    if size and path.is_file():
-        journal = _read(path)
-        for name, what in _WHAT.items():
-            if getattr(journal, name) != getattr(begun, name):
-                raise _refusal(target, f"was begun with another {what}")
+    journal = _read(path) if path.exists() else begun
+    if size and not path.exists():
+        raise OutputError(
+            f"{partial_path(target)}: exists without the journal of an encoding; move it away, or choose another output"
+        )
+    if not size:
+        journal = begun  # that of a run that ended as its rows got their name
+    for name, what in _WHAT.items():
+        if getattr(journal, name) != getattr(begun, name):
+            raise _refusal(target, f"was begun with another {what}")
     end = vectorfile.HEADER + journal.lines * _row(journal.settings)
     if journal.lines and size < end:
         raise _refusal(target, f"holds {size} bytes where its journal says {end}")
-    stream.truncate(end)
-    stream.seek(0, os.SEEK_END)
-    _write(journal, target)
+    _write(journal, target)  # before the first byte: rows without a journal are not ours
+    with writing(partial_path(target)):
+        stream.truncate(end)
+        stream.seek(0, os.SEEK_END)
     return journal
 
 
@@ -187,10 +186,11 @@ def _row(settings: dict[str, Any]) -> int:
     return int(settings["width"]) * int(np.dtype(settings["dtype"]).itemsize)
 
 
-def _append(stream: BinaryIO, rows: NDArray[np.floating]) -> None:
-    stream.write(np.ascontiguousarray(rows).data)
-    stream.flush()
-    os.fsync(stream.fileno())
+def _append(stream: BinaryIO, rows: NDArray[np.floating], target: Path) -> None:
+    with writing(partial_path(target)):
+        stream.write(np.ascontiguousarray(rows).data)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _write(journal: Journal, target: Path) -> None:
@@ -198,8 +198,9 @@ def _write(journal: Journal, target: Path) -> None:
         json.dump(asdict(journal), stream)
 
 
-def _complete(stream: BinaryIO, journal: Journal, asked: Plan) -> None:
-    stream.seek(0)
-    stream.write(vectorfile.header(journal.lines, asked.width, asked.dtype))
-    stream.flush()
-    os.fsync(stream.fileno())
+def _complete(stream: BinaryIO, journal: Journal, asked: Plan, target: Path) -> None:
+    with writing(partial_path(target)):
+        stream.seek(0)
+        stream.write(vectorfile.header(journal.lines, asked.width, asked.dtype))
+        stream.flush()
+        os.fsync(stream.fileno())

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from isoglot.data.batch import Tokens
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.tokenizer import digest, ragged
+from isoglot.encoders.tokenizer import digest, prompted, ragged
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -36,6 +36,7 @@ class StaticEncoder(Encoder):
     """
 
     pads = False
+    prompt: str
 
     def __init__(
         self,
@@ -77,10 +78,9 @@ class StaticEncoder(Encoder):
         table = torch.randn(tokenizer.get_vocab_size(), dim, generator=draw) * std
         return cls(table, tokenizer, token_weights=token_weights, max_length=max_length)
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""
-        prompted = [self.prompt + text for text in texts] if self.prompt else texts
-        return ragged(self.tokenizer, prompted, max_length=self.max_length)
+        return ragged(self.tokenizer, prompted(texts, prompt, self.prompt), max_length=self.max_length)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the mean of each sentence's weighted rows."""

@@ -8,9 +8,12 @@ Thai is one stretch in which training is free to find the words.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -26,6 +29,9 @@ _WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
 _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
 _BLOCK = 16_384  # texts tokenised at a time: encodings are bulky, so they are reduced to ids block by block
+
+_guard = threading.Lock()  # for the table below
+_locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
 
 
 def train_tokenizer(
@@ -104,15 +110,15 @@ def ragged(
     A text without any token gives an empty row, or one row of `filler`. Half a surrogate pair, which is no character
     and which tokenizers refuse, is read as U+FFFD.
     """
-    unpadded(tokenizer, max_length)  # every time: whoever else holds the tokenizer may have changed it
     ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(texts), _BLOCK):
         block = list(texts[start : start + _BLOCK])
-        try:
-            encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
-        except (TypeError, UnicodeEncodeError):
-            mended = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in block]
-            encodings = tokenizer.encode_batch_fast(mended, add_special_tokens=special)
+        with unpadded(tokenizer, max_length):
+            try:
+                encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
+            except (TypeError, UnicodeEncodeError):
+                block = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in block]
+                encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
         rows = [encoding.ids for encoding in encodings]
         if filler is not None:
             rows = [row or [filler] for row in rows]
@@ -122,14 +128,35 @@ def ragged(
     return Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths)))
 
 
-def unpadded(tokenizer: Tokenizer, max_length: int) -> None:
-    """Make the tokenizer cut at `max_length` and pad nothing."""
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(max_length)
+def prompted(texts: Sequence[str], prompt: str | None, own: str) -> Sequence[str]:
+    """The texts with `prompt` before each, or with an encoder's `own` one if that is None."""
+    before = own if prompt is None else prompt
+    return [before + text for text in texts] if before else texts
+
+
+@contextmanager
+def unpadded(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
+    """A block in which the tokenizer cuts at `max_length` and pads nothing; afterwards it is as it was.
+
+    These settings are the tokenizer's own, so that a block is for one thread at a time: encoders of different lengths
+    may share a tokenizer.
+    """
+    with _guard:
+        lock = _locks.setdefault(tokenizer, threading.Lock())
+    with lock:
+        truncation, padding = tokenizer.truncation, tokenizer.padding
+        try:
+            tokenizer.no_padding()
+            tokenizer.enable_truncation(max_length)
+            yield
+        finally:
+            tokenizer.no_truncation() if truncation is None else tokenizer.enable_truncation(**truncation)
+            if padding is not None:
+                tokenizer.enable_padding(**padding)
 
 
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:
     """Hexadecimal digest of all that decides the ids of a text."""
-    unpadded(tokenizer, max_length)
-    text = tokenizer.to_str() + "\0" + prompt
+    with unpadded(tokenizer, max_length):
+        text = tokenizer.to_str() + "\0" + prompt
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.encoders import layout
+from isoglot.encoders import configs, layout
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EncoderError
 
@@ -34,7 +34,7 @@ class Towers(Encoder):
 
     A script is the first word of Unicode's names of its letters: LATIN, CJK, HANGUL. A text goes to the tower that
     reads most of its letters, and to the first of several; so does a text without letters. A text of no tokens has the
-    zero vector. `prompt` replaces those of all towers; None: each has its own.
+    zero vector. Each tower has a prompt of its own, so that `prompt` here is None.
 
     Raises ValueError for towers that do not fit together: fewer than two, of unequal width, with a name that is no
     folder's, with a script that is unknown or another tower's, two that take the rest, or towers within towers.
@@ -49,10 +49,9 @@ class Towers(Encoder):
         self.dim, self.max_length = members[0].dim, max(tower.max_length for tower in members)
         self.pads = any(tower.pads for tower in members)
         self.concurrent = all(tower.concurrent for tower in members)
-        self.normalizes = all(getattr(tower, "normalizes", False) for tower in members)
-        self.pooling = " ".join(getattr(tower, "pooling", "mean") for tower in members)  # for the identity
-        self._prompts = [str(getattr(tower, "prompt", "")) for tower in members]
-        self._prompt: str | None = None
+        self.normalizes = all(tower.normalizes for tower in members)
+        self.pooling = " ".join(tower.pooling or "mean" for tower in members)  # for the identity
+        self.prompt = None
         self._route = _routes(self.scripts)
         self.train(members[0].training)
 
@@ -60,17 +59,6 @@ class Towers(Encoder):
     def members(self) -> list[Encoder]:
         """The towers in their order."""
         return [cast(Encoder, tower) for tower in self.towers.values()]
-
-    @property
-    def prompt(self) -> str | None:
-        """Put before every text in place of the towers' own prompts; None: they keep theirs."""
-        return self._prompt
-
-    @prompt.setter
-    def prompt(self, value: str | None) -> None:
-        self._prompt = value
-        for tower, own in zip(self.members, self._prompts, strict=True):
-            setattr(tower, "prompt", own if value is None else value)  # noqa: B010 - not every encoder declares one
 
     def routes(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """(N,) the number of each text's tower."""
@@ -82,13 +70,13 @@ class Towers(Encoder):
         numbers: NDArray[np.int64] = letters[:, :-1].argmax(axis=1)
         return numbers
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids by each text's tower, moved up by the tower's number times STRIDE."""
         numbers = self.routes(texts)
         ids, lengths, rows = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, dtype=torch.long)], []
         for number, tower in enumerate(self.members):
             rows.append(np.flatnonzero(numbers == number))
-            tokens = tower.tokenize([texts[row] for row in rows[-1].tolist()])
+            tokens = tower.tokenize([texts[row] for row in rows[-1].tolist()], prompt=prompt)
             ids.append(tokens.ids + number * STRIDE)
             lengths.append(tokens.lengths)
         return Tokens(torch.cat(ids), torch.cat(lengths)).select(torch.from_numpy(np.concatenate(rows).argsort()))
@@ -128,10 +116,10 @@ class Towers(Encoder):
 
 def opened(folder: Path, read: Callable[[Path], Encoder]) -> Towers:
     """The towers saved in a folder, each opened by `read`; EncoderError if they do not fit together."""
+    lines = [(line.name, tuple(line.scripts)) for line in configs.read(folder / FILE, configs.Towers).root]
     try:
-        lines = [(str(line["name"]), tuple(line["scripts"])) for line in layout.read_json(folder / FILE)]
         return Towers({name: read(folder / name) for name, _ in lines}, dict(lines))
-    except (KeyError, TypeError, ValueError) as error:
+    except ValueError as error:
         raise EncoderError(f"{folder / FILE}: does not describe towers: {error}; save the model again") from error
 
 

@@ -17,7 +17,7 @@ from isoglot.data.batch import Tokens
 from isoglot.encoders import dense, layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
-from isoglot.encoders.tokenizer import digest, ragged
+from isoglot.encoders.tokenizer import digest, prompted, ragged
 from isoglot.errors import EncoderError
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class TransformerEncoder(Encoder):
 
     Raises ValueError for settings that contradict each other or the backbone.
     """
+
+    prompt: str
 
     def __init__(
         self,
@@ -79,11 +81,11 @@ class TransformerEncoder(Encoder):
         self.head = _head(self.hidden, seed) if head else None
         self.pad = int(tokenizer.pad_token_id or 0)
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text that gives none is one padding token."""
-        prompted = [self.prompt + text for text in texts] if self.prompt else texts
+        given = prompted(texts, prompt, self.prompt)
         backend = self.tokenizer.backend_tokenizer
-        return ragged(backend, prompted, max_length=self.max_length, special=True, filler=self.pad)
+        return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
@@ -128,13 +130,10 @@ class TransformerEncoder(Encoder):
                 dense.write(place, cast(dense.Dense, projection))
 
     def _save_backbone(self, folder: Path) -> None:
-        config, before = self.backbone.config, getattr(self.backbone.config, "output_hidden_states", False)
-        config.output_hidden_states = self.pooling in FIRST_LAYER  # sentence-transformers looks for it there
-        try:
-            with layout.quiet():
-                self.backbone.save_pretrained(folder)
-        finally:
-            config.output_hidden_states = before
+        with layout.quiet():
+            self.backbone.save_pretrained(folder)
+        config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
+        layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
 
 
 def _head(dim: int, seed: int) -> nn.Sequential:
@@ -151,7 +150,7 @@ def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
     if getattr(getattr(backbone, "embeddings", None), "padding_idx", None) is not None:
         positions -= int(backbone.embeddings.padding_idx) + 1  # RoBERTa numbers its positions from there
     if wish is None:
-        return min(positions, int(tokenizer.model_max_length), 8192)
+        wish = min(positions, int(tokenizer.model_max_length), 8192)
     if not 2 <= wish <= positions:
         raise ValueError(f"max_length must lie between 2 and the backbone's {positions} positions, got {wish}")
     return wish

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Tokens
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.transformer import TransformerEncoder
 
 
 class Twins(Encoder):
@@ -28,10 +29,11 @@ class Twins(Encoder):
         super().__init__()
         if first.dim != second.dim or first.fingerprint != second.fingerprint:
             raise ValueError(f"twins must be alike, got widths {first.dim} and {second.dim}, or other tokenizers")
-        if getattr(first, "head", None) is not None or getattr(second, "head", None) is not None:
+        if any(isinstance(twin, TransformerEncoder) and twin.head is not None for twin in (first, second)):
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second
         self.max_length, self.pads, self.concurrent = first.max_length, first.pads, first.concurrent
+        self.prompt, self.pooling, self.normalizes = first.prompt, first.pooling, first.normalizes
         self.train(self.training)
 
     @property
@@ -46,9 +48,9 @@ class Twins(Encoder):
         self.second.eval()
         return self
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids, which both copies read."""
-        return self.first.tokenize(texts)
+        return self.first.tokenize(texts, prompt=prompt)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, 2D) in training: f1, then f2; (N, D) in evaluation: f1."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from isoglot.data.batch import Tokens
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.tokenizer import prompted
 from isoglot.errors import EncoderError
 
 
@@ -29,6 +30,7 @@ class UseEncoder(Encoder):
 
     pads = False  # the package cuts batches of its own
     normalizes = True
+    prompt: str
 
     def __init__(self, *, prompt: str = "", max_length: int = 8192) -> None:
         super().__init__()
@@ -41,9 +43,10 @@ class UseEncoder(Encoder):
         self.dim, self.max_length, self.prompt = 512, max_length, prompt
         self._model: Any = USE(threads=torch.get_num_threads())
 
-    def tokenize(self, texts: Sequence[str]) -> Tokens:
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """The UTF-8 bytes of each text, at most `max_length`."""
-        rows = [(self.prompt + text).encode("utf-8", "replace")[: self.max_length] for text in texts]
+        given = prompted(texts, prompt, self.prompt)
+        rows = [text.encode("utf-8", "replace")[: self.max_length] for text in given]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         ids = np.frombuffer(b"".join(rows), dtype=np.uint8).astype(np.int64)
         return Tokens(torch.from_numpy(ids), torch.from_numpy(lengths))

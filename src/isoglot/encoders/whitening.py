@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.behind import Behind
-from isoglot.encoders.computing import device_of, plan
+from isoglot.encoders.computing import plan
 from isoglot.encoders.dense import Dense
 from isoglot.encoders.inference import Progress, engine
 from isoglot.encoders.static import StaticEncoder
@@ -116,7 +116,7 @@ def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
 def _put(encoder: Encoder, layer: Dense) -> Encoder:
     if isinstance(encoder, StaticEncoder):
         return _folded(encoder, layer)
-    return Behind(encoder, layer.to(device_of(encoder))).eval()
+    return Behind(encoder, layer.to(encoder.device)).eval()
 
 
 def _folded(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain, islice
 from multiprocessing import parent_process
@@ -29,11 +29,12 @@ from numpy.typing import NDArray
 
 from isoglot.data.batch import Tokens
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.computing import Apply, Plan, applied, device_of
+from isoglot.encoders.computing import Apply, Plan, applied
 from isoglot.errors import EncoderError
 
 _AHEAD = 4  # chunks handed out for each worker, so that none waits for the parent
 
+_starting = threading.Lock()
 _task: partial[NDArray[np.floating]]  # of a worker: its encoder and plan, set when it starts
 
 
@@ -42,7 +43,7 @@ def devices(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> li
     if isinstance(workers, int):
         if workers < 1:
             raise ValueError(f"workers must be at least 1, or a list of devices, got {workers}")
-        return [device_of(encoder)] * workers if workers > 1 else []
+        return [encoder.device] * workers if workers > 1 else []
     if isinstance(workers, str) or not workers:
         raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
     return [torch.device(name) for name in workers]
@@ -84,24 +85,42 @@ def applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> It
 @contextmanager
 def _threading(encoder: Encoder, work: Callable[[Tokens], NDArray[np.floating]]) -> Iterator[Apply]:
     """A thread for each of torch's, with one of them; a chunk that comes alone has all of them."""
-    threads = torch.get_num_threads() if device_of(encoder).type == "cpu" and encoder.concurrent else 1
+    threads = torch.get_num_threads() if encoder.device.type == "cpu" and encoder.concurrent else 1
     if threads == 1:
         yield partial(map, work)
         return
-    pool = ThreadPoolExecutor(threads, "isoglot-encode", initializer=torch.set_num_threads, initargs=(1,))
+    with ExitStack() as stack:
+        pool: ThreadPoolExecutor | None = None
 
-    def apply(pieces: Iterable[Tokens]) -> Iterator[NDArray[np.floating]]:
-        rest = iter(pieces)
-        head = list(islice(rest, 2))
-        if len(head) == 1:
-            return map(work, head)
-        return _spread(lambda piece: pool.submit(work, piece), _AHEAD * threads, chain(head, rest))
+        def apply(pieces: Iterable[Tokens]) -> Iterator[NDArray[np.floating]]:
+            nonlocal pool
+            rest = iter(pieces)
+            head = list(islice(rest, 2))
+            if len(head) == 1:
+                return map(work, head)
+            made = pool = pool or _single_threads(threads)
+            stack.callback(made.shutdown, cancel_futures=True)
+            return _spread(lambda piece: made.submit(work, piece), _AHEAD * threads, chain(head, rest))
 
-    try:
         yield apply
-    finally:
-        pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(threads)  # what a thread sets for itself is also what later threads begin with
+
+
+def _single_threads(count: int) -> ThreadPoolExecutor:
+    """A pool of threads that compute with one of torch's threads each; `count` is how many the caller has."""
+    pool = ThreadPoolExecutor(count, "isoglot-encode")
+    started = threading.Barrier(count + 1)
+
+    def start() -> None:
+        torch.get_num_threads()  # the first call in a thread takes over what others have set; later ones leave it be
+        torch.set_num_threads(1)
+        started.wait()
+
+    with _starting:  # what a thread sets for itself is also what later threads begin with, until it is set back
+        for _ in range(count):
+            pool.submit(start)
+        started.wait()
+        torch.set_num_threads(count)
+    return pool
 
 
 def _spread(

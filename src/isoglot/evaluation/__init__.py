@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoglot.evaluation.base import Detail, Encode, Score, Task
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, Task
 from isoglot.evaluation.tasks.alignment import ALIGNMENT
 from isoglot.evaluation.tasks.bucc import MINING
 from isoglot.evaluation.tasks.bucc_mteb import BITEXT
@@ -54,4 +54,4 @@ TASKS: dict[str, Task] = {
     "map": SentenceMap(),
 }
 
-__all__ = ["TASKS", "Detail", "Encode", "Score", "Task"]
+__all__ = ["TASKS", "Detail", "Encode", "Metric", "Score", "Task"]

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 # Vectors (N, D) of N texts, in their order. Dropout is off: the same text always gives the same vector.
 Encode = Callable[[Sequence[str]], NDArray[Any]]
+
+# What a value is counted in: a share from 0 to 1 (`fraction`), one of errors (`error`), `correlation` and `cosine` from
+# -1 to 1, or any other number, such as a distance (`plain`). All but `plain` are shown multiplied by 100.
+Unit = Literal["fraction", "error", "correlation", "cosine", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,14 @@ class Detail:
 class Score:
     """One number. `task`, `subset` and `metric` together say which.
 
-    `value` is a share from 0 to 1 or a correlation, never a percentage, unless its task says that it is a distance;
-    `n` says over how many items it is: pairs for a language, languages for an average. An average names the subsets it
-    is `over`. `items` (n,) or (n, columns) holds the outcome of each item where there is one, in the order of the
-    data, so that two encoders can be compared item by item; `statistic`, a name in `STATISTICS`, makes the value of
-    them. Where subsets of a task ask about the same things, such as one sentence in many languages, their scores have
-    the same `units` (see `units_of`) and row i of all their items is of the same thing: they are resampled together.
-    Items, units and details take no part in equality.
+    `value` is in its `unit`, never a percentage; `lower_is_better` is its direction, and `main` marks the number that
+    stands for its task (several of one task must be read together). Tables, comparisons and the choice of the best
+    checkpoint ask these three; a task sets them by its `Metric`s. `n` says over how many items it is: pairs for a
+    language, languages for an average. An average names the subsets it is `over`. `items` (n,) or (n, columns) holds
+    the outcome of each item where there is one, in the order of the data, so that two encoders can be compared item by
+    item; `statistic`, a name in `STATISTICS`, makes the value of them. Where subsets of a task ask about the same
+    things, such as one sentence in many languages, their scores have the same `units` (see `units_of`) and row i of all
+    their items is of the same thing: they are resampled together. Items, units and details take no part in equality.
     """
 
     task: str
@@ -57,6 +62,39 @@ class Score:
     statistic: str = "mean"
     units: str = field(default="", compare=False)
     details: tuple[Detail, ...] = field(default=(), compare=False, repr=False)
+    unit: Unit = "fraction"
+    lower_is_better: bool = False
+    main: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that a task declares: what all scores of that name have in common (see `Score`)."""
+
+    name: str
+    unit: Unit = "fraction"
+    lower_is_better: bool = False
+    main: bool = False
+
+    def score(
+        self,
+        task: str,
+        subset: str,
+        value: float,
+        n: int,
+        *,
+        items: NDArray[np.float32] | None = None,
+        statistic: str = "mean",
+        units: str = "",
+        details: tuple[Detail, ...] = (),
+    ) -> Score:
+        """A score of this metric."""
+        known = (), items, statistic, units, details
+        return self.describe(Score(task, subset, self.name, value, n, *known))
+
+    def describe(self, score: Score) -> Score:
+        """The same score with the unit, the direction and the place in its task that this metric has."""
+        return replace(score, unit=self.unit, lower_is_better=self.lower_is_better, main=self.main)
 
 
 class Task(Protocol):
@@ -74,6 +112,11 @@ class Task(Protocol):
     @property
     def needs(self) -> str:
         """Which files it looks for and where they come from, for the message that they are missing."""
+        ...
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Every metric that its scores may have, so that a recipe which names another is refused before training."""
         ...
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
@@ -102,11 +145,13 @@ def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None
     chosen = set(over) if over is not None else {score.subset for score in scores}
     if not chosen or not chosen <= {score.subset for score in scores}:
         return []
-    table: dict[str, dict[str, float]] = {}
+    table: dict[str, dict[str, Score]] = {}
     for score in scores:
         if score.subset in chosen:
-            table.setdefault(score.metric, {})[score.subset] = score.value
-    return [
-        Score(scores[0].task, subset, metric, sum(values.values()) / len(values), len(values), tuple(values))
-        for metric, values in table.items()
-    ]
+            table.setdefault(score.metric, {})[score.subset] = score
+    means = []
+    for metric, parts in table.items():
+        value, first = sum(part.value for part in parts.values()) / len(parts), next(iter(parts.values()))
+        kind = Metric(metric, first.unit, first.lower_is_better, first.main)
+        means.append(kind.describe(Score(first.task, subset, metric, value, len(parts), tuple(parts))))
+    return means

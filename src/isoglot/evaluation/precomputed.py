@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, read_lines
-from isoglot.errors import EvaluationError
+from isoglot.data.files import atomic_write, read_texts
+from isoglot.data.vectors import open_table, require_finite
+from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Encode
 
 
@@ -28,24 +29,22 @@ def precomputed(vectors: Path, texts: Path) -> Encode:
     """A function that looks texts up: row i of the `.npy` table (N, D) belongs to line i of `texts`.
 
     `texts` holds JSON strings when its name ends in `.jsonl`, plain lines otherwise. The function raises
-    `EvaluationError` for a text that is not there, this one for files that do not fit.
+    `EvaluationError` for a text that is not there, this one for files that do not fit and for a row that is not finite.
     """
     try:
-        table = np.load(vectors, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
-        why = f" ({error})" if isinstance(error, OSError) else ""  # of other files numpy says that they hold pickles
-        raise EvaluationError(f"{vectors}: is no NumPy table{why}; save the vectors with numpy.save") from error
-    if not isinstance(table, np.ndarray):
-        raise EvaluationError(f"{vectors}: holds several tables; save the one of vectors with numpy.save")
-    listed = _texts(texts)
-    if table.ndim != 2 or len(table) != len(listed):
+        table = open_table(vectors)
+        require_finite(table, vectors)
+        listed = [text for _, text in read_texts(texts)]
+    except CorpusError as error:
+        raise EvaluationError(str(error)) from error
+    if len(table) != len(listed):
         raise EvaluationError(
             f"{vectors}: has shape {table.shape} for the {len(listed)} lines of {texts}; encode them again"
         )
     places: dict[str, int] = {}
     for row, text in enumerate(listed):
         first = places.setdefault(text, row)
-        if first != row and not np.array_equal(table[first], table[row], equal_nan=True):
+        if first != row and not np.array_equal(table[first], table[row]):
             raise EvaluationError(
                 f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
                 "encode without dropout, and each text alike"
@@ -61,18 +60,3 @@ def precomputed(vectors: Path, texts: Path) -> Encode:
         return np.asarray(table[[places[text] for text in wanted]]).reshape(len(wanted), table.shape[1])
 
     return look_up
-
-
-def _texts(path: Path) -> list[str]:
-    if ".jsonl" not in path.suffixes[-2:]:
-        return [text for _, text in read_lines(path)]
-    found = []
-    for number, line in read_lines(path):
-        try:
-            text = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise EvaluationError(f"{path}:{number}: is no JSON string ({error.msg}); write the texts again") from error
-        if not isinstance(text, str):
-            raise EvaluationError(f"{path}:{number}: is JSON, but no string; each line is one text in quotes")
-        found.append(text)
-    return found

@@ -74,6 +74,15 @@ def evaluate(
     return scores
 
 
+def announced(task: str, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    """The subsets that `evaluate` would score; raises the `EvaluationError` that it would raise for lacking data."""
+    ((entry, wanted),) = plan([task], languages=languages)
+    subsets = _subsets(entry, Path(data), wanted)
+    for message in _missing(entry, Path(data), wanted, subsets):
+        raise EvaluationError(message)
+    return subsets
+
+
 def function(
     model: str | Path | Encoder | Encode,
     *,

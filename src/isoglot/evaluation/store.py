@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write
+from isoglot.data.vectors import open_array
 from isoglot.errors import EvaluationError
 
 Vectors = NDArray[np.float32]
+_DIGEST = 16  # bytes of a key
 
 
 class Store:
@@ -36,7 +38,8 @@ class Store:
         self._places: dict[bytes, tuple[int, int]] = {}
         for number, path in enumerate(sorted(folder.glob("*.keys.npy"))):
             keys, vectors = _read(path), _read(path.with_name(path.name.replace(".keys.", ".vectors.")))
-            if len(keys) != len(vectors) or vectors.ndim != 2:
+            whole = keys.dtype == np.uint8 and keys.shape == (len(vectors), _DIGEST) and vectors.dtype == np.float32
+            if not whole or vectors.shape[1:] != (self._shards or [vectors])[0].shape[1:]:
                 raise EvaluationError(f"{path}: does not fit its vectors; remove the folder {folder}")
             self._shards.append(vectors)
             self._places.update({bytes(key): (number, row) for row, key in enumerate(keys)})
@@ -47,7 +50,10 @@ class Store:
     def find(self, texts: Sequence[str]) -> dict[str, Vectors]:
         """The vectors (D,) of those of the texts that are kept here."""
         places = {text: self._places.get(_key(text)) for text in texts}
-        return {text: np.array(self._shards[place[0]][place[1]]) for text, place in places.items() if place}
+        found = {text: np.array(self._shards[place[0]][place[1]]) for text, place in places.items() if place}
+        if found and not np.isfinite(list(found.values())).all():
+            raise EvaluationError(f"{self.folder}: holds a vector that is not finite; remove the folder")
+        return found
 
     def add(self, texts: Sequence[str], vectors: Vectors) -> None:
         """Keep the vectors (N, D) of N texts that are not kept yet, as one shard."""
@@ -64,12 +70,14 @@ class Store:
 
 
 def _key(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).digest()
 
 
 def _read(path: Path) -> NDArray[np.float32]:
     try:
-        table: NDArray[np.float32] = np.load(path, mmap_mode="r", allow_pickle=False)
+        table: NDArray[np.float32] = open_array(path)
+        if table.ndim != 2:
+            raise ValueError("not a table")
     except (OSError, ValueError) as error:
         raise EvaluationError(f"{path}: cannot be read as kept vectors ({error}); remove its folder") from error
     return table

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.tasks.sts_sets import TRACKS_5
 from isoglot.evaluation.tasks.tatoeba import LASER_112, XTREME_36
 
@@ -44,12 +44,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A column's value, or None with the scores it lacks; `metric`, that of its first score, says how it is written."""
+    """A column's value, or None with the scores it lacks; `unit`, that of its first score, says how it is written."""
 
     label: str
     value: float | None
     lacking: tuple[Key, ...]
-    metric: str
+    unit: Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ class Suite:
 
     def table(self, scores: Sequence[Score]) -> list[Cell]:
         """The value of each column."""
-        values = {(score.task, score.subset, score.metric): score.value for score in scores}
-        return [_cell(column, values) for column in self.columns]
+        found = {(score.task, score.subset, score.metric): score for score in scores}
+        return [_cell(column, found) for column in self.columns]
 
 
 def listed(keys: Iterable[Key]) -> str:
@@ -87,9 +87,11 @@ def counted(names: Sequence[str], *, most: int = 16) -> str:
     return " ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
-def _cell(column: Column, values: Mapping[Key, float]) -> Cell:
-    lacking = tuple(key for key in column.keys if key not in values)
-    return Cell(column.label, None if lacking else column.mean(values), lacking, column.keys[0][2])
+def _cell(column: Column, found: Mapping[Key, Score]) -> Cell:
+    if lacking := tuple(key for key in column.keys if key not in found):
+        return Cell(column.label, None, lacking, "fraction")
+    value = column.mean({key: found[key].value for key in column.keys})
+    return Cell(column.label, value, (), found[column.keys[0]].unit)
 
 
 def _column(label: str, task: str, subsets: str, metric: str) -> Column:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data import vectors
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
 from isoglot.evaluation.store import Store
@@ -74,7 +75,7 @@ def embed(
         rows = _table(encode(texts), len(texts))
     except EvaluationError as error:
         raise EvaluationError(f"{where}: {error}") from error
-    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    bad = vectors.not_finite(rows)
     if len(bad):
         text = texts[bad[0]] if len(texts[bad[0]]) <= 60 else texts[bad[0]][:57] + "..."
         at = f": {place(int(bad[0]))}" if place else f", {unit} {bad[0] + 1}"
@@ -103,9 +104,4 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
 
 def unit(rows: NDArray[Any]) -> NDArray[np.float64]:
     """Rows (N, D) at length 1 in double precision; a zero vector stays as it is."""
-    doubles = np.asarray(rows, np.float64)
-    # Divided by the largest value first: the square of a very small or large one would leave the range.
-    largest = np.abs(doubles).max(axis=1, initial=0.0, keepdims=True)
-    doubles = doubles / np.where(largest > 0, largest, 1.0)
-    lengths = np.sqrt(np.einsum("nd,nd->n", doubles, doubles))[:, None]
-    return np.asarray(doubles / np.where(lengths > 0, lengths, 1.0))
+    return vectors.unit(rows, np.float64)

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, digest
 from isoglot.index.errors import SearchError
-from isoglot.index.shards import Rows, Vectors, faiss_module, gather
+from isoglot.index.shards import Rows, Shard, Vectors, faiss_module, gather
+from isoglot.index.store import Structure
 
 FLAT = "flat"
 KINDS = (FLAT, "ivf", "ivf-pq", "hnsw")
@@ -39,7 +40,7 @@ def check(kind: str, dim: int) -> None:
         _build(factory(kind, 1 << 16, dim), kind, dim)
 
 
-def train(kind: str, shards: Sequence[Vectors], dim: int) -> Any:
+def train(kind: str, shards: Sequence[Shard], dim: int) -> Any:
     """An empty structure, its centres found on rows spread evenly. Raises `SearchError` if there are too few."""
     rows = sum(map(len, shards))
     index = _build(factory(kind, rows, dim), kind, dim)
@@ -52,24 +53,34 @@ def train(kind: str, shards: Sequence[Vectors], dim: int) -> Any:
     return index
 
 
-def write(path: Path, index: Any) -> int:
-    """Write a structure, whole and synced, or nothing; the number of its bytes."""
+def write(path: Path, index: Any) -> Structure:
+    """Write a structure, whole and synced, or nothing."""
     faiss = faiss_module()
     with atomic_write(path, binary=True) as stream:
         faiss.write_index(index, faiss.PyCallbackIOWriter(stream.write))
-    return path.stat().st_size
+    return Structure(path.name, index.ntotal, path.stat().st_size, digest(path))
 
 
-def read(path: Path, rows: int, size: int) -> Any:
-    """A structure that covers `rows` rows in `size` bytes. Raises `SearchError` for another or a damaged file."""
-    if path.stat().st_size != size:
-        raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {size}; make the index again")
+def read(path: Path, known: Structure, dim: int) -> Any:
+    """The structure in a file. Raises `SearchError` for another or a damaged file, FileNotFoundError for none.
+
+    The bytes are compared before FAISS sees them: it trusts what it reads, and a wrong link in a graph can end the
+    process.
+    """
+    if path.stat().st_size != known.size:
+        raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {known.size}; make the index again")
+    if known.digest is not None and digest(path) != known.digest:
+        raise SearchError(f"{path}: is damaged, its SHA-256 is not the recorded one; make the index again")
     try:
         index = faiss_module().read_index(str(path))
-    except RuntimeError as error:
-        raise SearchError(f"{path}: cannot be read by FAISS; make the index again") from error
-    if index.ntotal != rows:
-        raise SearchError(f"{path}: covers {index.ntotal} rows instead of {rows}; make the index again")
+    except (RuntimeError, MemoryError) as error:
+        path.stat()  # another process may have replaced it meanwhile
+        raise SearchError(f"{path}: can't be read by FAISS; make the index again") from error
+    if (index.ntotal, index.d) != (known.rows, dim):
+        raise SearchError(
+            f"{path}: covers {index.ntotal} rows of {index.d} dimensions instead of {known.rows} of {dim}; "
+            "make the index again"
+        )
     return index
 
 
@@ -84,7 +95,7 @@ def candidates(index: Any, queries: Vectors, k: int, *, effort: int | None) -> R
     if inner is not None:
         inner.nprobe = min(effort or max(8, inner.nlist // 16), inner.nlist)
     elif hasattr(index, "hnsw"):
-        index.hnsw.efSearch = max(effort or 64, k)
+        index.hnsw.efSearch = min(max(effort or 64, k), index.ntotal)
     found: Rows = index.search(queries, min(k, index.ntotal))[1]
     return found
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from isoglot.data.files import exclusive
 from isoglot.encoders.base import Encoder
 from isoglot.index import shards
 from isoglot.index.errors import SearchError
@@ -37,18 +38,20 @@ def add_sentences(
     """Encode and add what is not there yet, then let the FAISS structure cover it; `kind` changes the structure.
 
     In memory is one piece of `shards.ROWS` sentences. `progress` is called with the number of sentences seen so far.
-    Raises `SearchError` for another model than the index's, and for an id that stands for another sentence.
+    Raises `SearchError` for another model than the index's, and for an id that stands for another sentence, and
+    `OutputError` if another process is adding.
     """
     index.origin.require(encoder, "this encoder")
     new = known = 0
-    for piece in _pieces(iter(sentences)):
-        fresh = _fresh(index, piece)
-        if fresh:
-            index.add(fresh, encode_sentences(encoder, [one.text for one in fresh]))
-        new, known = new + len(fresh), known + len(piece) - len(fresh)
-        if progress is not None:
-            progress(new + known)
-    index.build(kind=kind)
+    with exclusive(index.folder):
+        for piece in _pieces(iter(sentences)):
+            fresh = _fresh(index, piece)
+            if fresh:
+                index.add(fresh, encode_sentences(encoder, [one.text for one in fresh]))
+            new, known = new + len(fresh), known + len(piece) - len(fresh)
+            if progress is not None:
+                progress(new + known)
+        index.build(kind=kind)
     return Added(new, known)
 
 

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.files import exclusive
 from isoglot.data.languages import matches
+from isoglot.data.vectors import not_finite, unit
 from isoglot.index import approximate, shards
 from isoglot.index.errors import SearchError
 from isoglot.index.origin import Origin
 from isoglot.index.shards import Rows, Vectors
 from isoglot.index.store import Files, Sentence, Store, is_index
 
+_OURS = re.compile(r"\.?\d+-\d+\.npy(\.[0-9a-f]{8}\.tmp)?|\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
+_SCORED = 1 << 14  # vectors at a time whose scores are computed anew
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are computed anew
 
 
@@ -47,14 +51,24 @@ class Index:
 
     @classmethod
     def open(cls, folder: str | Path) -> Index:
-        """The index in a folder."""
-        return cls(Store(Path(folder)))
+        """The index in a folder.
+
+        Here a missing, cut or exchanged file is found; a damaged page of the database or a vector that is not finite
+        when it is read. Whatever is found is a `SearchError` that names the file.
+        """
+        store = Store(Path(folder))
+        try:
+            return cls(store)
+        except BaseException:
+            store.close()
+            raise
 
     @classmethod
     def create(cls, folder: str | Path, origin: Origin, *, kind: str = approximate.FLAT) -> Index:
         """A new, empty index; `kind` is "flat" (exact), "ivf", "ivf-pq", "hnsw", or a name of FAISS's factory."""
         approximate.check(kind, origin.dim)
-        return cls(Store.create(Path(folder), origin, kind))
+        with exclusive(folder):
+            return cls(Store.create(Path(folder), origin, kind))
 
     @staticmethod
     def exists(folder: str | Path) -> bool:
@@ -83,8 +97,8 @@ class Index:
         table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(sentences), self.origin.dim):
             raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
-        if not np.isfinite(table).all():
-            raise ValueError("vectors must be finite")
+        if len(bad := not_finite(table)):
+            raise ValueError(f"vectors must be finite, and row {bad[0]}, of {sentences[bad[0]].id!r}, is not")
         with self.store.writing() as before:
             self._sweep(before)
             self.store.add(sentences, before.rows)
@@ -109,13 +123,12 @@ class Index:
         `languages` (house codes) looks among these only, and then exactly, whatever the kind. `effort`: see
         `approximate.candidates`. Queries need not be of length one. Raises `ValueError` for a wrong shape or k.
         """
-        table = np.array(np.atleast_2d(queries), np.float32, order="C")
-        if table.shape[1] != self.origin.dim or not np.isfinite(table).all():
-            raise ValueError(f"queries must be finite, of {self.origin.dim} dimensions, not {table.shape}")
+        table = np.atleast_2d(queries)
+        if table.shape[1] != self.origin.dim:
+            raise ValueError(f"queries must have {self.origin.dim} dimensions, got shape {table.shape}")
         if k < 1:
             raise ValueError(f"k is {k}; at least one sentence must be asked for")
-        lengths = np.linalg.norm(table, axis=1, keepdims=True)
-        table /= np.where(lengths > 0, lengths, 1)
+        table = np.ascontiguousarray(unit(table))
         rows = self._candidates(table, min(k + _SPARE, len(self)), languages, effort)
         found = [self._score(query, row, k) for query, row in zip(table, rows, strict=True)]
         known = self.store.by_row(sorted({row for _, rows in found for row in rows.tolist()}))
@@ -127,7 +140,7 @@ class Index:
             for scores, rows in found
         ]
 
-    def vectors(self, rows: Sequence[int]) -> Vectors:
+    def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Copies (N, D) of the vectors of some rows."""
         return shards.gather(self._shards, np.asarray(rows, np.int64), self.origin.dim)
 
@@ -152,7 +165,7 @@ class Index:
                     structure = approximate.train(wanted, self._shards, self.origin.dim)
                 self._cover(structure)
                 name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
-                found = (name, len(self), approximate.write(self.folder / "faiss" / name, structure))
+                found = approximate.write(self.folder / "faiss" / name, structure)
             self.store.set_approximate(found, wanted)
         self._load()
 
@@ -161,14 +174,17 @@ class Index:
         start = 0
         for shard in self._shards:
             if start + len(shard) > structure.ntotal:
-                structure.add(np.ascontiguousarray(shard[structure.ntotal - start :]))
+                structure.add(np.ascontiguousarray(shard.all()[structure.ntotal - start :]))
             start += len(shard)
 
     def _score(self, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
         """Cosines in float64, so that they depend on two vectors and not on what was searched beside them."""
         chosen = rows[rows >= 0]
-        products = self.vectors(chosen.tolist()).astype(np.float64) * query.astype(np.float64)
-        scores = products.sum(axis=1)[None]
+        scores = np.empty((1, len(chosen)))
+        for start in range(0, len(chosen), _SCORED):
+            part = slice(start, start + _SCORED)
+            products = self.vectors(chosen[part]).astype(np.float64) * query.astype(np.float64)
+            scores[0, part] = products.sum(axis=1)
         top, best = shards.best(scores, chosen[None], scores[:, :0], chosen[None, :0], k)
         return top[0], best[0]
 
@@ -186,7 +202,7 @@ class Index:
         if before.shards and before.shards[-1] < shards.ROWS and len(vectors):
             number -= 1
             old = shards.path_of(self.folder, number, before.shards[-1])
-            vectors = np.concatenate([shards.read(old, before.shards[-1], self.origin.dim), vectors])
+            vectors = np.concatenate([shards.Shard(old, before.shards[-1], self.origin.dim).all(), vectors])
         for start in range(0, len(vectors), shards.ROWS):
             part = vectors[start : start + shards.ROWS]
             shards.write(shards.path_of(self.folder, number, len(part)), part)
@@ -198,25 +214,29 @@ class Index:
         """Remove what was replaced, and what a writer that was killed has left; nobody else writes now."""
         known = {shards.path_of(self.folder, number, rows) for number, rows in enumerate(files.shards)}
         if files.approximate is not None:
-            known.add(self.folder / "faiss" / files.approximate[0])
+            known.add(self.folder / "faiss" / files.approximate.name)
         for path in (*(self.folder / "vectors").glob("*"), *(self.folder / "faiss").glob("*")):
-            if path not in known:
+            if path not in known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
     def _load(self, files: Files | None = None) -> None:
-        for last in (False, False, True):
+        tried = None
+        while True:
+            known = files or self.store.files()
             try:
-                self._open_files(files or self.store.files())
+                self._open_files(known)
                 return
-            except FileNotFoundError as error:  # replaced since the list of files was read
-                if last:
+            except FileNotFoundError as error:  # replaced since the list was read, and then the list is another one
+                if known == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
+                tried = known
 
     def _open_files(self, files: Files) -> None:
         named = enumerate(files.shards)
-        self._shards = [shards.read(shards.path_of(self.folder, n, rows), rows, self.origin.dim) for n, rows in named]
+        self._shards = [shards.Shard(shards.path_of(self.folder, n, rows), rows, self.origin.dim) for n, rows in named]
         self._structure, self._covered = None, 0
         if files.approximate is not None:
-            name, self._covered, size = files.approximate
-            self._structure = approximate.read(self.folder / "faiss" / name, self._covered, size)
+            path = self.folder / "faiss" / files.approximate.name
+            self._structure = approximate.read(path, files.approximate, self.origin.dim)
+            self._covered = files.approximate.rows
         self.files, self._languages = files, None

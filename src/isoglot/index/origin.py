@@ -13,6 +13,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.identity import identity
 from isoglot.encoders.inference import encode
 from isoglot.encoders.loading import load
+from isoglot.errors import EncoderError
 from isoglot.index.errors import SearchError
 
 
@@ -51,7 +52,12 @@ class Origin:
 
     def load(self, model: str | None = None) -> Encoder:
         """The encoder, from where it was or from `model`. Raises `SearchError` if it is another one."""
-        encoder = load(model or self.name, pooling=self.pooling, prompt=self.prompt)
+        try:
+            encoder = load(model or self.name, pooling=self.pooling, prompt=self.prompt)
+        except EncoderError as error:
+            if model is not None:
+                raise
+            raise SearchError(f"{error}; the index was made with this model: if it has moved, use --model") from error
         self.require(encoder, model or self.name)
         return encoder
 

@@ -24,7 +24,7 @@ _PLAIN = {"id", "text", "language"}
 def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence]:
     """The sentences of `FILE` or `CODE=FILE`; where the file tells no language, it is `CODE`, else `language`.
 
-    Raises `CorpusError` naming file and line.
+    Raises `CorpusError` naming file and line, and for TMX, whose markup would be indexed as text.
     """
     code, mark, path = source.partition("=")
     if not mark or Path(source).exists():  # a path may hold "=" itself
@@ -32,6 +32,9 @@ def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence
     elif not is_language(code):
         raise CorpusError(f"{code!r} is no language; write FILE, or CODE=FILE as in deu={path}", file=source)
     name = without_compression(Path(path).name)
+    if name.lower().endswith(".tmx"):
+        problem = "TMX files can't be indexed; convert it to a .tsv file with a column for each language"
+        raise CorpusError(problem, file=path)
     reader = _json if name.endswith(".jsonl") else _table if name.endswith(".tsv") else _lines
     yield from reader(path, canonical(code, file=path))
 

@@ -33,17 +33,47 @@ def write(path: Path, vectors: Vectors) -> None:
         np.save(stream, vectors)
 
 
-def read(path: Path, rows: int, dim: int) -> Vectors:
-    """A memory map (rows, dim). Raises `SearchError` for a file that is cut or another, FileNotFoundError for none."""
-    try:
-        table: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise SearchError(f"{path}: cannot be read as vectors ({error}); make the index again") from error
-    if table.shape != (rows, dim) or table.dtype != np.float32:
-        raise SearchError(f"{path}: holds {table.dtype} {table.shape}, not ({rows}, {dim}); make the index again")
-    return table
+class Shard:
+    """A file of vectors (rows, dim), memory-mapped. Whatever is read of it is finite, or `SearchError` is raised.
+
+    Raises `SearchError` for a file that is cut or another, FileNotFoundError for none.
+    """
+
+    def __init__(self, path: Path, rows: int, dim: int) -> None:
+        try:
+            table = np.load(path, mmap_mode="r", allow_pickle=False)
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # the header is a Python literal: damaged bytes can raise whatever its parser can
+            raise SearchError(f"{path}: can't be read as vectors ({error}); make the index again") from error
+        if table.shape != (rows, dim) or table.dtype != np.float32 or not table.flags.c_contiguous:
+            raise SearchError(f"{path}: holds {table.dtype} {table.shape}, not ({rows}, {dim}); make the index again")
+        self.path = path
+        self._table: Vectors = table
+        self._checked = False
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def all(self) -> Vectors:
+        """The map itself; the first time it is read through."""
+        if not self._checked:
+            self._require_finite(self._table)
+            self._checked = True
+        return self._table
+
+    def some(self, places: Rows) -> Vectors:
+        """Copies of some rows."""
+        rows = self._table[places]
+        if not self._checked:
+            self._require_finite(rows)
+        return rows
+
+    def _require_finite(self, rows: Vectors) -> None:
+        with np.errstate(invalid="ignore"):
+            total = rows.sum(dtype=np.float64)  # can't overflow, and is not finite if any value is not
+        if not np.isfinite(total):
+            raise SearchError(f"{self.path}: holds a vector that is not finite; make the index again")
 
 
 def faiss_module() -> Any:
@@ -56,7 +86,7 @@ def faiss_module() -> Any:
 
 
 def nearest(
-    shards: Sequence[Vectors],
+    shards: Sequence[Shard],
     queries: Vectors,
     k: int,
     *,
@@ -75,7 +105,7 @@ def nearest(
         if keep is not None:
             chosen = chosen[keep[start + chosen]]
         if len(chosen):
-            block = shard if len(chosen) == len(shard) else shard[chosen]
+            block = shard.all() if len(chosen) == len(shard) else shard.some(chosen)
             found, places = faiss.knn(queries, block, min(k, len(chosen)), metric=faiss.METRIC_INNER_PRODUCT)
             scores, rows = best(scores, rows, found, start + chosen[places], k)
         start += len(shard)
@@ -91,10 +121,10 @@ def best(
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
 
-def gather(shards: Sequence[Vectors], rows: Rows, dim: int) -> Vectors:
+def gather(shards: Sequence[Shard], rows: Rows, dim: int) -> Vectors:
     """Copies (len(rows), dim) of some rows."""
     out = np.empty((len(rows), dim), np.float32)
     number, place = np.divmod(rows, ROWS)
     for shard in np.unique(number).tolist():
-        out[number == shard] = shards[shard][place[number == shard]]
+        out[number == shard] = shards[shard].some(place[number == shard])
     return out

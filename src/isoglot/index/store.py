@@ -15,12 +15,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import UNKNOWN
+from isoglot.errors import OutputError
 from isoglot.index.errors import SearchError
 from isoglot.index.origin import Origin
 
@@ -50,11 +51,21 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
+class Structure:
+    """A FAISS file: its name, the rows it covers, its bytes, and their SHA-256 (None: written before it was kept)."""
+
+    name: str
+    rows: int
+    size: int
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Files:
-    """What belongs to an index at one moment: rows of each shard, and the FAISS file as (name, rows, bytes)."""
+    """What belongs to an index at one moment: rows of each shard, and the FAISS file."""
 
     shards: tuple[int, ...]
-    approximate: tuple[str, int, int] | None
+    approximate: Structure | None
 
     @property
     def rows(self) -> int:
@@ -63,7 +74,10 @@ class Files:
 
 
 class Store:
-    """The database of an index; threads may share one. Raises `SearchError` for a folder that holds no index."""
+    """The database of an index; threads may share one.
+
+    Raises `SearchError` for a folder that holds no index, and from every method for a database that is damaged.
+    """
 
     def __init__(self, folder: Path) -> None:
         path = folder / NAME
@@ -73,13 +87,11 @@ class Store:
         self._lock = threading.RLock()
         self._connection = _connect(path)
         try:
-            application, version = (self._value(f"PRAGMA {name}") for name in ("application_id", "user_version"))
-        except sqlite3.DatabaseError as error:
-            raise SearchError(f"{path}: cannot be read as an index ({error}); make it again") from error
-        if application != _APPLICATION:
-            raise SearchError(f"{path}: is not a finished index; make it with: isoglot index MODEL FILE -o {folder}")
-        if version != FORMAT:
-            raise SearchError(f"{path}: has format {version}, this isoglot reads {FORMAT}; use the isoglot it is of")
+            self._check_format(path)
+            self.origin = self._origin()
+        except BaseException:
+            self._connection.close()
+            raise
 
     @classmethod
     def create(cls, folder: Path, origin: Origin, kind: str) -> Store:
@@ -87,7 +99,8 @@ class Store:
         path = folder / NAME
         folder.mkdir(parents=True, exist_ok=True)
         # What a creation that was cut off leaves is a database without tables.
-        if is_index(folder) or any(not one.name.startswith(NAME) for one in folder.iterdir()):
+        ours = (NAME, f"{NAME}-journal", f"{NAME}-wal", f"{NAME}-shm")
+        if _has_tables(path) or any(one.name not in ours for one in folder.iterdir()):
             raise SearchError(f"{folder}: is not empty; name another folder with --output")
         connection = _connect(path)
         marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
@@ -108,42 +121,20 @@ class Store:
             self._connection.close()
 
     @property
-    def origin(self) -> Origin:
-        """The model of the index."""
-        return Origin(**json.loads(self._value("SELECT value FROM meta WHERE key = 'origin'")))
-
-    @property
     def kind(self) -> str:
         """How the index is to be searched, as it was asked for."""
-        return str(self._value("SELECT value FROM meta WHERE key = 'kind'"))
+        return self._meta("kind") or self._damaged("does not name its kind")
 
     def files(self) -> Files:
         """Shards and FAISS file, of one moment."""
-        with self._lock:
-            self._connection.execute("BEGIN")
-            try:
-                shards = self._connection.execute("SELECT rows FROM shards ORDER BY number").fetchall()
-                found = self._connection.execute("SELECT name, rows, bytes FROM approximate").fetchone()
-            finally:
-                self._connection.execute("COMMIT")
-        return Files(tuple(rows for (rows,) in shards), found)
+        with self._transaction("BEGIN"):
+            return self._files()
 
     @contextmanager
     def writing(self) -> Iterator[Files]:
         """The only writer, until the block ends; an exception undoes what was written in it."""
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError as error:
-                raise SearchError(f"{self.folder}: cannot be written to ({error}); try again later") from error
-            try:
-                shards = tuple(n for (n,) in self._connection.execute("SELECT rows FROM shards ORDER BY number"))
-                found = self._connection.execute("SELECT name, rows, bytes FROM approximate").fetchone()
-                yield Files(shards, found)
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield self._files()
 
     def add(self, sentences: Sequence[Sentence], first: int) -> None:
         """Add sentences as rows `first` and on; inside `writing`. Raises `SearchError` for an id that is taken."""
@@ -163,16 +154,21 @@ class Store:
         """Shard `number` has so many rows now; inside `writing`."""
         self._connection.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (number, rows))
 
-    def set_approximate(self, found: tuple[str, int, int] | None, kind: str) -> None:
+    def set_approximate(self, found: Structure | None, kind: str) -> None:
         """The FAISS file and the kind it is of; inside `writing`."""
         self._connection.execute("DELETE FROM approximate")
+        self._connection.execute("DELETE FROM meta WHERE key LIKE 'sha256 %'")
         if found is not None:
-            self._connection.execute("INSERT INTO approximate VALUES (?, ?, ?)", found)
+            self._connection.execute("INSERT INTO approximate VALUES (?, ?, ?)", (found.name, found.rows, found.size))
+            self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {found.name}", found.digest))
         self._connection.execute("UPDATE meta SET value = ? WHERE key = 'kind'", (kind,))
 
     def by_row(self, rows: Sequence[int]) -> dict[int, Sentence]:
-        """The sentences of some rows."""
-        return dict(self._select("row", rows))
+        """The sentences of some rows, all of which must be there."""
+        found = dict(self._select("row", rows))
+        if (missing := next((row for row in rows if row not in found), None)) is not None:
+            self._damaged(f"has no sentence {missing}")
+        return found
 
     def by_id(self, ids: Sequence[str]) -> dict[str, Sentence]:
         """Those of the ids that are there."""
@@ -184,18 +180,20 @@ class Store:
             "SELECT code, count(*) AS n FROM sentences JOIN languages ON number = language "
             "GROUP BY language ORDER BY n DESC, code"
         )
-        with self._lock:
-            return dict(self._connection.execute(query).fetchall())
+        return dict(self._ask(query))
 
     def language_of_rows(self, rows: int) -> tuple[dict[str, int], NDArray[np.int32]]:
         """A number for each language, and the number (rows,) of every row's language."""
-        with self._lock:
-            found = self._connection.execute("SELECT language FROM sentences WHERE row < ? ORDER BY row", (rows,))
-            return self._codes(), np.fromiter((number for (number,) in found), np.int32, rows)
+        with self._asking() as connection:
+            asked = connection.execute("SELECT language FROM sentences WHERE row < ? ORDER BY row", (rows,))
+            try:
+                found = np.fromiter((number for (number,) in asked), np.int32, rows)
+            except (ValueError, TypeError, OverflowError) as error:  # too few, or not integers
+                self._damaged("lacks languages of sentences", error)
+        return self._codes(), found
 
     def _codes(self) -> dict[str, int]:
-        with self._lock:
-            return dict(self._connection.execute("SELECT code, number FROM languages").fetchall())
+        return dict(self._ask("SELECT code, number FROM languages"))
 
     def _select(self, column: str, keys: Sequence[Any]) -> Iterator[tuple[int, Sentence]]:
         for start in range(0, len(keys), _ASKED):
@@ -205,14 +203,106 @@ class Store:
                 "SELECT row, id, text, code FROM sentences JOIN languages ON number = language "
                 f"WHERE {column} IN ({marks})"
             )
-            with self._lock:
-                found = self._connection.execute(query, part).fetchall()
-            for row, *values in found:
+            for row, *values in self._ask(query, part):
+                if not all(isinstance(value, str) for value in values):
+                    self._damaged(f"has no text as sentence {row}")
                 yield row, Sentence(*values)
 
-    def _value(self, query: str) -> Any:
+    def _check_format(self, path: Path) -> None:
+        application, version = (self._ask(f"PRAGMA {name}")[0][0] for name in ("application_id", "user_version"))
+        if application != _APPLICATION:
+            raise SearchError(
+                f"{path}: is not a finished index; make it with: isoglot index MODEL FILE -o {self.folder}"
+            )
+        if version != FORMAT:
+            raise SearchError(
+                f"{path}: has format {version}, this isoglot reads {FORMAT}; upgrade isoglot, or make the index again"
+            )
+
+    def _origin(self) -> Origin:
+        try:
+            found = json.loads(self._meta("origin") or "")
+            origin = Origin(**found)
+        except (ValueError, TypeError, RecursionError):
+            self._damaged("does not name its model")
+        words = (origin.name, origin.identity)
+        options = (origin.pooling, origin.prompt, origin.query_prompt)
+        if (
+            not all(isinstance(word, str) for word in words)
+            or not all(isinstance(option, str | None) for option in options)
+            or type(origin.dim) is not int
+            or origin.dim < 1
+        ):
+            self._damaged("does not name its model")
+        return origin
+
+    def _files(self) -> Files:
+        """Inside a transaction."""
+        rows = [rows for _, rows in self._ask("SELECT number, rows FROM shards ORDER BY number")]
+        (last,) = self._ask("SELECT max(row) FROM sentences")[0]
+        if not all(type(count) is int and count > 0 for count in rows):
+            self._damaged("has a shard without rows")
+        if sum(rows) != (-1 if last is None else last) + 1:
+            self._damaged(f"has sentences up to row {last} for {sum(rows)} vectors")
+        structure = None
+        for name, covered, size in self._ask("SELECT name, rows, bytes FROM approximate"):
+            if not isinstance(name, str) or Path(name).name != name or type(covered) is not int:
+                self._damaged("does not name its FAISS file")
+            structure = Structure(name, covered, size, self._meta(f"sha256 {name}"))
+        return Files(tuple(rows), structure)
+
+    def _meta(self, key: str) -> str | None:
+        found = self._ask("SELECT value FROM meta WHERE key = ?", (key,))
+        return found[0][0] if found and isinstance(found[0][0], str) else None
+
+    def _ask(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        with self._asking() as connection:
+            return connection.execute(query, values).fetchall()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        """One transaction, undone by an exception."""
+        with self._asking() as connection:
+            connection.execute(begin)
+            try:
+                yield
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:  # some errors end it by themselves
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _asking(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone. What SQLite finds wrong is a `SearchError`."""
         with self._lock:
-            return self._connection.execute(query).fetchone()[0]
+            try:
+                yield self._connection
+            except sqlite3.ProgrammingError:  # the index is closed: an error of the caller's
+                raise
+            except sqlite3.DatabaseError as error:
+                if "locked" in str(error):
+                    problem = f"{self.folder}: another process is writing it ({error}); try again later"
+                    raise SearchError(problem) from error
+                if any(words in str(error) for words in ("readonly", "is full", "unable to open")):
+                    problem = f"{self.folder}: can't be written ({error}); check its permissions and the disk"
+                    raise OutputError(problem) from error
+                self._damaged(f"can't be read as an index ({error})", error)
+
+    def _damaged(self, problem: str, error: Exception | None = None) -> NoReturn:
+        raise SearchError(f"{self.folder / NAME}: {problem}; make the index again") from error
+
+
+def _has_tables(path: Path) -> bool:
+    if not path.exists():
+        return False
+    connection = _connect(path)
+    try:
+        return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
+    except sqlite3.DatabaseError:  # another kind of file
+        return True
+    finally:
+        connection.close()
 
 
 def is_index(folder: Path) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from isoglot.encoders.base import Encoder
-from isoglot.errors import RecipeError
+from isoglot.errors import RecipeError, nearest, shown
 from isoglot.objectives.additive_margin import AdditiveMargin
 from isoglot.objectives.base import Losses, Objective, Sum
 from isoglot.objectives.contrastive_tension import ContrastiveTension
@@ -20,6 +19,7 @@ from isoglot.objectives.info_nce import InfoNCE
 from isoglot.objectives.multi_positive import MultiPositive
 from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.objectives.soft_contrastive import SoftContrastive
+from isoglot.options import check_values
 
 OBJECTIVES: dict[str, type[Objective]] = {
     "additive_margin": AdditiveMargin,
@@ -53,27 +53,14 @@ __all__ = [
 def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:
     """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
     if name not in OBJECTIVES:
-        raise RecipeError(f"{where}.name: no objective is called {name!r}; {_nearest(name, list(OBJECTIVES))}")
-    hints = get_type_hints(OBJECTIVES[name].__init__)
+        raise RecipeError(f"{where}.name: no objective is called {shown(name)}; {nearest(name, OBJECTIVES)}")
     known = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
     for key, value in options.items():
         if key not in known:
-            raise RecipeError(f"{where}.{key}: {name} has no such setting (value {value!r}); {_nearest(key, known)}")
-        allowed = get_args(hints[key])
-        if allowed and all(isinstance(choice, str) for choice in allowed) and value not in allowed:
             raise RecipeError(
-                f"{where}.{key}: {value!r} is not one of {', '.join(allowed)}; {_nearest(str(value), list(allowed))}"
+                f"{where}.{key}: {name} has no such setting (value {shown(value)}); {nearest(key, known)}"
             )
-        if hints[key] in (float, int) and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise RecipeError(f"{where}.{key}: {value!r} is not a number; write for example {key} = 0.05")
-        if (Path in (hints[key], *allowed) or hints[key] is str) and not isinstance(value, str):
-            raise RecipeError(f"{where}.{key}: {value!r} is not a text; put it between quotes")
-        if get_origin(hints[key]) is tuple and not (
-            isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-        ):
-            raise RecipeError(f'{where}.{key}: {value!r} is not a list of texts; write for example {key} = ["eng"]')
-        if hints[key] is int and not isinstance(value, int):
-            raise RecipeError(f"{where}.{key}: {value!r} is not a whole number; write for example {key} = 3")
+    check_values(OBJECTIVES[name].__init__, options, where=where)
 
 
 def build(
@@ -113,8 +100,3 @@ def _typed(value: Any, hint: Any, resolve: Callable[[str], Path]) -> Any:
     if isinstance(value, list):
         return tuple(value)
     return resolve(value) if isinstance(value, str) and Path in (hint, *get_args(hint)) else value
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"

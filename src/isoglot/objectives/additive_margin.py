@@ -14,6 +14,8 @@ from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Equation, contrast_both_ways, unit
 from isoglot.objectives.pairs import matches, same_meaning, where
+from isoglot.options import temperature as heat
+from isoglot.options import within
 
 
 class AdditiveMargin(Objective):
@@ -22,15 +24,12 @@ class AdditiveMargin(Objective):
     Hard negatives are candidates of the first direction; rows of equal key and other group are left out. With margin
     0 it is `info_nce` in two directions.
 
-    Raises ValueError unless temperature > 0 and margin >= 0.
+    Raises ValueError for a temperature out of range (see `options`) and a margin below 0 or above 2.
     """
 
     def __init__(self, *, margin: float = 0.3, temperature: float = 0.1) -> None:
         super().__init__()
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
-        if margin < 0:
-            raise ValueError(f"margin must be at least 0, got {margin}")
+        within(temperature=heat(temperature), margin=(margin, 0, 2))  # cosines are never farther apart
         self.margin, self.temperature = margin, temperature
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
+from isoglot.options import within
 
 
 class ContrastiveTension(Objective):
@@ -34,8 +35,7 @@ class ContrastiveTension(Objective):
 
     def __init__(self, *, negatives: int = 7) -> None:
         super().__init__()
-        if negatives < 1:
-            raise ValueError(f"negatives must be at least 1, got {negatives}")
+        within(negatives=(negatives, 1, 65536))
         self.negatives = negatives
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:

@@ -21,6 +21,8 @@ from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import log_sum_exp, unit
 from isoglot.objectives.pairs import Pairs, couples, matches, same_meaning
 from isoglot.objectives.queues import random_queues
+from isoglot.options import LARGEST, within
+from isoglot.options import temperature as heat
 
 KEY = "momentum_key"  # the column of the batch that holds the keys
 NOTHING = torch.iinfo(torch.int64).min  # the meaning of a vector that stands for no sentence
@@ -62,12 +64,9 @@ class DualMomentum(Objective):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
-        if not 0 <= momentum <= 1:
-            raise ValueError(f"momentum must lie between 0 and 1, got {momentum}")
-        if queue < 1:
-            raise ValueError(f"queue must be at least 1 key, got {queue}")
+        within(
+            temperature=heat(temperature), momentum=(momentum, 0, 1), queue=(queue, 1, LARGEST), seed=(seed, 0, LARGEST)
+        )
         for name, value in (("in_batch_keys", in_batch_keys), ("key_dropout", key_dropout)):
             if value not in ("off", "on"):
                 raise ValueError(f"{name} must be one of off, on, got {value!r}")

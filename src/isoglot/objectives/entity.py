@@ -20,9 +20,12 @@ from torch.nn import functional as F
 
 from isoglot.data.batch import Batch
 from isoglot.data.entity_vectors import read_vectors
+from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Equation, contrast, unit
 from isoglot.objectives.pairs import matches, where
+from isoglot.options import LARGEST, within
+from isoglot.options import temperature as heat
 
 BOUND = 0.05  # entities without a vector are drawn uniformly between minus this and this
 
@@ -43,7 +46,7 @@ class EntityContrast(Objective):
     dim              width of the entities' vectors where there is no file; 0: that of the encoder
     seed             of all that is drawn, so that it is alike on all ranks
 
-    Raises ValueError for a temperature not above 0, an unknown choice, a stream without entities, or missing vectors
+    Raises ValueError for a number out of its range, an unknown choice, a stream without entities, or missing vectors
     where they are an error; `CorpusError` for vectors that cannot be read or are those of other entities.
     """
 
@@ -63,8 +66,12 @@ class EntityContrast(Objective):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
+        within(
+            temperature=heat(temperature),
+            own_hard_weight=(own_hard_weight, -1e4, 1e4),
+            dim=(dim, 0, 65536),
+            seed=(seed, 0, LARGEST),
+        )
         for name, value, known in (
             ("projection", projection, ("tanh", "linear")),
             ("duplicates", duplicates, ("kept", "dropped")),
@@ -78,6 +85,10 @@ class EntityContrast(Objective):
         self.projection, self.duplicates = projection, duplicates
         width, draw = cast("int", encoder.dim), torch.Generator().manual_seed(seed)
         rows = max(sizes["entity"], sizes.get("hard_entities", 0), 1)
+        if vectors is None:  # the table, its gradient's rows and the two moments of Adam
+            check_memory(
+                3 * rows * (dim or width) * 4, _device(encoder), f"dim: {rows:,} entities x {dim or width} numbers"
+            )
         table = _drawn(rows, dim or width, draw) if vectors is None else _read(vectors, entities, rows, missing, draw)
         if vectors is None and missing == "error":
             raise ValueError('missing = "error" asks for a vector of every entity; name their file in vectors')
@@ -112,6 +123,10 @@ class EntityContrast(Objective):
             favour=self.own_hard_weight,
         )
         return {"entity_contrast": contrast(z, candidates, (own, own), equation)}
+
+
+def _device(encoder: nn.Module) -> torch.device:
+    return next((weight.device for weight in encoder.parameters()), torch.device("cpu"))
 
 
 def _drawn(rows: int, dim: int, draw: torch.Generator) -> Tensor:

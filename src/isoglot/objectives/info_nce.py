@@ -16,6 +16,8 @@ from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Equation, contrast, contrast_both_ways, unit
 from isoglot.objectives.pairs import matches, same_meaning, where
+from isoglot.options import temperature as heat
+from isoglot.options import within
 
 
 class InfoNCE(Objective):
@@ -26,7 +28,7 @@ class InfoNCE(Objective):
     has no positive and gives only candidates. `hard_negative_weight` is added to the logit of the group's own hard
     negatives: 0 counts them once (SimCSE's alpha in log space).
 
-    Raises ValueError unless temperature > 0.
+    Raises ValueError for a number out of its range and for an unknown direction.
     """
 
     def __init__(
@@ -37,8 +39,7 @@ class InfoNCE(Objective):
         hard_negative_weight: float = 0.0,
     ) -> None:
         super().__init__()
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
+        within(temperature=heat(temperature), hard_negative_weight=(hard_negative_weight, -1e4, 1e4))
         if direction not in ("one-way", "two-way"):
             raise ValueError(f"direction must be 'one-way' or 'two-way', got {direction!r}")
         self.temperature = temperature

@@ -17,6 +17,8 @@ from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Equation, Rescale, contrast, unit
 from isoglot.objectives.pairs import matches, same_meaning, union, where
+from isoglot.options import temperature as heat
+from isoglot.options import within
 
 
 class MultiPositive(Objective):
@@ -32,7 +34,7 @@ class MultiPositive(Objective):
     Deviation: rows of another group with the same key (the same premise met twice) are left out, where the paper
     would count them as negatives.
 
-    Raises ValueError unless temperature > 0 and every switch has one of its values.
+    Raises ValueError for a temperature out of range (see `options`) and an unknown switch.
     """
 
     def __init__(
@@ -46,8 +48,7 @@ class MultiPositive(Objective):
         extremes: Literal["detached", "live"] = "detached",
     ) -> None:
         super().__init__()
-        if temperature <= 0:
-            raise ValueError(f"temperature must be above 0, got {temperature}")
+        within(temperature=heat(temperature))
         for name, value, known in (
             ("rescale", rescale, ("off", "row", "matrix")),
             ("anchors", anchors, ("first", "every")),

@@ -18,9 +18,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from isoglot.data.batch import Batch
+from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import unit
 from isoglot.objectives.pairs import couples, where
+from isoglot.options import LARGEST, within
 
 
 class Trained(Protocol):
@@ -63,7 +65,11 @@ class PairSoftmax(Objective):
     ) -> None:
         super().__init__()
         _check(layers=layers, hidden=hidden, dropout=dropout, classes=classes, vectors=vectors, sizes=sizes)
+        within(seed=(seed, 0, LARGEST))
         widths = [3 * encoder.dim, *[hidden] * layers, classes]
+        weights = sum(above * below for above, below in pairwise(widths))  # with gradients and two moments of Adam
+        device = next(iter(encoder.parameters())).device
+        check_memory(4 * 4 * weights, device, f"layers, hidden: {weights:,} weights")
         dtype = torch.promote_types(next(iter(encoder.parameters())).dtype, torch.float32)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
@@ -100,15 +106,9 @@ class PairSoftmax(Objective):
 
 
 def _check(*, layers: int, hidden: int, dropout: float, classes: int, vectors: str, sizes: Mapping[str, int]) -> None:
-    for name, value, fits, wanted in (
-        ("layers", layers, layers >= 0, "at least 0"),
-        ("hidden", hidden, hidden >= 1, "at least 1"),
-        ("dropout", dropout, 0 <= dropout < 1, "at least 0 and below 1"),
-        ("classes", classes, classes >= 2, "at least 2"),
-        ("vectors", repr(vectors), vectors in ("unit", "raw"), "'unit' or 'raw'"),
-    ):
-        if not fits:
-            raise ValueError(f"{name} must be {wanted}, got {value}")
+    within(layers=(layers, 0, 64), hidden=(hidden, 1, 65536), classes=(classes, 2, 65536), dropout=(dropout, 0, 0.99))
+    if vectors not in ("unit", "raw"):
+        raise ValueError(f"vectors must be 'unit' or 'raw', got {vectors!r}")
     if "label" not in sizes:
         raise ValueError('its groups need a whole number called "label"; read data that have one, such as labelled NLI')
     if sizes["label"] > classes:

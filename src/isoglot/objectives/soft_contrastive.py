@@ -21,6 +21,8 @@ from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Equation, Target, contrast, unit
 from isoglot.objectives.pairs import Pairs, couples, same_meaning
 from isoglot.objectives.teaching import average, places, teacher_vectors
+from isoglot.options import temperature as heat
+from isoglot.options import within
 
 WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of L_cross and L_mono; `paper` has its lambda, and 1
 
@@ -42,7 +44,7 @@ class SoftContrastive(Objective):
     Deviation: the paper reuses the row-normalised w for the columns, which then do not sum to one; here every column
     has its own softmax, as in the released code.
 
-    Raises ValueError for a temperature or lambda that is not above 0, an unknown switch, and a language of the stream
+    Raises ValueError for a temperature or lambda out of its range, an unknown switch, and a language of the stream
     that a given `priority` has no place for.
     """
 
@@ -59,10 +61,11 @@ class SoftContrastive(Objective):
         languages: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        positive = {"temperature": temperature, "teacher_temperature": teacher_temperature, "tcm_lambda": tcm_lambda}
-        for name, number in positive.items():
-            if number <= 0:
-                raise ValueError(f"{name} must be above 0, got {number}")
+        within(
+            temperature=heat(temperature),
+            teacher_temperature=heat(teacher_temperature),
+            tcm_lambda=(tcm_lambda, 1e-9, 1e6),
+        )
         for name, word, known in (
             ("labels", labels, ("priority", "average", "hard")),
             ("tcm", tcm, ("off", "paper", "code")),

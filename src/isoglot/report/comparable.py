@@ -30,11 +30,12 @@ def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
     for kind, asked, there in (("task", tasks, set(known)), ("metric", metrics, every)):
         if unknown := [name for name in asked if name not in there]:
             raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; there are {', '.join(sorted(there))}")
+    main = main_metrics(score for runs in scores for run in runs for score in run.values())
     chosen = {task: names for task, names in known.items() if not tasks or task in tasks}
     return [
         (task, metric)
         for task, names in chosen.items()
-        for metric in ([name for name in names if name in metrics] if metrics else main_metrics(task, names))
+        for metric in ([name for name in names if name in metrics] if metrics else main[task])
     ]
 
 
@@ -85,6 +86,8 @@ def problem(
                 return (
                     f"{names[0]} has n = {first.n} and {name} has {score.n}; the two were evaluated on different data"
                 )
+            if (score.unit, score.lower_is_better) != (first.unit, first.lower_is_better):
+                return f"{names[0]} and {name} differ in its unit or in whether lower is better; evaluate again"
             if not _same_gold(first, score):
                 return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
     units = {score.units: name for name, runs in zip(names, found, strict=True) for score in runs if score.units}

@@ -25,11 +25,11 @@ import numpy as np
 
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import Doubles
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
-from isoglot.report.metrics import MANY, is_average, lower_is_better, shown
+from isoglot.report.metrics import MANY, is_average, shown
 from isoglot.report.results import Results, read_results
 from isoglot.report.tables import Grid, to_markdown, to_text
 
@@ -95,6 +95,7 @@ class Table:
 
     task: str
     metric: str
+    unit: Unit
     lower_is_better: bool
     permutations: int
     rows: tuple[Row, ...]
@@ -117,15 +118,15 @@ class Table:
             header += [name, "difference", "p"]
         rows = []
         for row in self.rows:
-            cells = [row.subset, str(row.n), _value(row.values[0], self.metric)]
+            cells = [row.subset, str(row.n), _value(row.values[0], self.unit)]
             if not row.differences:
-                cells.append(_interval(row.values[0].interval, self.metric).strip() or "–")
+                cells.append(_interval(row.values[0].interval, self.unit).strip() or "–")
             for value, found in zip(row.values[1:], row.differences, strict=True):
-                change = shown(found.value, self.metric, sign=True)
-                change += _interval(found.interval, self.metric, sign=True)
+                change = shown(found.value, self.unit, sign=True)
+                change += _interval(found.interval, self.unit, sign=True)
                 mark = " ▲" if found.better else " ▼" if found.better is False else ""
                 p = "–" if (p := found.corrected) is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-                cells += [_value(value, self.metric), change + mark * found.significant, p]
+                cells += [_value(value, self.unit), change + mark * found.significant, p]
             rows.append(tuple(cells))
         first = next((place for place, row in enumerate(self.rows) if row.average), None)
         direction = " (lower is better)" if self.lower_is_better else ""
@@ -355,11 +356,13 @@ def _table(
     # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
     permutations = max(resamples, round(5 * len(family) / LEVEL))
     samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
-    lower = lower_is_better(task, metric)
+    kind = next((group[0][0] for group in groups.values()), Score(task, "", metric, 0.0, 0))
     values = {name: _values(groups[name], samples.get(name)) for name in chosen}
     columns = []
     for place in range(1, len(scores)):
-        column = {name: _difference(values[name], samples.get(name), place, lower=lower) for name in chosen}
+        column = {
+            name: _difference(values[name], samples.get(name), place, lower=kind.lower_is_better) for name in chosen
+        }
         tested = [name for name in chosen if name in family and column[name].p is not None]
         corrected = holm([p for name in tested if (p := column[name].p) is not None])
         column |= {name: replace(column[name], corrected=p) for name, p in zip(tested, corrected, strict=True)}
@@ -368,7 +371,7 @@ def _table(
     for name in chosen:
         first, differences = groups[name][0][0], tuple(column[name] for column in columns)
         rows.append(Row(name, first.n, first.over, name not in family, values[name], differences))
-    return Table(task, metric, lower, permutations, tuple(rows))
+    return Table(task, metric, kind.unit, kind.lower_is_better, permutations, tuple(rows))
 
 
 def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
@@ -495,10 +498,10 @@ def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
     return group[0][0].over
 
 
-def _value(value: Value, metric: str) -> str:
-    deviation = "" if value.deviation is None else f" ± {shown(value.deviation, metric)}"
-    return shown(value.mean, metric) + deviation
+def _value(value: Value, unit: Unit) -> str:
+    deviation = "" if value.deviation is None else f" ± {shown(value.deviation, unit)}"
+    return shown(value.mean, unit) + deviation
 
 
-def _interval(found: Interval | None, metric: str, *, sign: bool = False) -> str:
-    return "" if found is None else f" [{', '.join(shown(end, metric, sign=sign) for end in found)}]"
+def _interval(found: Interval | None, unit: Unit, *, sign: bool = False) -> str:
+    return "" if found is None else f" [{', '.join(shown(end, unit, sign=sign) for end in found)}]"

@@ -1,79 +1,42 @@
-"""What a metric means to a reader: which stands for its task, whether less of it is better, how it is written."""
+"""How scores are read and written: which of a task's metrics stand for it, and how many digits a value has.
+
+What a value is counted in, which direction is better and which number is the main one, each score says itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from isoglot.evaluation.base import Score
-
-# Task, or what its name has before "/" -> its metric, the first of these that its scores have.
-MAIN_METRIC: dict[str, tuple[str, ...]] = {
-    "tatoeba": ("accuracy/mean",),
-    "retrieval": ("accuracy/mean",),
-    "xsim": ("error/ratio",),
-    "bucc": ("f1",),
-    **{f"sts{year}": ("spearman/all",) for year in range(12, 17)},
-    "sts-b": ("spearman/all",),
-    "sick-r": ("spearman/all",),
-    "sts17": ("spearman",),
-    "sts22": ("spearman",),
-    "sts-b-multi": ("spearman",),
-    "sts": ("spearman",),
-    "mewsc-16": ("accuracy",),
-    "stc": ("accuracy",),
-    "clustering": ("accuracy",),
-    "tnews": ("accuracy",),
-    "mtop": ("accuracy",),
-    "sib-200": ("accuracy",),
-    "mldoc": ("accuracy",),
-    "xnli": ("accuracy",),
-    "paws-x": ("accuracy",),
-    "language-id": ("accuracy",),
-    "alignment": (),  # both of its metrics: either alone is easily perfect
-    "nearest": ("cosine/1",),
-    "similarity": ("cosine/contrast",),  # encoders differ in where their cosines lie
-    "centroids": ("distance",),
-    "map": ("variance/meaning",),
-}
-
-# Beginnings of metrics, and of tasks, of which less is better.
-_LOWER_METRICS = ("error", "alignment", "uniformity", "distance", "variance/language", "cosine/std")
-_LOWER_TASKS = ("language-id", "centroids")
-# Beginnings of metrics that are no shares, and are shown as they are.
-_PLAIN = ("alignment", "uniformity", "distance")
+from isoglot.evaluation.base import Score, Unit
 
 # Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
 MANY = 200
+NOTHING = "–"  # in place of a value
 
 _OLD_AVERAGES = ("mean", "xtreme-14", "xtreme-36", "laser-112")
 
 
-def main_metrics(task: str, metrics: Sequence[str]) -> list[str]:
-    """The metric that stands for a task, among those it has.
-
-    All of them for a task that the table does not know, or whose metrics must be read together.
-    """
-    known = MAIN_METRIC.get(task, MAIN_METRIC.get(task.partition("/")[0], ()))
-    return next(([metric] for metric in known if metric in metrics), list(metrics))
-
-
-def lower_is_better(task: str, metric: str) -> bool:
-    """Whether a smaller value is the better one: errors, distances, and what shows which language a text is in."""
-    return metric.startswith(_LOWER_METRICS) or task.startswith(_LOWER_TASKS)
+def main_metrics(scores: Iterable[Score]) -> dict[str, list[str]]:
+    """The metrics that stand for each task, in the order of the scores; all of a task that marks none of them."""
+    every: dict[str, dict[str, bool]] = {}
+    for score in scores:
+        known = every.setdefault(score.task, {})
+        known[score.metric] = known.get(score.metric, False) or score.main
+    return {task: [name for name, main in known.items() if main] or list(known) for task, known in every.items()}
 
 
-def scale(metric: str) -> float:
-    """What values of a metric are multiplied with to be shown: 100 for shares and correlations, 1 for distances."""
-    return 1.0 if metric.startswith(_PLAIN) else 100.0
+def scale(unit: Unit) -> float:
+    """What values of a unit are multiplied with to be shown: 1 for plain numbers such as distances, else 100."""
+    return 1.0 if unit == "plain" else 100.0
 
 
-def shown(value: float | None, metric: str, *, sign: bool = False, digits: int = 1) -> str:
-    """A value as tables show it: percent with one decimal, a distance with two more; a dash for None."""
+def shown(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 1) -> str:
+    """A value as tables show it: percent with one decimal, a plain number with two more; a dash for None."""
     if value is None:
-        return "–"
-    plain = scale(metric) == 1
-    rounded = round(value * scale(metric), digits + 2 * plain) + 0.0  # never "-0.0"
-    return f"{rounded:{'+' if sign and rounded else ''}.{digits + 2 * plain}f}"
+        return NOTHING
+    digits += 2 * (unit == "plain")
+    rounded = round(value * scale(unit), digits) + 0.0  # never "-0.0"
+    return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
 
 
 def is_average(score: Score) -> bool:

@@ -22,7 +22,7 @@ from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.codes import among
 from isoglot.report import charts
 from isoglot.report.comparable import alike
-from isoglot.report.metrics import MANY, is_average, lower_is_better, main_metrics, scale, shown
+from isoglot.report.metrics import MANY, is_average, main_metrics, scale, shown
 from isoglot.report.plot import Sentence, picture
 from isoglot.report.results import Results
 from isoglot.report.tables import Grid, by_language, counted, labelled, side_by_side
@@ -156,9 +156,9 @@ class Measure:
     alike: frozenset[str] = field(default=frozenset())
 
     @property
-    def lower(self) -> bool:
-        """Whether lower is better."""
-        return lower_is_better(self.task, self.metric)
+    def any(self) -> Score:
+        """One of the scores: all have the same unit and direction."""
+        return next(score for row in self.rows.values() for score in row if score)
 
     @property
     def large(self) -> bool:
@@ -244,7 +244,8 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Sec
     kinds = dict.fromkeys(detail.kind for result in results for score in result.scores for detail in score.details)
     others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
     measures = _measures(results)
-    mains = [one for one in measures if one.metric in main_metrics(one.task, _metrics(measures, one.task))]
+    main = main_metrics(score for result in results for score in result.scores)
+    mains = [one for one in measures if one.metric in main[one.task]]
     change = "Small numbers: change from the first model; bold: best of a row. " if several else ""
     values = f"Shares and correlations × 100, distances unscaled. {change}n: test items (for averages: subsets). "
     arrow = "↓: lower is better."
@@ -292,10 +293,6 @@ def _measures(results: Sequence[Results]) -> list[Measure]:
     ]
 
 
-def _metrics(measures: Sequence[Measure], task: str) -> list[str]:
-    return [one.metric for one in measures if one.task == task]
-
-
 def _labels(results: Sequence[Results]) -> list[str]:
     """A name for each model, as short as keeps them apart: common folders are cut off, equal names are numbered."""
     parts = [result.model.rstrip("/").split("/") for result in results]
@@ -335,7 +332,7 @@ def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Table:
             place = [row[0] for row in grid.rows].index(subset)
             every = {score.over for score in chosen[subset] if score}
             over = f" over {counted(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
-            task = found.task if number else f"{found.task} {labelled(found.task, found.metric)}"
+            task = found.task if number else f"{found.task} {labelled(found.any)}"
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
             rows.append((task, called(subset) + over, *grid.rows[place][1:]))
         if more := len(chosen) - most:
@@ -393,27 +390,25 @@ def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Colle
         for place in range(1, len(results)) if len(results) > 1 else (0,):
             bars = list(_bars(found, rows, place, seen))
             if bars:
-                title = f"{found.task}, {labelled(found.task, found.metric)}" + (
-                    f": {names[place]} − {names[0]}" if place else ""
-                )
+                title = f"{found.task}, {labelled(found.any)}" + (f": {names[place]} − {names[0]}" if place else "")
                 yield Bars(title, _in_words(found, bars, changes=place > 0), bars)
 
 
 def _bars(found: Measure, rows: Rows, place: int, seen: Collection[str]) -> Iterator[Bar]:
     """Seen languages first, the best first."""
     pairs = {name: (a, b) for name, row in found.rows.items() if (a := row[0]) and (b := row[place])}
-    same, unit = alike(pairs) if place else set(pairs), scale(found.metric)
+    same, unit = alike(pairs) if place else set(pairs), scale(found.any.unit)
     made = []
     for subset in rows:
         if subset in same:
             base, other = pairs[subset]
             value = other.value - base.value if place else base.value
             margin = margin_of(base, other) if place else margin_of(base)
-            text = shown(value, found.metric, sign=place > 0)
+            text = shown(value, found.any.unit, sign=place > 0)
             made.append(
                 Bar(subset, unit * value, text, is_seen(subset, seen), None if margin is None else unit * margin)
             )
-    turn = 1 if found.lower else -1
+    turn = 1 if found.any.lower_is_better else -1
     yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
 
 
@@ -422,11 +417,11 @@ def _in_words(found: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
     parts = []
     for seen, word in ((None, ""), (True, "seen "), (False, "unseen ")):
         if values := [bar.value for bar in bars if bar.seen is seen]:
-            mean = shown(float(np.mean(values)) / scale(found.metric), found.metric, sign=changes)
+            mean = shown(float(np.mean(values)) / scale(found.any.unit), found.any.unit, sign=changes)
             noun = f"{word}{kind}{'s' if len(values) > 1 else ''}"
             parts.append(f"{len(values)} {noun}, mean {'change ' if changes else ''}{mean}")
     if changes:
-        good = sum(1 for bar in bars if (bar.value < 0 if found.lower else bar.value > 0))
+        good = sum(1 for bar in bars if (bar.value < 0 if found.any.lower_is_better else bar.value > 0))
         same = sum(1 for bar in bars if bar.value == 0)
         parts.append(f"{good} better, {len(bars) - good - same} worse, {same} equal")
     if kind == "average":
@@ -518,7 +513,7 @@ def _maps(results: Sequence[Results]) -> Iterator[Figure]:
                 Sentence(str(row["text"]), str(row["language"]), str(row["group"]), str(row["language"]))
                 for row in rows
             ]
-            laid = np.array([(float(row["x"]), float(row["y"])) for row in rows])
+            laid = np.array([(_place(row["x"], title), _place(row["y"], title)) for row in rows])
             low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
             source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
             sizes: dict[str, int] = {}
@@ -541,6 +536,13 @@ def _maps(results: Sequence[Results]) -> Iterator[Figure]:
             )
 
 
+def _place(cell: str | float, title: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise EvaluationError(f"{title}: the map has the place {cell!r}, not a number; evaluate again") from None
+
+
 def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Fold:
     """The sentences of a figure; the last column is text in the language before it."""
     grid = Grid("", tuple(header), tuple(map(tuple, rows)))
@@ -557,7 +559,7 @@ def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str
         for score in result.scores:
             chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
             for place, detail in enumerate(chosen, 1):
-                metric = labelled(score.task, score.metric)
+                metric = labelled(score)
                 more = f", {place}" if len(chosen) > 1 else ""
                 title = f"{score.task}, {called(score.subset)}, {metric}{more}"
                 found.setdefault(title, []).append((name, score, detail))

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.records import Group
+from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EvaluationError
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
 
@@ -294,10 +295,9 @@ def project(vectors: NDArray[Any], method: str = "tsne") -> Plane:
 
     _check_method(method)
     points = np.asarray(vectors, np.float64)
-    if len(bad := np.flatnonzero(~np.isfinite(points).all(axis=1))):
+    if len(bad := not_finite(points)):
         raise EvaluationError(f"the vector of sentence {bad[0] + 1} is not finite; the model is damaged")
-    lengths = np.linalg.norm(points, axis=1, keepdims=True)
-    points = points / np.where(lengths > 0, lengths, 1)
+    points = unit(points, np.float64)
     same = np.square(points - points.mean(axis=0)).sum() <= _ROUNDING
     small = len(points) < _FEWEST or points.shape[1] < 2 or same
     with threadpool_limits(1):  # threads would add up in the order in which they finish

@@ -1,8 +1,10 @@
 """Results on disk: a folder with `results.json`, which any program can read, and two files beside it.
 
     results.json    {"model": "...", "settings": {"prompt": "query: ", ...}, "scores": [
-                      {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000},
-                      {"task": "tatoeba", "subset": "mean", ..., "n": 2, "over": ["deu-eng", "kor-eng"]}, ...]}
+                      {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000,
+                       "unit": "fraction"},
+                      {"task": "xsim/own", "subset": "mean", ..., "n": 2, "over": ["xx-deu", "xx-eng"],
+                       "unit": "error", "lower_is_better": true, "main": true}, ...]}
     items.npz       the outcome of each test item, as NumPy arrays named task/subset/metric (each percent-encoded)
     details.jsonl   one table per line: mistakes, hits, heat maps, sentence maps
 
@@ -14,22 +16,24 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import zipfile
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Detail, Metric, Score, Unit
 from isoglot.evaluation.statistics import STATISTICS
 
 Setting = str | int | float | bool | None
@@ -58,27 +62,52 @@ def _known(statistic: str) -> str:
     return statistic
 
 
+def _finite(value: Any) -> Any:
+    """Refuses a number that a float can't hold, such as 10**400; other values stay as they are."""
+    try:
+        if isinstance(value, int | float) and not math.isfinite(value):
+            raise ValueError("must be a finite number")
+    except OverflowError:
+        raise ValueError("must be a finite number") from None
+    return value
+
+
+_Number = Annotated[float, BeforeValidator(_finite)]
+_Setting = Annotated[Setting, BeforeValidator(_finite)]
+_Cell = Annotated[str | int | float, BeforeValidator(_finite)]
+
+
 class _Record(BaseModel):
     """A score in `results.json`."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True)
     task: str
     subset: str
     metric: str
-    value: float
-    n: int
+    value: _Number
+    n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
     units: str = ""
     statistic: Annotated[str, AfterValidator(_known)] = "mean"
+    unit: Unit | None = None
+    lower_is_better: bool = False
+    main: bool = False
+
+    def score(self) -> Score:
+        """The score; results older than the field `unit` get direction, unit and place as their task declares them."""
+        fields = (self.task, self.subset, self.metric, self.value, self.n, tuple(self.over))
+        found = Score(*fields, statistic=self.statistic, units=self.units)
+        known = None if self.unit is None else Metric(self.metric, self.unit, self.lower_is_better, self.main)
+        return (known or declared(self.task, self.metric)).describe(found)
 
 
 class _File(BaseModel):
     """The whole of `results.json`."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True)
     model: str
     scores: list[_Record]
-    settings: dict[str, Setting] = {}
+    settings: dict[str, _Setting] = {}
 
 
 class _Table(BaseModel):
@@ -89,7 +118,13 @@ class _Table(BaseModel):
     metric: str
     kind: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str | int | float, ...], ...]
+    rows: tuple[tuple[_Cell, ...], ...]
+
+    @model_validator(mode="after")
+    def _is_rectangular(self) -> _Table:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"a row does not have {len(self.columns)} cells")
+        return self
 
 
 def write_results(folder: Path, results: Results) -> None:
@@ -117,6 +152,13 @@ def write_results(folder: Path, results: Results) -> None:
         file.write(f'{start}, "scores": [\n{body}\n]}}\n')
 
 
+def files_of(path: Path) -> list[Path]:
+    """The files that `read_results` reads for this folder or file."""
+    folder = path if path.is_dir() else path.parent
+    file = path / "results.json" if path.is_dir() else path
+    return [file, folder / "items.npz", folder / "details.jsonl"] if file.name == "results.json" else [file]
+
+
 def read_results(path: str | Path) -> Results:
     """Read a folder of results, or a `results.json`.
 
@@ -126,7 +168,7 @@ def read_results(path: str | Path) -> Results:
     path = Path(path)
     file = path / "results.json" if path.is_dir() else path
     try:
-        found = _File.model_validate(json.loads(file.read_text(encoding="utf-8")))
+        found = _File.model_validate(_parse(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise EvaluationError(f"{file}: cannot be read: {error.strerror}; pass a folder of results") from error
     except json.JSONDecodeError as error:
@@ -136,10 +178,52 @@ def read_results(path: str | Path) -> Results:
     except ValidationError as error:
         where, problem = _first_problem(error)
         raise EvaluationError(f"{file}: {where} {problem}; pass a file written by `isoglot evaluate`") from error
-    scores = tuple(Score(**dict(record) | {"over": tuple(record.over)}) for record in found.scores)
+    except ValueError as error:
+        raise EvaluationError(f"{file}: can't be used ({error}); evaluate again") from error
+    scores = tuple(record.score() for record in found.scores)
+    _require_a_tree(scores, file)
     if file.name == "results.json":
         scores = _with_neighbours(scores, file.parent)
     return Results(found.model, found.settings, scores)
+
+
+def declared(task: str, metric: str) -> Metric:
+    """What a task declares of a metric.
+
+    A name that no task has (`xsim/own/k10`) counts as a variant of the first task that begins alike and has the metric.
+    Without one, higher is better.
+    """
+    family = task.partition("/")[0]
+    tasks = [TASKS[task]] if task in TASKS else [TASKS[name] for name in TASKS if name.partition("/")[0] == family]
+    return next((one for entry in tasks for one in entry.metrics if one.name == metric), Metric(metric))
+
+
+def _parse(text: str) -> Any:
+    """What a JSON text holds. Raises `ValueError` also for deep nesting and for half of a surrogate pair."""
+    try:
+        found = json.loads(text)
+        json.dumps(found, ensure_ascii=False).encode()
+    except RecursionError:
+        raise ValueError("too deeply nested") from None
+    return found
+
+
+def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
+    """Refuses a score that is there twice, and averages that are over each other."""
+    over: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+    for score in scores:
+        subsets = over.setdefault((score.task, score.metric), {})
+        if score.subset in subsets:
+            raise EvaluationError(f"{file}: {score.task} {score.subset} {score.metric} is there twice; evaluate again")
+        subsets[score.subset] = tuple(name for name in score.over if name != score.subset)
+    for (task, metric), subsets in over.items():
+        try:
+            TopologicalSorter(subsets).prepare()
+        except CycleError as error:
+            circle = ", ".join(error.args[1])
+            raise EvaluationError(
+                f"{file}: {task} {metric}: averages over each other: {circle}; evaluate again"
+            ) from None
 
 
 def _first_problem(error: ValidationError) -> tuple[str, str]:
@@ -156,7 +240,8 @@ def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ..
     filled = []
     for score in scores:
         found = items.get(_name(score))
-        fits = found is None or len(found) == score.n
+        columns = {"mean": (), "spearman": (2,), "pearson": (2,)}.get(score.statistic, (3,))
+        fits = found is None or found.shape == (score.n, *columns)
         if found is not None and fits and score.n:
             fits = abs(STATISTICS[score.statistic](found) - score.value) <= _DRIFT
         if not fits:
@@ -181,6 +266,7 @@ def _record(score: Score) -> dict[str, Any]:
     record: dict[str, Any] = {"task": score.task, "subset": score.subset, "metric": score.metric}
     record |= {"value": float(score.value), "n": int(score.n)}
     record |= {"over": list(score.over)} if score.over else {}
+    record |= {"unit": score.unit} | {name: True for name in ("lower_is_better", "main") if getattr(score, name)}
     record |= {"units": score.units} if score.units else {}
     return record | ({"statistic": score.statistic} if score.items is not None and score.statistic != "mean" else {})
 
@@ -213,7 +299,7 @@ def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
         with np.load(path, allow_pickle=False) as archive:
             names = {key: [unquote(part) for part in key.split("/")] for key in archive.files}
             return {(a, b, c): np.asarray(archive[key], np.float32) for key, (a, b, c) in names.items()}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # a damaged archive can fail in any way, also for lack of memory
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 
 
@@ -236,9 +322,9 @@ def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
     for number, line in enumerate(lines, 1):
         if line:
             try:
-                table = _Table.model_validate_json(line)
-            except ValidationError as error:
-                problem = " ".join(_first_problem(error)).strip()
+                table = _Table.model_validate(_parse(line))
+            except ValueError as error:
+                problem = " ".join(_first_problem(error)).strip() if isinstance(error, ValidationError) else str(error)
                 raise EvaluationError(f"{path}:{number}: not a table of a score ({problem}); evaluate again") from error
             name = (table.task, table.subset, table.metric)
             found[name] = (*found.get(name, ()), Detail(table.kind, table.columns, table.rows))

@@ -20,7 +20,7 @@ from isoglot.evaluation.base import Score
 from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.suites import SUITES, Cell, listed
 from isoglot.report.comparable import alike
-from isoglot.report.metrics import MANY, lower_is_better, shown
+from isoglot.report.metrics import MANY, NOTHING, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,15 +51,16 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid
     """
     kept, title = _shown([score for score in scores if score.task == task], task, most)
     metrics = list(dict.fromkeys(score.metric for score in kept))
-    values = {(score.subset, score.metric): score.value for score in kept}
+    values = {(score.subset, score.metric): shown(score.value, score.unit) for score in kept}
+    first = {score.metric: score for score in reversed(kept)}
     items: dict[str, list[str]] = {}
     for score in kept:
         items.setdefault(score.subset, []).append(f"{score.n:,}")
     rows = [
-        (name, *(shown(values.get((name, metric)), metric) for metric in metrics), " / ".join(dict.fromkeys(counts)))
+        (name, *(values.get((name, metric), NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
     ]
-    header = ("subset", *(labelled(task, metric) for metric in metrics), "n")
+    header = ("subset", *(labelled(first[metric]) for metric in metrics), "n")
     return Grid(title, header, tuple(rows), first_average=_first(items, kept), notes=_over(kept))
 
 
@@ -74,7 +75,7 @@ def side_by_side(
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
     every = [score for scores in models.values() for score in scores if score.task == task and score.metric == metric]
-    kept, title = _shown(every, f"{task} {labelled(task, metric)}", most)
+    kept, title = _shown(every, f"{task} {labelled(every[0]) if every else metric}", most)
     known, chosen = {score.subset for score in kept if score.over}, {score.subset for score in kept}
     tables = [
         {s.subset: s for s in scores if s.task == task and s.metric == metric and s.subset in chosen}
@@ -83,18 +84,19 @@ def side_by_side(
     names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in known)
     cells = {name: [table.get(name) for table in tables] for name in names}
     same, bold, rows = alike(cells), set(), []
+    unit = every[0].unit if every else "fraction"
     for row, (name, scores) in enumerate(cells.items()):
         values = {at: score.value for at, score in enumerate(scores, 1) if score}
         if name in same and len(values) > 1:
-            best = (min if lower_is_better(task, metric) else max)(values.values())
-            bold |= {(row, at) for at, value in values.items() if shown(value, metric) == shown(best, metric)}
+            best = (min if every[0].lower_is_better else max)(values.values())
+            bold |= {(row, at) for at, value in values.items() if shown(value, unit) == shown(best, unit)}
         sizes = {score.n for score in scores if score}
         texts = []
         for at, score in enumerate(scores, 1):
-            text = shown(score.value if score else None, metric)
+            text = shown(score.value if score else None, unit)
             text += f" ({score.n})" if score and len(sizes) > 1 else ""
             if changes and at > 1 and 1 in values and at in values and name in same:
-                text += f" {shown(values[at] - values[1], metric, sign=True)}"
+                text += f" {shown(values[at] - values[1], unit, sign=True)}"
             texts.append(text)
         if changes:
             total = f"{sizes.pop():,}" if len(sizes) == 1 else "differs"
@@ -105,9 +107,9 @@ def side_by_side(
     return Grid(title, header, tuple(rows), frozenset(bold), _first(names, kept), notes)
 
 
-def labelled(task: str, metric: str) -> str:
-    """A metric's name, with an arrow if lower is better."""
-    return f"{metric} ↓" if lower_is_better(task, metric) else metric
+def labelled(score: Score) -> str:
+    """The name of a score's metric, with an arrow if lower is better."""
+    return f"{score.metric} ↓" if score.lower_is_better else score.metric
 
 
 def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
@@ -118,7 +120,7 @@ def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
     """
 
     def number(cell: Cell) -> str:
-        return shown(cell.value, cell.metric, digits=2 if cell.metric.startswith("error") else 1)
+        return shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1)
 
     columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
     rows = tuple((column.label, *(number(table[place]) for table in tables)) for place, column in enumerate(columns))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import EncoderError
+from isoglot.data.vectors import open_table
+from isoglot.errors import CorpusError, EncoderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,6 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
 
 def _map(file: Path) -> NDArray[Any]:
     try:
-        table: NDArray[Any] = np.load(file, mmap_mode="r")
-    except (OSError, ValueError, EOFError) as error:
-        raise EncoderError(f"{file}: is no NumPy file of vectors ({error}); encode the text again") from error
-    if table.ndim != 2 or table.dtype.kind != "f":
-        raise EncoderError(f"{file}: holds {table.dtype} of shape {table.shape}, not rows of vectors")
-    return table
+        return open_table(file)
+    except CorpusError as error:
+        raise EncoderError(str(error)) from error

@@ -108,7 +108,7 @@ def _fill(built: Any, rows: NDArray[Any], seed: int) -> None:
 def _widen(faiss: Any, built: Any, probes: int) -> None:
     name = "efSearch" if hasattr(built, "hnsw") else "nprobe" if hasattr(built, "nprobe") else None
     if name is not None:
-        faiss.ParameterSpace().set_index_parameter(built, name, float(probes))
+        faiss.ParameterSpace().set_index_parameter(built, name, float(min(probes, max(1, built.ntotal))))
 
 
 def _without_gaps(best: Best, text: str) -> Best:

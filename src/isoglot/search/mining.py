@@ -7,6 +7,7 @@ first, each sentence once. Whatever depends on order is settled by the score, th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,9 @@ class Pairs:
         return len(self.score)
 
     def above(self, threshold: float) -> Pairs:
-        """The pairs whose score is at least the threshold."""
+        """The pairs whose score is at least the threshold. Raises `ValueError` for NaN."""
+        if math.isnan(threshold):
+            raise ValueError("threshold is NaN; pass a number")
         kept = self.score >= threshold
         return Pairs(self.source[kept], self.target[kept], self.score[kept])
 

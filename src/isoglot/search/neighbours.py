@@ -72,6 +72,7 @@ def neighbours(
     shapes that do not fit, values that are not finite, and a budget too small for the smallest tile.
     """
     _check(x, y, k, metric)
+    k = min(k, max(len(x), len(y), 1))  # more are not there, and the memory for them would exceed any budget
     n, m, kept = len(x), len(y), k if product is None else k + spare
     forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:

@@ -17,6 +17,7 @@ from langcodes import standardize_tag
 
 from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.languages import canonical, is_language
+from isoglot.data.numbers import shown, whole
 from isoglot.data.readers.aligned import split_name
 from isoglot.errors import CorpusError
 from isoglot.search.lines import ABSENT, Lines
@@ -111,8 +112,9 @@ NEED_LANGUAGES = ("tmx", "moses")
 def read_gold(path: Path, x: Lines, y: Lines) -> list[tuple[int, int]]:
     """Known pairs as rows: two ids a line, tab between them, or two line numbers from 1 where the files have no ids.
 
-    A first line of which neither cell is an id is a header. A pair one of whose sentences takes no part cannot be
-    found, and gets rows below zero. Raises `CorpusError` with the line for another number of cells and unknown ids.
+    A first line is a header if neither cell is an id and neither holds a digit. A pair one of whose sentences takes
+    no part cannot be found, and gets rows below zero. Raises `CorpusError` with the line for another number of cells
+    and unknown ids.
     """
     places = [_places(side) for side in (x, y)]
     gold: list[tuple[int, int]] = []
@@ -121,12 +123,12 @@ def read_gold(path: Path, x: Lines, y: Lines) -> list[tuple[int, int]]:
         if len(cells) != 2:
             raise CorpusError(f"{len(cells)} cells where two ids are expected", file=path, line=number)
         lines = [place(cell) for place, cell in zip(places, cells, strict=True)]
-        if number == 1 and lines == [None, None]:
+        if number == 1 and lines == [None, None] and not any(map(str.isdigit, line)):
             continue
         for cell, at, side in zip(cells, lines, (x, y), strict=True):
             if at is None:
-                what = "line number" if side.ids is None else "id"
-                raise CorpusError(f"{cell!r} is no {what} of {side.path}", file=path, line=number)
+                what = f"a line number from 1 to {len(side.rows)}" if side.ids is None else "an id"
+                raise CorpusError(f"{shown(cell)} is not {what} of {side.path}", file=path, line=number)
         rows = [int(side.rows[at]) for at, side in zip(lines, (x, y), strict=True)]
         gold.append((rows[0], rows[1]) if ABSENT not in rows else (-number, -number))
     return gold
@@ -137,7 +139,15 @@ def _places(side: Lines) -> Callable[[str], int | None]:
     if side.ids is not None:
         return {name: place for place, name in enumerate(side.ids)}.get
     count = len(side.rows)
-    return lambda cell: int(cell) - 1 if cell.isascii() and cell.isdigit() and 0 < int(cell) <= count else None
+
+    def place(cell: str) -> int | None:
+        try:
+            number = whole(cell)
+        except ValueError:
+            return None
+        return number - 1 if 0 < number <= count else None
+
+    return place
 
 
 def _xml(text: str) -> str:

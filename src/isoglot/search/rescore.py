@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.vectors import not_finite, unit
 from isoglot.search.top import Best, Floats, Ids
 
 Metric = Literal["dot", "cosine"]
@@ -15,17 +16,9 @@ Metric = Literal["dot", "cosine"]
 def load(vectors: NDArray[Any], start: int, stop: int, metric: Metric) -> Floats:
     """Rows of a table, float32, for "cosine" of length one. Raises `ValueError` for a value that is not finite."""
     rows = np.asarray(vectors[start:stop], np.float32)
-    if not np.isfinite(rows).all():
-        bad = start + int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise ValueError(f"row {bad} of the vectors holds a value that is not finite")
+    if len(bad := not_finite(rows)):
+        raise ValueError(f"row {start + bad[0]} of the vectors holds a value that is not finite")
     return unit(rows) if metric == "cosine" else rows
-
-
-def unit(rows: Floats) -> Floats:
-    """The rows divided by their lengths; rows of zeros as they are."""
-    # Through float64, so that neither tiny nor huge rows lose their direction.
-    lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows, dtype=np.float64))
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1).astype(np.float32)[:, None], np.float32)
 
 
 def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Metric, budget: int) -> Best:

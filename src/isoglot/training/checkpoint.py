@@ -8,15 +8,17 @@ the checkpoint before it, which is deleted only when a newer one is complete.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from isoglot.data.files import atomic_write, digest
-from isoglot.errors import CheckpointError
+from isoglot.data.files import atomic_write, digest, remove_temporary
+from isoglot.errors import CheckpointError, OutputError
 
 KEPT = 2
+_NAME = re.compile(r"step-\d{8}\.(pt|json)")
 
 
 def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
@@ -28,17 +30,23 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
             torch.save(state, stream)
         with atomic_write(path.with_suffix(".json")) as stream:
             stream.write(json.dumps({"step": step, "bytes": path.stat().st_size, "sha256": digest(path)}))
-    except (OSError, RuntimeError) as error:  # torch turns some write errors into RuntimeError
+    except (OutputError, OSError, RuntimeError) as error:  # torch turns some write errors into RuntimeError
         rest = [old.name for old in _manifests(folder) if old != path.with_suffix(".json")]
-        kept = f"{rest[0].removesuffix('.json')} is intact" if rest else "there is no earlier checkpoint"
-        reason = getattr(error, "strerror", None) or error
+        intact = f"{rest[0].removesuffix('.json')} is intact" if rest else "there is no earlier checkpoint"
+        reason = getattr(error.__cause__ or error, "strerror", None) or error
         raise CheckpointError(
-            f"{path}: cannot be written ({reason}); {kept}; make room and run again with --resume"
+            f"{path}: cannot be written ({reason}); {intact}; make room and run again with --resume"
         ) from error
-    for manifest in _manifests(folder)[KEPT:]:
-        manifest.unlink()
-        manifest.with_suffix(".pt").unlink(missing_ok=True)
+    kept = {manifest.stem for manifest in _manifests(folder)[:KEPT]}
+    for old in _files(folder):
+        if old.stem not in kept:
+            old.unlink()
     return path
+
+
+def clean(folder: Path) -> None:
+    """Remove the temporary files that a run that was killed has left."""
+    remove_temporary(folder, _NAME)
 
 
 def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
@@ -56,7 +64,7 @@ def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
             if digest(path) != expected["sha256"]:
                 raise ValueError("its content is not what was written")
             return torch.load(path, map_location="cpu", weights_only=True), problems
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{path}: damaged: {error}")
     if problems:
         raise CheckpointError("; ".join(problems) + "; no whole checkpoint is left: start again without --resume")
@@ -65,4 +73,9 @@ def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
 
 def _manifests(folder: Path) -> list[Path]:
     """Manifests, newest first."""
-    return sorted(folder.glob("step-*.json"), reverse=True)
+    return sorted((path for path in _files(folder) if path.suffix == ".json"), reverse=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of checkpoints, manifests first: without one, a checkpoint is not read."""
+    return sorted(path for path in folder.glob("step-*") if _NAME.fullmatch(path.name))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from isoglot.data.files import atomic_write
 from isoglot.data.streams import Sources
 from isoglot.encoders import load
@@ -15,6 +17,7 @@ from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.errors import EncoderError, RecipeError
+from isoglot.memory import check_memory
 from isoglot.settings import BackboneSettings, Recipe, StaticSettings, TowersSettings, TwinsSettings
 
 if TYPE_CHECKING:
@@ -70,8 +73,16 @@ def _static(recipe: Recipe, settings: StaticSettings, *, seed: int, watch: Watch
         if not isinstance(encoder, StaticEncoder):
             raise EncoderError(f'{settings.model}: not a static encoder; write kind = "transformer" in [encoder]')
         return encoder
+    tokenizer = _tokenizer(recipe, settings, watch)
+    numbers = tokenizer.get_vocab_size() * settings.dim
+    try:  # the table and the two moments of Adam
+        check_memory(
+            3 * 4 * numbers, torch.device("cpu"), f"{tokenizer.get_vocab_size():,} tokens x {settings.dim:,} numbers"
+        )
+    except ValueError as error:
+        raise RecipeError(f"encoder.dim, encoder.vocabulary: {error}") from error
     return StaticEncoder.create(
-        _tokenizer(recipe, settings, watch), settings.dim, seed=seed, std=settings.scale,
+        tokenizer, settings.dim, seed=seed, std=settings.scale,
         token_weights=settings.token_weights, max_length=settings.max_length or 256,
     )  # fmt: skip
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 
 
@@ -28,19 +29,21 @@ class RunLog:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "log.jsonl"
         if resumed_at is not None and path.exists():
-            lines = path.read_text(encoding="utf-8").split("\n")
-            kept = [line for line in lines if _step(line) <= resumed_at]
-            with atomic_write(path) as stream:
-                stream.write("".join(f"{line}\n" for line in kept if line))
-        self._stream = path.open("a", encoding="utf-8")
+            kept = [line for line in path.read_bytes().split(b"\n") if _step(line) <= resumed_at]
+            with atomic_write(path, binary=True) as stream:
+                stream.write(b"".join(line + b"\n" for line in kept))
+        with writing(path):
+            self._stream = path.open("a", encoding="utf-8")
         self._board = _tensorboard(folder)
 
     def write(self, kind: str, step: int, **values: Any) -> None:
         """Append a record of a kind, `step` or `evaluation`."""
         if self._stream is None:
             return
-        self._stream.write(json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n")
-        self._stream.flush()
+        line = json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n"
+        with writing(self._stream.name):
+            self._stream.write(line)
+            self._stream.flush()
         if self._board is not None:
             for name, value in _numbers(values):
                 self._board.add_scalar(f"{kind}/{name}", value, step)
@@ -48,16 +51,17 @@ class RunLog:
     def close(self) -> None:
         """Flush and close the files."""
         if self._stream is not None:
-            self._stream.close()
+            with suppress(OSError):  # what could not be written was reported as it was written
+                self._stream.close()
         if self._board is not None:
             self._board.close()
 
 
-def _step(line: str) -> float:
-    """The step of a line; a torn last line belongs to no step."""
+def _step(line: bytes) -> float:
+    """The step of a line; one that is torn or damaged belongs to no step."""
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return float("inf")
 
 

@@ -25,18 +25,22 @@ from isoglot.training.best import Selector
 from isoglot.training.encoder import make_encoder
 from isoglot.training.log import RunLog
 from isoglot.training.progress import Watch, silent
-from isoglot.training.setup import Stream, begun, make_streams, write_run
+from isoglot.training.setup import Stream, alone, begun, make_streams, write_run
 from isoglot.training.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A finished run: the folder of the model, the best dev score (None without evaluation), steps and seconds."""
+    """A finished run: the folder of the model, the best dev score, steps and seconds.
+
+    The score is None without evaluation, and where no score was a finite number.
+    """
 
     model: Path
     best: float | None
     steps: int
     seconds: float
+    lower_is_better: bool = False  # of the dev score
 
 
 @dataclass(slots=True)
@@ -65,10 +69,12 @@ def train(
 ) -> Outcome:
     """Run a recipe into the folder `output`; with `resume`, go on from its newest whole checkpoint.
 
-    Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe.
+    Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe, and
+    OutputError while another run writes there or if something else is in the place of what will be written.
     """
     began, output = time.monotonic(), Path(output)
-    with ranks.group():
+    models = [choice.folder for choice in Selector(recipe, output).choices] or [output / "model"]
+    with ranks.group(), alone(recipe, output, models):
         run = Run(
             recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
         )
@@ -81,7 +87,8 @@ def train(
             run.finish()
         finally:
             run.log.close()
-    return Outcome(output / "model", run.selector.best, run.state.overall, time.monotonic() - began)
+    best, seconds = run.selector.best, time.monotonic() - began
+    return Outcome(output / "model", best, run.state.overall, seconds, run.selector.lower_is_better)
 
 
 class Run:
@@ -92,10 +99,10 @@ class Run:
         self.watch = watch if ranks.rank() == 0 else silent
         self.state = State()
         self.saved: dict[str, Any] | None = None
+        self.selector = Selector(recipe, output)  # first, so that a mistake in [evaluation] is found at once
         torch.manual_seed(seed)
         with ranks.first_alone():
             self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
-        self.selector = Selector(recipe, output)
 
     def open(self, *, resume: bool) -> None:
         """Begin the folder, or take up what its newest checkpoint holds."""
@@ -166,7 +173,9 @@ class Run:
 
     def finish(self) -> None:
         """Leave the encoder in `model/` unless a better one of an earlier step is there."""
-        if ranks.rank() == 0 and not self.recipe.evaluation:
+        if self.recipe.evaluation and self.selector.best is None:
+            self.watch("no dev score was a finite number; model/ holds the encoder of the last step")
+        if ranks.rank() == 0 and self.selector.best is None:
             self.encoder.exports()[0].save(self.output / "model")
         ranks.wait()
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, Tokens
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -89,7 +91,7 @@ def collect(value: Any) -> list[Any]:
     return values
 
 
-def from_first(value: float) -> float:
+def from_first(value: T) -> T:
     """The value of rank 0, on every rank: decisions must be the same everywhere."""
     if world() == 1:
         return value

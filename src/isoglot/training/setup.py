@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
 
 from isoglot.data.batch import Batch
 from isoglot.data.batching import Batches, Position
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.data.streams import Sources, build_table
 from isoglot.data.table import GroupTable
+from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.packaged import cache_folder
-from isoglot.errors import CheckpointError, RecipeError
+from isoglot.errors import CheckpointError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.settings import ObjectiveSettings, Recipe, StageSettings
-from isoglot.training import ranks
+from isoglot.training import checkpoint, ranks
 from isoglot.training.teacher import open_teacher, teacher_columns
 
 Words = Callable[[str], None]
@@ -122,6 +124,60 @@ def _objective(
     )
 
 
+@contextmanager
+def alone(recipe: Recipe, output: Path, models: Sequence[Path]) -> Iterator[None]:
+    """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
+
+    Removes what a run that was killed has left there and, before any work, raises OutputError for a folder that another
+    run holds, and for anything in the place of what will be written that is an input or that no run wrote. Rank 0 looks
+    for all.
+    """
+    with ExitStack() as held:
+        problem = ""
+        if ranks.rank() == 0:
+            try:
+                check_output(output, folder=True)
+                held.enter_context(exclusive(output))
+                _must_be_writable(recipe, output, models)
+            except OutputError as error:
+                problem = str(error)
+        if problem := ranks.from_first(problem):
+            raise OutputError(problem)
+        yield
+
+
+def _must_be_writable(recipe: Recipe, output: Path, models: Sequence[Path]) -> None:
+    # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
+    inputs = [path for path in inputs_of(recipe) if not path.is_dir() or layout.is_model(path)]
+    check_json(output / "run.json", ("recipe", "seed"))
+    for name in ("run.json", "log.jsonl"):
+        check_output(output / name, inputs=inputs)
+    check_output(output / "checkpoints", inputs=inputs, folder=True)
+    checkpoint.clean(output / "checkpoints")
+    for folder in models:
+        check_output(folder, inputs=inputs, folder=True, whole=True)
+        with exclusive(folder) if folder.parent.is_dir() else ExitStack():
+            layout.prepare(folder)
+
+
+def inputs_of(recipe: Recipe) -> list[Path]:
+    """Every file and folder that a recipe names, whether it exists or not."""
+    names: list[str] = []
+
+    def collect(value: object) -> None:
+        if isinstance(value, dict):
+            for inner in value.values():
+                collect(inner)
+        elif isinstance(value, list | tuple):
+            for inner in value:
+                collect(inner)
+        elif isinstance(value, str) and value:
+            names.append(value)
+
+    collect(recipe.model_dump(mode="json", exclude={"folder", "data", "description"}))
+    return [recipe.resolve(name) for name in names if "\0" not in name]
+
+
 def begun(folder: Path) -> bool:
     """Whether a run in the folder has made a step; one that failed before it may be begun anew."""
     log = folder / "log.jsonl"
@@ -143,6 +199,8 @@ def write_run(recipe: Recipe, folder: Path, *, seed: int, resume: bool) -> None:
     if resume and begun(folder):
         try:
             theirs = json.loads(path.read_text(encoding="utf-8"))
+            if not isinstance(theirs, dict):
+                raise ValueError("not a JSON object")
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
         changed = [key for key in ours if theirs.get(key) != ours[key]]

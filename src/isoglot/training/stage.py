@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -12,7 +12,7 @@ from isoglot.encoders.device import bf16_pays
 from isoglot.errors import CheckpointError
 from isoglot.settings import StageSettings
 from isoglot.training import optimizer, ranks
-from isoglot.training.best import Choice
+from isoglot.training.best import Choice, number
 from isoglot.training.progress import Meter
 from isoglot.training.setup import Stream
 from isoglot.training.step import StepLimits, StepReport, backward, together
@@ -98,11 +98,14 @@ class Stage:
         run.selector.judge(choices, run.encoder)
         run.encoder.train()
         for choice in choices:
-            named = {"name": choice.name} if choice.name else {}
+            named: dict[str, Any] = {"name": choice.name} if choice.name else {}
+            named |= {"lower_is_better": True} if choice.lower else {}
             if ranks.rank() == 0:
                 run.log.write(
                     "evaluation", run.state.overall, **named,
-                    score=choice.latest, best=choice.best, scores=choice.records,
+                    score=number(choice.latest), best=choice.best, scores=choice.records,
                 )  # fmt: skip
             told = f"dev {choice.name}".rstrip()
-            run.watch(f"step {run.state.overall}: {told} {choice.latest:.4f} (best {choice.best:.4f})")
+            best = "none yet" if choice.best is None else f"best {choice.best:.4f}"
+            way = ", lower is better" if choice.lower else ""
+            run.watch(f"step {run.state.overall}: {told} {choice.latest:.4f} ({best}{way})")

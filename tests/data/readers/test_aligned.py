@@ -15,7 +15,7 @@ from isoglot.data.readers.aligned import split_name
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
-SENTENCE = st.text(st.characters(exclude_characters="\n\r\ufeff", exclude_categories=["Cs"]), max_size=20).filter(
+SENTENCE = st.text(st.characters(exclude_characters="\0\n\r\ufeff", exclude_categories=["Cs"]), max_size=20).filter(
     str.strip
 )
 

@@ -111,5 +111,5 @@ def test_faults_of_the_table(tmp_path):
     (folder / "entities.tsv").unlink()
     with pytest.raises(CorpusError, match=r"entities\.tsv: no such file"):
         next(read_entities(folder))
-    with pytest.raises(CorpusError, match="hard must be 0 or more"):
+    with pytest.raises(CorpusError, match="hard must be 0 to 1024"):
         next(read_entities(folder, hard=-1))

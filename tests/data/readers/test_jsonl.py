@@ -14,7 +14,7 @@ from isoglot.errors import CorpusError
 
 SENTENCE = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(str.strip)
 LANGUAGE = st.sampled_from(["eng", "deu", "zho_Hans", "und"])
-NUMBER = st.floats(allow_nan=False)
+NUMBER = st.floats(-3e38, 3e38)
 PAIRS = st.lists(st.tuples(SENTENCE, LANGUAGE), max_size=4)
 
 

@@ -13,7 +13,7 @@ from isoglot.data.readers import read_nli
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
-CELL = st.text(st.characters(exclude_characters="\r\ufeff", exclude_categories=["Cs"]), max_size=15)
+CELL = st.text(st.characters(exclude_characters="\0\r\ufeff", exclude_categories=["Cs"]), max_size=15)
 SENTENCE = CELL.filter(str.strip)
 
 

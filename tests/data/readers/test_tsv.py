@@ -10,7 +10,7 @@ from isoglot.data.readers import read_tsv
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
-CELL = st.text(st.characters(exclude_characters="\n\r\t\ufeff", exclude_categories=["Cs"]), max_size=20)
+CELL = st.text(st.characters(exclude_characters="\0\n\r\t\ufeff", exclude_categories=["Cs"]), max_size=20)
 SENTENCE = CELL.filter(str.strip)
 LANGUAGES = ["deu", "eng", "zho_Hans", "und"]
 

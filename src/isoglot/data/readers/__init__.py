@@ -26,7 +26,8 @@ from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import read_tsv
 from isoglot.data.readers.xnli import read_xnli
 from isoglot.data.records import Group
-from isoglot.errors import CorpusError, RecipeError
+from isoglot.errors import CorpusError, RecipeError, shown
+from isoglot.options import check_values
 
 __all__ = [
     "READERS",
@@ -73,17 +74,18 @@ def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
 
 
 def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:
-    """Raise `RecipeError` for a reader that does not exist and for an option that it does not have.
+    """Raise `RecipeError` for a reader that does not exist and an option that it does not have or of another type.
 
     The message begins with `where`, the place in the recipe, and names the nearest valid reader or option.
     """
     place = f"{where}: " if where else ""
     if reader not in READERS:
-        raise RecipeError(f"{place}unknown reader {reader!r}{_nearest(reader, READERS)}")
+        raise RecipeError(f"{place}unknown reader {shown(reader)}{_nearest(reader, READERS)}")
     names = options_of(reader)
     for option in options:
         if option not in names:
-            raise RecipeError(f"{place}reader {reader!r} has no option {option!r}{_nearest(option, names)}")
+            raise RecipeError(f"{place}reader {reader!r} has no option {shown(option)}{_nearest(option, names)}")
+    check_values(READERS[reader], options, where=where or f"reader {reader!r}")
 
 
 def options_of(reader: str) -> list[str]:

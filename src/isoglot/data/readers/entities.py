@@ -16,6 +16,7 @@ from typing import Any
 
 from isoglot.data.files import COMPRESSED, json_object, read_lines
 from isoglot.data.languages import canonical
+from isoglot.data.numbers import whole
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
@@ -30,8 +31,8 @@ def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator
     Held in memory: the ids of the table. Raises `CorpusError` for a file instead of the folder, for a missing table, a
     line that is not such an object, and an id that the table has not.
     """
-    if hard < 0:
-        raise CorpusError(f"hard must be 0 or more hard entities of an instance, not {hard}", file=path)
+    if not 0 <= hard <= 1024:
+        raise CorpusError(f"hard must be 0 to 1024 hard entities of an instance, not {hard}", file=path)
     if Path(path).is_file():  # by its folder, a run takes notice of the table too
         raise CorpusError("the reader `entities` needs the folder that holds this file", file=path)
     names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]
@@ -57,14 +58,18 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
     seen: set[str] = set()
     for number, text in read_lines(path):
         cells = text.split("\t")
-        if len(cells) != 3 or not cells[0] or not cells[1].isascii() or not cells[1].isdigit():
+        try:
+            links = whole(cells[1]) if len(cells) == 3 and cells[0] else -1
+        except ValueError:
+            links = -1
+        if links < 0:
             raise CorpusError("a line must be: id, tab, number of links, tab, label", file=path, line=number)
         if cells[0] in seen:
             raise CorpusError(
                 f"the entity {cells[0]!r} was there before; a row is one entity's", file=path, line=number
             )
         seen.add(cells[0])
-        yield cells[0], int(cells[1]), cells[2]
+        yield cells[0], links, cells[2]
 
 
 def _parse(text: str, file: Path, number: int) -> dict[str, Any]:

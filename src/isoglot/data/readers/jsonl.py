@@ -18,6 +18,7 @@ from typing import Any
 
 from isoglot.data.files import json_object, read_lines
 from isoglot.data.languages import UNKNOWN, canonical
+from isoglot.data.numbers import fits, shown
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
@@ -27,7 +28,8 @@ _TRIPLETS = (("query", "pos", "neg"), ("anchor", "positive", "negative"))
 def read_jsonl(path: str | Path, *, language: str = UNKNOWN) -> Iterator[Group]:
     """One group a line, from any of the shapes above, told apart by their names, which may differ between lines.
 
-    Raises `CorpusError` for a line that is blank, no JSON object, of no known shape, or names an unknown language.
+    Raises `CorpusError` for a line that is blank, no JSON object, of no known shape, names an unknown
+    language, or holds a number that is not finite.
     """
     code = canonical(language, file=path)
     for number, text in read_lines(path):
@@ -98,7 +100,7 @@ def _translations(item: dict[str, Any]) -> Group:
     numbers: dict[str, float] = {}
     for name, value in item.items():
         if isinstance(value, (int, float)):
-            numbers[name] = value
+            numbers[name] = _number(value, name)
         elif isinstance(value, str) and name != "key":
             texts.append((value, canonical(name)))
         elif value is not None and name != "key":
@@ -130,5 +132,14 @@ def _extras(values: Any) -> dict[str, float | tuple[float, ...]]:
         numbers = value if isinstance(value, list) else [value]
         if not all(isinstance(number, (int, float)) for number in numbers):
             raise CorpusError(f"the extra {name!r} must be a number or a list of numbers, not {value!r}")
+        for number in numbers:
+            _number(number, name)
         extras[name] = tuple(value) if isinstance(value, list) else value
     return extras
+
+
+def _number(value: float, name: str) -> float:
+    if not fits(value):
+        problem = f"{name!r} holds {shown(str(value))}; a number must be finite in float32, or a whole one of 64 bits"
+        raise CorpusError(problem)
+    return value

@@ -84,7 +84,7 @@ def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
     for number, text in read_lines(path):
         item = json_object(text, file=path, line=number)
         names = list(item)
-        yield number, {name: _text(item[names[at]]) for name, at in _places(names, path, number).items()}
+        yield number, {name: _text(item[names[at]], path, number) for name, at in _places(names, path, number).items()}
 
 
 def _table(path: Path, split: str, rows: Rows) -> Iterator[tuple[int, Mapping[str, str]]]:
@@ -117,5 +117,8 @@ def _places(names: Sequence[str], path: Path, line: int) -> dict[str, int]:
     return places
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, path: Path, line: int) -> str:
+    if isinstance(value, dict | list):
+        problem = f"holds a JSON {type(value).__name__} where a sentence or a label is expected"
+        raise CorpusError(problem, file=path, line=line)
     return "" if value is None else str(value)

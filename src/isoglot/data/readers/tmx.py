@@ -11,94 +11,97 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
-from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
-from isoglot.data.files import read_blocks
 from isoglot.data.languages import canonical
 from isoglot.data.records import Group
+from isoglot.data.xml_stream import Gathered, XmlStream
 from isoglot.errors import CorpusError
 
 _CODE = {"bpt", "ept", "it", "ph", "ut"}
 _LAYOUT = re.compile(r"[ \t\r\n]+")
-_LANG = ("{http://www.w3.org/XML/1998/namespace}lang", "lang")
+_LANG = ("xml:lang", "lang")
 
 
 def read_tmx(path: str | Path, *, counts: Counter[str] | None = None) -> Iterator[Group]:
     """One group a translation unit; segments without text are left out.
 
     Units without any text are counted in `counts["empty"]`. The encoding is the one the file declares. Raises
-    `CorpusError` with the line for broken or truncated XML and unknown languages, and for a file without units.
+    `CorpusError` with the line for what `XmlStream` refuses, truncated XML, a version without a language, and unknown
+    languages, and for a file without units.
     """
-    units = 0
-    for unit in _units(path):
-        units += 1
-        group = _group(unit, path, units)
-        if group.texts:
-            yield group
-        elif counts is not None:
-            counts["empty"] += 1
-    if not units:
+    units = _Units(path)
+    for _ in units.stream.blocks():
+        for group in units.ready:
+            if group.texts:
+                yield group
+            elif counts is not None:
+                counts["empty"] += 1
+        units.ready.clear()
+    units.stream.close()
+    if not units.number:
         raise CorpusError("holds no translation unit <tu>; is it a TMX file?", file=path)
 
 
-def _units(path: str | Path) -> Iterator[Element]:
-    parser: XMLPullParser[Element] = XMLPullParser(["start", "end"])
-    ancestors: list[Element] = []
-    try:
-        for block in read_blocks(path):
-            parser.feed(block)
-            yield from _finished(parser, ancestors)
-        parser.close()
-    except ParseError as error:
-        raise CorpusError(
-            f"broken or truncated XML ({error}); make the file again", file=path, line=error.position[0]
-        ) from None
+class _Units:
+    """Events to groups: a `tu` holds `tuv`s, the first `seg` of which is its text."""
 
+    def __init__(self, path: str | Path) -> None:
+        self.stream = XmlStream(path, start=self._start, end=self._end, text=self._text)
+        self.ready: list[Group] = []
+        self.number = 0
+        # The depths at which these elements are open; 0: not open.
+        self._unit = self._version = self._segment = self._code = 0
+        self._code_of_language = ""
+        self._said = False
+        self._gathered = Gathered(self.stream, "tu")
+        self._texts: list[str] = []
+        self._languages: list[str] = []
 
-def _finished(parser: XMLPullParser[Element], ancestors: list[Element]) -> Iterator[Element]:
-    for event, element in cast("Iterator[tuple[str, Element]]", parser.read_events()):
-        if event == "start":
-            ancestors.append(element)
-            continue
-        ancestors.pop()
-        if _local(element) == "tu":
-            yield element
-            # The parser would keep every unit it has seen as a child of <body>.
-            for parent in ancestors[-1:]:
-                parent.clear()
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        name, depth = name.rpartition(":")[2], self.stream.depth
+        if not self._unit:
+            if name == "tu":
+                self._unit, self._texts, self._languages = depth, [], []
+                self.number += 1
+                self._gathered.clear()
+        elif not self._version:
+            if name == "tuv" and depth == self._unit + 1:
+                self._version, self._said = depth, False
+                self._code_of_language = self._declared(attributes)
+        elif not self._segment:
+            if name == "seg" and depth == self._version + 1 and not self._said:
+                self._segment = depth
+        elif not self._code and name in _CODE:
+            self._code = depth
 
+    def _text(self, data: str) -> None:
+        if self._segment and not self._code:
+            self._gathered.add(data)
 
-def _group(unit: Element, path: str | Path, place: int) -> Group:
-    texts, languages = [], []
-    for version in unit:
-        if _local(version) != "tuv":
-            continue
-        code = next((version.attrib[name] for name in _LANG if name in version.attrib), None)
+    def _end(self, _name: str) -> None:
+        depth = self.stream.depth + 1
+        if depth == self._code:
+            self._code = 0
+        elif depth == self._segment:
+            self._segment, self._said = 0, True
+        elif depth == self._version:
+            self._version = 0
+            text = _LAYOUT.sub(" ", self._gathered.take()).strip(" ")
+            if text.strip():
+                self._texts.append(text)
+                self._languages.append(self._language(self._code_of_language))
+        elif depth == self._unit:
+            self._unit = 0
+            self.ready.append(Group(tuple(self._texts), tuple(self._languages)))
+
+    def _declared(self, attributes: dict[str, str]) -> str:
+        code = next((attributes[name] for name in _LANG if name in attributes), None)
         if code is None:
-            raise CorpusError(f"translation unit {place} has a <tuv> without xml:lang; add it", file=path)
-        segment = next((child for child in version if _local(child) == "seg"), None)
-        text = "" if segment is None else _LAYOUT.sub(" ", "".join(_flat(segment))).strip(" ")
-        if text.strip():
-            texts.append(text)
-            languages.append(_language(code, path, place))
-    return Group(tuple(texts), tuple(languages))
+            raise self.stream.error(f"translation unit {self.number} has a <tuv> without xml:lang; add it")
+        return code
 
-
-def _language(code: str, path: str | Path, place: int) -> str:
-    try:
-        return canonical(code)
-    except CorpusError as error:
-        raise CorpusError(f"translation unit {place}: {error}", file=path) from None
-
-
-def _flat(element: Element) -> Iterator[str]:
-    yield element.text or ""
-    for child in element:
-        if _local(child) not in _CODE:
-            yield from _flat(child)
-        yield child.tail or ""
-
-
-def _local(element: Element) -> str:
-    return element.tag.rpartition("}")[2]
+    def _language(self, code: str) -> str:
+        try:
+            return canonical(code)
+        except CorpusError as error:
+            raise self.stream.error(f"translation unit {self.number}: {error}") from None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from isoglot.data.files import read_lines
 from isoglot.data.languages import canonical
+from isoglot.data.numbers import finite
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
@@ -20,7 +21,7 @@ def read_tsv(path: str | Path, *, languages: str | Iterable[str] | None = None) 
     The first line names the language of each column, unless `languages` does (then a first line that names the same
     ones is passed over). Two more names are understood: `score` becomes the extra of that name (mined pairs), `_` is
     ignored. Raises `CorpusError` for a header that names no languages, a line with another number of columns, a score
-    that is no number, and a line without any text.
+    that is not a finite number, and a line without any text.
     """
     lines = read_lines(path)
     first, text = next(lines)
@@ -85,9 +86,9 @@ def _is_sentence(cell: str, name: str) -> bool:
 
 def _score(cell: str, path: str | Path, line: int) -> float:
     try:
-        return float(cell)
-    except ValueError:
-        raise CorpusError(f"the score {cell!r} is not a number", file=path, line=line) from None
+        return finite(cell)
+    except ValueError as error:
+        raise CorpusError(f"the score {error}; fix it or remove the line", file=path, line=line) from None
 
 
 def _wrong_width(cells: Sequence[str], columns: Sequence[str], path: str | Path, line: int) -> CorpusError:

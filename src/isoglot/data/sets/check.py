@@ -95,7 +95,11 @@ def _expected(one: DataSet, folder: Path) -> tuple[Mapping[str, Content], str]:
         return one.files, ""
     lock = folder / LOCK
     if lock.is_file():
-        return read_manifest(lock.read_text(encoding="utf-8"), lock), "as first downloaded; the catalogue records none"
+        try:
+            text = lock.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CorpusError(f"cannot be read ({error}); remove it and get the set again", file=lock) from None
+        return read_manifest(text, lock), "as first downloaded; the catalogue records none"
     return {}, "checksums not recorded"
 
 

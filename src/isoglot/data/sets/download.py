@@ -19,7 +19,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, writing
 from isoglot.data.sets.content import BLOCK
 from isoglot.errors import CorpusError
 
@@ -105,7 +105,7 @@ def _attempt(address: str, part: Path, timeout: float, watch: Watch | None) -> N
             _forget(part)  # in this order: notes of the new version never stand beside bytes of an old one
             with atomic_write(_notes(part)) as stream:
                 json.dump(version, stream)
-        with part.open("ab" if resumed else "wb") as stream:
+        with writing(part), part.open("ab" if resumed else "wb") as stream:
             have = _copy(response, stream, have, version["length"], lambda done: _tell(watch, address, done, version))
     if version["length"] is not None and have != version["length"]:
         raise _InterruptedError(f"the connection ended after {have:,} of {version['length']:,} bytes")

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, check_output, exclusive
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, counted
 from isoglot.data.sets.content import Content, blocks, measure, stored
@@ -86,9 +86,14 @@ def get(name: str, data: Path, *, network: Network | None = None, watch: Watch |
         raise CorpusError(
             f"{name} may not be downloaded by a program ({one.licence}); {one.manual}; the folder is {job.folder}"
         )
-    for folder in (data, job.folder):
-        if folder.exists() and not folder.is_dir():
-            raise CorpusError("is a file where a folder is needed; name another folder with --data", file=folder)
+    check_output(job.folder, folder=True)
+    with exclusive(job.folder):
+        _get(job)
+    return job.folder
+
+
+def _get(job: _Job) -> None:
+    one = job.one
     if one.files:
         changed = [_recorded(job, path, expected) for path, expected in one.files.items()]
     else:
@@ -97,7 +102,6 @@ def get(name: str, data: Path, *, network: Network | None = None, watch: Watch |
         with atomic_write(job.folder / "SOURCE") as stream:
             stream.write(source(one))
     shutil.rmtree(job.downloads, ignore_errors=True)
-    return job.folder
 
 
 def source(one: DataSet) -> str:

@@ -14,8 +14,6 @@ limits alone; their folder is named by a digest of these. Other settings of the 
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -25,7 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, temporary_folder
 from isoglot.data.wikipedia.choose import REPORT, Choice, Part, write_choice
 from isoglot.data.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.data.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
@@ -181,15 +179,11 @@ def _write(
     parts: list[Part], base: Any, output: Path, choice: Choice, report: dict[str, Any], listener: Listener
 ) -> dict[str, Any]:
     """The folder under another name, then under its own."""
-    output.parent.mkdir(parents=True, exist_ok=True)
-    temporary = output.resolve().with_name(f".{output.name[:200]}.{secrets.token_hex(4)}.tmp")
-    temporary.mkdir()
-    try:
-        report |= write_choice(parts, base, temporary, choice, lambda words: listener.progress(words, 0, 0))
-        with atomic_write(temporary / REPORT) as file:
+    with temporary_folder(output) as temporary:
+        whole = temporary / "whole"
+        whole.mkdir()
+        report |= write_choice(parts, base, whole, choice, lambda words: listener.progress(words, 0, 0))
+        with atomic_write(whole / REPORT) as file:
             file.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
-        temporary.rename(output)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
+        whole.rename(output.resolve())
     return report

@@ -1,8 +1,7 @@
 """A MediaWiki XML dump as a stream of pages, whatever it is packed in, held one page at a time.
 
 What is special here: a dump that ends too early is usual (a sample, a transfer that was cut), so its complete pages
-count and the end is a remark; what is no dump at all, or damaged in the middle, is an error with its line. The
-parser is expat itself, which reads UTF-16 by its byte order mark.
+count and the end is a remark; what is no dump at all, or damaged in the middle, is an error with its line.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from xml.parsers import expat
 
-from isoglot.data.files import read_blocks
+from isoglot.data.files import CutShortError
+from isoglot.data.numbers import whole
 from isoglot.data.wikipedia.titles import WIKIS, Names, language_of
+from isoglot.data.xml_stream import Gathered, XmlError, XmlStream
 from isoglot.errors import CorpusError
 
 _KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})
@@ -59,22 +59,23 @@ def open_dump(name: str) -> Dump:
 def pages(dump: Dump, remark: Callable[[str], None]) -> Iterator[Page]:
     """The complete pages in order. `remark` is told once if the dump ends too early.
 
-    Raises `CorpusError` for XML that is not well-formed, with the line.
+    Raises `CorpusError` for what `XmlStream` refuses, and a namespace without a number, with the line.
     """
     yield from _Reader(dump.path).pages(remark)
 
 
 class _Reader:
-    """Events of expat to pages; knows the head when the first page begins."""
+    """Events of the XML to pages; knows the head when the first page begins."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._stream = XmlStream(path, start=self._start, end=self._end, text=self._text)
         self._fields: dict[str, str] = {}
-        self._pieces: list[str] | None = None
+        self._gathered = Gathered(self._stream, "text")
+        self._gathering = False
         self._attributes: dict[str, str] = {}
         self._ready: list[Page] = []
         self._root = ""
-        self._depth = 0
         self._in_page = False
         self._head: dict[str, str] = {}
         self._begun = False
@@ -82,20 +83,25 @@ class _Reader:
         self.first_letter = True
 
     def pages(self, remark: Callable[[str], None], *, head: bool = False) -> Iterator[Page]:
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
-        parser.CharacterDataHandler = self._text
-        for block in self._blocks(remark):
-            self._feed(parser, block)
-            if head and self._begun:
-                return
-            yield from self._ready
-            self._ready.clear()
+        try:
+            for _ in self._stream.blocks():
+                if head and self._begun:
+                    return
+                yield from self._ready
+                self._ready.clear()
+        except CutShortError as error:
+            if not self._begun:
+                raise
+            remark(str(error).partition(";")[0] + "; what is whole was read")
+            return
+        except XmlError as error:
+            if self._begun:
+                raise
+            raise self._no_dump(f"line {error.line}: {error.why}") from None
         if not self._root:
             raise self._no_dump("it holds no XML")
-        if self._depth:
-            remark(f"{self._path}: ends before its end, after line {parser.CurrentLineNumber}; what is whole was read")
+        if self._stream.depth:
+            remark(f"{self._path}: ends before its end, after line {self._stream.line}; what is whole was read")
 
     def wiki(self) -> str:
         """Code of the Wikipedia, from the head. Raises `CorpusError` where it names none."""
@@ -112,27 +118,7 @@ class _Reader:
                 return code
         raise CorpusError("does not say of which Wikipedia it is; write, for German, de=FILE", file=self._path)
 
-    def _blocks(self, remark: Callable[[str], None]) -> Iterator[bytes]:
-        try:
-            yield from read_blocks(self._path)
-        except CorpusError as error:
-            if not self._begun:
-                raise
-            remark(str(error).partition(";")[0] + "; what is whole was read")
-            self._depth = 0  # said already
-
-    def _feed(self, parser: expat.XMLParserType, block: bytes) -> None:
-        try:
-            parser.Parse(block, False)
-        except expat.ExpatError as error:
-            if not self._begun:
-                raise self._no_dump(f"line {error.lineno}: {expat.ErrorString(error.code)}") from None
-            why = expat.ErrorString(error.code)
-            problem = f"not well-formed XML, or not in its encoding ({why}); convert it to UTF-8, or copy it again"
-            raise CorpusError(problem, file=self._path, line=error.lineno) from None
-
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
         if not self._root:
             self._root = name
             if name != "mediawiki":
@@ -144,16 +130,16 @@ class _Reader:
         elif name == "redirect":
             self._fields["redirect"] = attributes.get("title", "")
         elif name in _KEPT:
-            self._pieces, self._attributes = [], attributes
+            self._gathering, self._attributes = True, attributes
+            self._gathered.clear()
 
     def _text(self, data: str) -> None:
-        if self._pieces is not None:
-            self._pieces.append(data)
+        if self._gathering:
+            self._gathered.add(data)
 
     def _end(self, name: str) -> None:
-        self._depth -= 1
-        if name in _KEPT and self._pieces is not None:
-            value, self._pieces = "".join(self._pieces), None
+        if name in _KEPT and self._gathering:
+            value, self._gathering = self._gathered.take(), False
             if name == "namespace":
                 self._namespace(value)
             elif self._in_page:
@@ -168,17 +154,24 @@ class _Reader:
         title, text, target = fields.get("title", ""), fields.get("text", ""), fields.get("redirect")
         # Dumps before 2012 tell the namespace by the title alone, and the target of a redirect by the text.
         prefix = title.partition(":")[0].strip().lower().replace(" ", "_")
-        number = fields.get("ns", "").strip() or self.namespaces.get(prefix, 0)
+        said = fields.get("ns", "").strip()
+        number = self._number(said, "<ns>") if said else self.namespaces.get(prefix, 0)
         if not target and (found := _REDIRECT[target is None].match(text)):
             target = found[1]
-        return Page(title, int(number), target, text)
+        return Page(title, number, target, text)
 
     def _namespace(self, name: str) -> None:
-        number = int(self._attributes.get("key", "0"))
+        number = self._number(self._attributes.get("key", "0"), "the key of a <namespace>")
         if name:
             self.namespaces[name.strip().lower().replace(" ", "_")] = number
         if number == 0:
             self.first_letter = self._attributes.get("case", "first-letter") == "first-letter"
+
+    def _number(self, text: str, what: str) -> int:
+        try:
+            return whole(text)
+        except ValueError as error:
+            raise self._stream.error(f"{what} must be the number of a namespace, but {error}; fix it") from None
 
     def _no_dump(self, why: str) -> CorpusError:
         return CorpusError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import read_lines
+from isoglot.data.files import CutShortError, read_lines
 from isoglot.data.wikipedia.tables import Entity
 from isoglot.data.wikipedia.titles import Names, key_of, normal
 from isoglot.errors import CorpusError
@@ -67,11 +67,15 @@ def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
         if not any(mark in line.text for mark in marks):
             continue
         parsed = _parsed(line.text)
-        if parsed is not None and isinstance(parsed.get("id"), str):
-            if entity := _entity(parsed, sites):
+        if parsed is None and line.last:
+            continue
+        try:
+            if entity := _entity(parsed or {}, sites):
                 found.append(entity.line())
-        elif not line.last:
-            raise CorpusError("is not JSON of an entity; copy the file again", file=line.file, line=line.number)
+                found[-1].encode()  # half of a surrogate pair, which JSON can escape, cannot be written
+        except (KeyError, TypeError, AttributeError, UnicodeEncodeError):
+            problem = "is not JSON of an entity; copy the file again"
+            raise CorpusError(problem, file=line.file, line=line.number) from None
     return found
 
 
@@ -113,8 +117,8 @@ def _lines(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[int, str
         for number, text in read_lines(path):
             begun = True
             yield number, text
-    except CorpusError as error:
-        if not begun or "is not UTF-8" in str(error):
+    except CutShortError as error:
+        if not begun:
             raise
         remark(str(error).partition(";")[0] + "; what is whole was read")
 
@@ -122,12 +126,13 @@ def _lines(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[int, str
 def _parsed(text: str) -> dict[str, Any] | None:
     try:
         parsed = json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None
 
 
 def _entity(parsed: dict[str, Any], sites: Mapping[str, Names]) -> Entity | None:
+    name = parsed["id"] + ""  # a string, like all that is read below; anything else raises
     links = parsed.get("sitelinks") or {}
     titles = {names.wiki: normal(links[site]["title"], names) for site, names in sites.items() if site in links}
     if not titles:
@@ -136,4 +141,4 @@ def _entity(parsed: dict[str, Any], sites: Mapping[str, Names]) -> Entity | None
     values = [claim.get("mainsnak", {}).get("datavalue", {}).get("value", {}).get("id") for claim in claims]
     types = tuple(dict.fromkeys(value for value in values if value))
     english = links.get("enwiki", {}).get("title")
-    return Entity(parsed["id"], titles, types, english or next(iter(titles.values())), english is not None)
+    return Entity(name, titles, types, english or next(iter(titles.values())), english is not None)

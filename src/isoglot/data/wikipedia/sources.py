@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -59,6 +60,6 @@ def digest(sources: Sources) -> str:
     facts: list[Any] = [_FORMAT, version("isoglot"), asdict(sources.limits), versions(), sources.dumps]
     dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
     for name in [*dumps, sources.wikidata, sources.titles, sources.types]:
-        path = Path(name).resolve() if name else None
+        path = Path(os.path.realpath(name)) if name else None  # of a link to itself, resolve() is a RuntimeError
         facts.append([str(path), path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None)
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages, units_of
+from isoglot.evaluation.base import Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.tasks.sts import Find, Pairs, chosen, embed_sides, joined, sides
 from isoglot.evaluation.tasks.sts_english import ENGLISH, find_stsb_english
 from isoglot.evaluation.tasks.sts_sets import EXTENDED_10, STS17_NEEDS, find_sts17
@@ -28,6 +28,9 @@ POSITIVE = 4.0  # the gold score from which a pair counts as of one meaning
 POOLED = "pooled-10"
 
 _BLOCK = 2048  # sentences on each side of a block of distances: 32 MiB
+METRICS = tuple(
+    Metric(name, "plain", lower_is_better=True, main=True) for name in ("alignment", "uniformity")
+)  # either alone is easily perfect
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class Alignment:
     the pools.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     name: str
     needs: str
     find: Find
@@ -101,8 +105,8 @@ def _scores(encode: Encode, pairs: Pairs, *, task: str, subset: str) -> list[Sco
     rows = np.concatenate([first, second])[distinct]
     value, units = float(squares.mean(dtype=np.float64)), units_of(pairs.gold)
     return [
-        Score(task, subset, "alignment", value, len(squares), items=squares, units=units),
-        Score(task, subset, "uniformity", uniformity(rows), len(rows)),
+        METRICS[0].score(task, subset, value, len(squares), items=squares, units=units),
+        METRICS[1].score(task, subset, uniformity(rows), len(rows)),
     ]
 
 

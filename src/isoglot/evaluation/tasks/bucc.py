@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.tasks.bucc_data import SAMPLE, TRAINING, Side, Split, golds, load
 from isoglot.evaluation.tasks.bucc_design import DESIGNS, Cut, Mined
 from isoglot.evaluation.vectors import embed
@@ -24,6 +25,7 @@ from isoglot.search.threshold import quality
 
 POSITIVE = float(np.nextafter(0, 1))  # a threshold below which lies exactly what is not greater than 0
 MISTAKES = 10
+METRICS = Metric("f1", main=True), Metric("precision"), Metric("recall")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Mining:
     `DESIGNS`. Subsets are named as the files are (`zh-en`).
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     name: str
     k: int = 4
     margin: str = "ratio"
@@ -79,10 +82,10 @@ class Mining:
         kept = _together([cut.kept for cut in cuts])
         found, items = quality(kept, mined.split.gold), _items(kept, mined.split)
         details = (self._mining(cuts), _mistakes(kept, mined.split))
-        values = {"f1": found.f1, "precision": found.precision, "recall": found.recall}
+        values = found.f1, found.precision, found.recall
         f1, *rest = (
-            Score(self.name, subset, name, value, len(items), items=items, statistic=name)
-            for name, value in values.items()
+            metric.score(self.name, subset, value, len(items), items=items, statistic=metric.name)
+            for metric, value in zip(METRICS, values, strict=True)
         )
         return [replace(f1, details=details), *rest]
 

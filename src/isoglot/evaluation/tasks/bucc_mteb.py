@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.exports import export, numbered_records, records
 from isoglot.evaluation.tasks.bucc_data import TRAINING, golds, load
@@ -31,6 +31,7 @@ Place = Callable[[int], str]
 _PAIRS = ("de-en", "fr-en", "ru-en", "zh-en")
 _FIELDS = ("sentence1", "sentence2", "gold")
 _COPIES = {"all": ("BUCC",), "gold": ("BUCC.v2", "bucc-bitext-mining")}
+METRICS = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1", main=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Bitext:
     precision, recall and F1 averaged over the rows of the corpus that are gold, each weighing its number of queries.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     name: str
     corpus: str = "all"
 
@@ -101,9 +103,9 @@ class Bitext:
         answers = first_places(lookup.corpus)[found.forward_ids[:, 0]]
         details = (_mistakes(lookup, answers, found.forward_scores[:, 0]),)
         return [
-            Score(self.name, pair, metric, float(items.mean(dtype=np.float64)), len(items), items=items, details=shown)
-            for (metric, items), shown in zip(
-                _outcomes(lookup.labels, answers).items(), (details, (), (), ()), strict=True
+            metric.score(self.name, pair, float(items.mean(dtype=np.float64)), len(items), items=items, details=shown)
+            for metric, items, shown in zip(
+                METRICS, _outcomes(lookup.labels, answers), (details, (), (), ()), strict=True
             )
         ]
 
@@ -111,17 +113,14 @@ class Bitext:
 BITEXT: tuple[Bitext, ...] = (Bitext("bucc/mteb"), Bitext("bucc/mteb-v2", corpus="gold"))
 
 
-def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
-    """Of each query: hit or miss, and precision, recall and F1 of its label; their means are the weighted averages."""
+def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+    """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
     from sklearn.metrics import precision_recall_fscore_support
 
     known, place = np.unique(labels, return_inverse=True)
     parts = precision_recall_fscore_support(labels, answers, labels=known, average=None, zero_division=0)
-    outcomes: dict[str, Any] = {"accuracy": labels == answers}
-    outcomes |= {
-        name: part[place.reshape(-1)] for name, part in zip(("precision", "recall", "f1"), parts, strict=False)
-    }
-    return {name: np.asarray(values, np.float32) for name, values in outcomes.items()}
+    outcomes = [labels == answers, *(part[place.reshape(-1)] for part in parts[:3])]
+    return [np.asarray(values, np.float32) for values in outcomes]
 
 
 def _mistakes(lookup: Lookup, answers: NDArray[np.int64], cosines: NDArray[np.float32]) -> Detail:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Metric, Score, averages
 from isoglot.evaluation.tasks.nway import (
     NEEDS,
     Doubles,
@@ -28,6 +29,7 @@ from isoglot.evaluation.tasks.nway import (
 )
 
 _ROUNDING = 1e-6  # unit vectors that differ by less are the same
+METRICS = (Metric("distance", "plain", lower_is_better=True, main=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Centroids:
     `source` names the set that is read, one of `nway.SOURCES`; without it that with the most of the languages.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     source: str = ""
     name: str = "centroids"
 
@@ -61,7 +64,7 @@ class Centroids:
         for pair in pairs(groups):
             places = shared(groups, pair)
             values[pair] = self._distance(pair, *(tables[code][places] for code in pair))
-            scores.append(Score(self.name, "-".join(pair), "distance", values[pair], len(places)))
+            scores.append(METRICS[0].score(self.name, "-".join(pair), values[pair], len(places)))
         table = square(codes(groups), values, same=0.0)
         return [*scores, *(replace(mean, details=(table,)) for mean in averages(scores, "mean"))]
 

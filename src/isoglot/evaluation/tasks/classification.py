@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Score, units_of
+from isoglot.evaluation.base import Detail, Metric, Score, units_of
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -27,6 +27,8 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0)  # C of scikit-learn
 KEPT_APART = 0.2  # the part of the training data by which a strength is chosen
 SEED = 0
 MISTAKES = 10
+ACCURACY = Metric("accuracy", main=True)
+MACRO_F1 = Metric("f1/macro")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,13 +124,15 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, it
     return STRENGTHS[int(np.argmax([right.mean() for right in found]))]
 
 
-def accuracy(task: str, subset: str, outcome: Outcome, *, details: tuple[Detail, ...] = ()) -> Score:
+def accuracy(
+    task: str, subset: str, outcome: Outcome, *, metric: Metric = ACCURACY, details: tuple[Detail, ...] = ()
+) -> Score:
     """The share of right answers, mean over the classifiers; the items are the share of classifiers that were right."""
     right = outcome.predicted == outcome.gold
     items = right.mean(axis=0, dtype=np.float64).astype(np.float32)
     value = float(right.mean(axis=1, dtype=np.float64).mean())
     units = units_of(outcome.gold)
-    return Score(task, subset, "accuracy", value, len(items), items=items, units=units, details=details)
+    return metric.score(task, subset, value, len(items), items=items, units=units, details=details)
 
 
 def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:
@@ -136,7 +140,7 @@ def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:
     from sklearn.metrics import f1_score
 
     runs = [f1_score(outcome.gold, run, average="macro", zero_division=0.0) for run in outcome.predicted]
-    return Score(task, subset, "f1/macro", float(np.mean(runs)), len(outcome.gold))
+    return MACRO_F1.score(task, subset, float(np.mean(runs)), len(outcome.gold))
 
 
 def mistakes(test: Examples, outcome: Outcome) -> tuple[Detail, ...]:

@@ -18,19 +18,20 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.vectors import embed
 
 SEEDS = (0, 1, 2)
 RESTARTS = 10
 
 Ints = NDArray[np.int64]
+METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/macro"), Metric("v-measure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Clustering:
     there is always given.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     name: str
     needs: str
     find: Find
@@ -93,18 +95,17 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     pure = np.mean([one.majority for one in found], axis=0)
     n = len(labels)
     return [
-        Score(
+        METRICS[0].score(
             task,
             subset,
-            "accuracy",
             float(matched.mean()),
             n,
             items=_items(matched),
             details=(_table(matched, labels),),
         ),
-        Score(task, subset, "purity/micro", float(pure.mean()), n, items=_items(pure)),
-        Score(task, subset, "purity/macro", float(np.mean([one.macro for one in found])), len(classes)),
-        Score(task, subset, "v-measure", float(np.mean([one.v_measure for one in found])), n),
+        METRICS[1].score(task, subset, float(pure.mean()), n, items=_items(pure)),
+        METRICS[2].score(task, subset, float(np.mean([one.macro for one in found])), len(classes)),
+        METRICS[3].score(task, subset, float(np.mean([one.v_measure for one in found])), n),
     ]
 
 

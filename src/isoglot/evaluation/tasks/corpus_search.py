@@ -11,11 +11,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.files import lines
 from isoglot.evaluation.tasks.retrieval import first_places
@@ -27,6 +28,7 @@ Files = dict[str, Path]
 
 _NAME = re.compile(r"(?P<role>queries|corpus)\.(?P<code>[^.]+)(?:\.txt)?(?:\.(?:gz|xz|bz2))?")
 _ENGLISH = {"en", "eng", "eng_Latn"}
+METRICS = (Metric("cosine/1", "cosine", main=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class CorpusSearch:
     memory at a time (a million sentences of 384 values are 1.5 GB), the search itself is in blocks.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     top: int = 3
     shown: int = 50
     name: str = "nearest"
@@ -93,7 +96,7 @@ class CorpusSearch:
         items = np.array([row[0][1] for row in hits], np.float32)
         detail = Detail("hits", ("query", "rank", "found", "cosine"), rows)
         value = float(items.mean(dtype=np.float64))
-        return Score(self.name, subset, "cosine/1", value, len(items), items=items, details=(detail,))
+        return METRICS[0].score(self.name, subset, value, len(items), items=items, details=(detail,))
 
 
 def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:

@@ -14,12 +14,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Metric, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks.classification import (
+    ACCURACY,
+    MACRO_F1,
     Label,
     accuracy,
     classes_of,
@@ -61,6 +64,7 @@ class FewShot:
     `split` is the part that is scored: `test`, or `dev` to choose by.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
     name: str = "mtop"
     topics: TopicSet = field(default_factory=Mtop)
     split: str = "test"

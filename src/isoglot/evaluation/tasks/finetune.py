@@ -15,14 +15,14 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages, units_of
+from isoglot.evaluation.base import Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among
-from isoglot.evaluation.tasks.classification import Ids, Outcome, accuracy
+from isoglot.evaluation.tasks.classification import ACCURACY, Ids, Outcome, accuracy
 from isoglot.evaluation.tasks.pair_sets import Pairs, PawsX
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class PawsXFinetune:
     `seed` draws the classifier, the order and the dropout; the other fields are the protocol's.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
     name: str = "paws-x/finetune"
     seed: int = 0
     epochs: int = 5

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages, units_of
+from isoglot.evaluation.base import Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks.classification import (
+    ACCURACY,
     Classifier,
     Floats,
     Ids,
@@ -42,6 +44,7 @@ def features(first: Floats, second: Floats) -> Floats:
 class PairProbe:
     """A set of pairs: the tasks `xnli` and `paws-x`. Subsets are the codes of the languages with labels."""
 
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
     name: str = "xnli"
     pairs: PairSet = field(default_factory=Xnli)
 

@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from isoglot.data.records import Group
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed, unit
 from isoglot.search.margin import Doubles
@@ -67,20 +68,29 @@ def nearest(
         first_places(sides[0])[found.backward_ids[:, 0]],
     )
     there, back = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
-    ways: list[tuple[str, Floats, tuple[Detail, ...]]] = [
-        (f"{names[0]}-{names[1]}", there, _mistakes(sides, (tables[0], tables[1]), forward)),
-        (f"{names[1]}-{names[0]}", back, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
-        ("mean", np.divide(there + back, 2, dtype=np.float32), ()),
+    ways: list[tuple[Floats, tuple[Detail, ...]]] = [
+        (there, _mistakes(sides, (tables[0], tables[1]), forward)),
+        (back, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
+        (np.divide(there + back, 2, dtype=np.float32), ()),
     ]
     scores = [
-        Score(task, subset, f"accuracy/{way}", float(hits.mean(dtype=np.float64)), len(hits), items=hits, details=more)
-        for way, hits, more in ways
+        metric.score(task, subset, float(hits.mean(dtype=np.float64)), len(hits), items=hits, details=more)
+        for metric, (hits, more) in zip(accuracies(*names), ways, strict=True)
     ]
     if f1:
         items = there * np.divide(2, np.bincount(forward, minlength=len(there)) + 1, dtype=np.float32)
         value = float(items.mean(dtype=np.float64))
-        scores.append(Score(task, subset, f"f1/{names[0]}-{names[1]}", value, len(items), items=items))
+        scores.append(Metric(f"f1/{names[0]}-{names[1]}").score(task, subset, value, len(items), items=items))
     return scores
+
+
+def accuracies(first: str, second: str) -> tuple[Metric, Metric, Metric]:
+    """The three accuracies of two sides: from the first, from the second, and their mean, the main number."""
+    return (
+        Metric(f"accuracy/{first}-{second}"),
+        Metric(f"accuracy/{second}-{first}"),
+        Metric("accuracy/mean", main=True),
+    )
 
 
 def first_places(texts: Sequence[str]) -> Ids:
@@ -125,6 +135,7 @@ class Retrieval:
     the alphabet's.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), *accuracies("xx", "yy")[:2])
     groups: tuple[Group, ...] | None = None
     name: str = "retrieval"
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from isoglot.evaluation.base import Detail, Encode, Score, averages
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.tasks.nway import NEEDS, Doubles, Translations, everyone, pairs, read_groups, shared, vectors
 
 FEW = 15  # groups in the map of translations
@@ -23,6 +24,7 @@ MARKED = 3  # groups marked there
 Tables = Mapping[str, Doubles]
 
 _ROUNDING = 1e-9  # a sum of squares below is that of equal vectors
+METRICS = Metric("variance/meaning", main=True), Metric("variance/language", lower_is_better=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class SentenceMap:
     `source` names the set that is read, one of `nway.SOURCES`; without it that with the most of the languages.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
     source: str = ""
     name: str = "map"
 
@@ -66,9 +69,9 @@ class SentenceMap:
     def _shares(self, groups: Sequence[Translations], tables: Tables, chosen: tuple[str, ...]) -> list[Score]:
         places = shared(groups, chosen)
         cube = np.stack([tables[code][places] for code in chosen], axis=1)  # (groups, languages, D)
-        shares = {"variance/meaning": explained(cube), "variance/language": explained(cube.transpose(1, 0, 2))}
-        n = len(places) * len(chosen)
-        return [Score(self.name, "-".join(chosen), metric, value, n) for metric, value in shares.items()]
+        shares = explained(cube), explained(cube.transpose(1, 0, 2))
+        subset, n = "-".join(chosen), len(places) * len(chosen)
+        return [metric.score(self.name, subset, value, n) for metric, value in zip(METRICS, shares, strict=True)]
 
 
 def explained(cube: Doubles) -> float:

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.tasks.nway import (
     NEEDS,
     Doubles,
@@ -28,6 +29,11 @@ from isoglot.evaluation.tasks.nway import (
     vectors,
 )
 
+TRANSLATIONS = Metric("cosine/translations", "cosine")
+CONTRAST = Metric("cosine/contrast", "cosine", main=True)  # encoders differ in where their cosines lie
+LEAST = Metric("cosine/min", "cosine")
+SPREAD = Metric("cosine/std", "cosine", lower_is_better=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Similarity:
@@ -36,6 +42,7 @@ class Similarity:
     `source` names the set that is read, one of `nway.SOURCES`; without it that with the most of the languages.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = (TRANSLATIONS, CONTRAST, LEAST, SPREAD)
     source: str = ""
     name: str = "similarity"
 
@@ -72,7 +79,7 @@ class Similarity:
         same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
         # The cosines of a sentence with all of the other language add up to its product with their sum.
         rest = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
-        items = {"cosine/translations": same, "cosine/contrast": same - rest / (2 * others)}
+        items = {TRANSLATIONS: same, CONTRAST: same - rest / (2 * others)}
         return [replace(self._score("-".join(pair), metric, row), units=units) for metric, row in items.items()]
 
     def _together(self, groups: Sequence[Translations], tables: Mapping[str, Doubles]) -> list[Score]:
@@ -85,18 +92,20 @@ class Similarity:
         )
         example = _example(groups[places[0]], together, cosines[:, 0])
         return [
-            replace(self._score("-".join(together), "cosine/min", cosines.min(axis=0)), details=(example,)),
-            self._score("-".join(together), "cosine/std", cosines.std(axis=0)),
+            replace(self._score("-".join(together), LEAST, cosines.min(axis=0)), details=(example,)),
+            self._score("-".join(together), SPREAD, cosines.std(axis=0)),
         ]
 
-    def _score(self, subset: str, metric: str, items: Doubles) -> Score:
-        return Score(self.name, subset, metric, float(items.mean()), len(items), items=items.astype(np.float32))
+    def _score(self, subset: str, metric: Metric, items: Doubles) -> Score:
+        return metric.score(self.name, subset, float(items.mean()), len(items), items=items.astype(np.float32))
 
     def _with_table(self, mean: Score, scores: Sequence[Score], languages: Sequence[str]) -> Score:
         values = {score.subset: score.value for score in scores if score.metric == mean.metric}
         table = {pair: values["-".join(pair)] for pair in combinations(languages, 2) if "-".join(pair) in values}
         # A sentence is its own translation; beside its own language's other sentences it is not looked at.
-        return replace(mean, details=(square(languages, table, same=1.0),)) if "trans" in mean.metric else mean
+        return (
+            replace(mean, details=(square(languages, table, same=1.0),)) if mean.metric == TRANSLATIONS.name else mean
+        )
 
 
 def _example(group: Translations, languages: Sequence[str], cosines: Doubles) -> Detail:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed, unit
@@ -56,6 +56,11 @@ Read = Callable[..., Pairs]
 Find = Callable[[Path], Mapping[str, Read]]
 
 
+def correlation_metric(name: str) -> Metric:
+    """A correlation. Spearman is the main number; of the ways to put corpora together, that of all pairs."""
+    return Metric(name, "correlation", main=name in ("spearman", "spearman/all"))
+
+
 @dataclass(frozen=True, slots=True)
 class Sts:
     """A set in several languages: Spearman and Pearson of each subset, then averages.
@@ -64,6 +69,7 @@ class Sts:
     `mean` is over whatever was.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
     name: str
     needs: str
     find: Find
@@ -132,9 +138,8 @@ def correlation(
     """The score of gold against cosine, `kind` being one of `CORRELATIONS`. Only Spearman shows the mistakes."""
     value = STATISTICS[kind](items)
     shown, units = details if kind == "spearman" else (), units_of(items[:, 0])
-    return Score(
-        task, subset, metric or kind, value, len(items), items=items, statistic=kind, units=units, details=shown
-    )
+    named = correlation_metric(metric or kind)
+    return named.score(task, subset, value, len(items), items=items, statistic=kind, units=units, details=shown)
 
 
 def mistakes(pairs: Pairs, items: Items) -> Detail:

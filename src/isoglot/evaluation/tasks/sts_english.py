@@ -20,10 +20,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
-from isoglot.evaluation.base import Detail, Encode, Score
+from isoglot.evaluation.base import Detail, Encode, Metric, Score
 from isoglot.evaluation.exports import export
 from isoglot.evaluation.files import find
 from isoglot.evaluation.tasks.sts import (
@@ -34,6 +35,7 @@ from isoglot.evaluation.tasks.sts import (
     Read,
     chosen,
     correlation,
+    correlation_metric,
     joined,
     judge,
     mistakes,
@@ -68,6 +70,9 @@ class EnglishSts:
     together in the first way only; none when the set is not there.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = tuple(
+        correlation_metric(f"{kind}/{way}") for kind in CORRELATIONS for way in ("all", "wmean", "mean")
+    )
     name: str
     needs: str
     find: Find

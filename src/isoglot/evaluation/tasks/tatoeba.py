@@ -15,13 +15,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Metric, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.exports import export, numbered_records, subsets
 from isoglot.evaluation.files import lines
-from isoglot.evaluation.tasks.retrieval import Place, nearest, tell_repeated
+from isoglot.evaluation.tasks.retrieval import Place, accuracies, nearest, tell_repeated
 
 
 def _codes(text: str) -> tuple[str, ...]:
@@ -54,6 +55,7 @@ _NAME = re.compile(r"tatoeba\.(?P<code>[^.]+)-eng\.(?P<side>[^.]+)(?:\.(?:gz|xz|
 class Tatoeba:
     """The task `tatoeba`. Subsets are named by the codes of the files: `kor-eng`, `cmn-eng`."""
 
+    metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), Metric("f1/xx-en"))
     name: str = "tatoeba"
 
     @property

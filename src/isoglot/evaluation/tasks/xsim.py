@@ -13,13 +13,13 @@ encoder is that of one product of two tables a pair.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 
-from isoglot.evaluation.base import Detail, Encode, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.tasks.retrieval import first_places, mistakes
 from isoglot.evaluation.tasks.xsim_sets import ENGLISH, SETS, Found, Texts
 from isoglot.evaluation.vectors import embed, unit
@@ -60,6 +60,11 @@ class XSim:
     def name(self) -> str:
         """`xsim/` and the name of the set."""
         return f"xsim/{self.texts.name}" + (f"/k{self.k}" if self.k != K else "")
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The errors under each of the margins."""
+        return tuple(metric for margin in self.margins for metric in _metrics(margin))
 
     @property
     def needs(self) -> str:
@@ -134,15 +139,18 @@ class XSim:
             if np.array_equal(by_text, by_index):
                 by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
             details = _mistakes(sides, near, found, values.max(axis=1), margin) if margin in shown else ()
-            for metric, items, more in (
-                (f"error/{margin}", by_text, details),
-                (f"error-by-index/{margin}", by_index, ()),
-            ):
+            for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
                 value = float(items.mean(dtype=np.float64))
                 scores.append(
-                    Score(self.name, subset, metric, value, len(items), items=items, units=units, details=more)
+                    metric.score(self.name, subset, value, len(items), items=items, units=units, details=more)
                 )
         return scores
+
+
+def _metrics(margin: str) -> tuple[Metric, Metric]:
+    """The errors by text and by index under a margin."""
+    by_text = Metric(f"error/{margin}", "error", lower_is_better=True, main=margin == "ratio")
+    return by_text, replace(by_text, name=f"error-by-index/{margin}", main=False)
 
 
 def _mistakes(sides: tuple[_Side, _Side], near: Near, found: Ids, values: Doubles, margin: str) -> tuple[Detail, ...]:

@@ -14,10 +14,13 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
-from isoglot.evaluation.base import Encode, Score, averages
+from isoglot.evaluation.base import Encode, Metric, Score, averages
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.tasks.classification import (
+    ACCURACY,
+    MACRO_F1,
     Examples,
     Floats,
     Label,
@@ -56,6 +59,7 @@ class ZeroShot:
     set's codes, English among them; the averages leave it out.
     """
 
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
     name: str = "mldoc"
     topics: TopicSet = field(default_factory=Mldoc)
     prepare: Callable[[str], str] | None = clean

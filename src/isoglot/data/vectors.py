@@ -1,0 +1,93 @@
+"""Tables of vectors, one row each: opened without running what they hold, checked, and scaled to length one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from isoglot.data.files import binary_format, first_bytes
+from isoglot.errors import CorpusError
+
+TYPES = ("float16", "float32", "float64")
+
+_MAGIC = b"\x93NUMPY"
+_SAVE = "save one table of floats, a row for each text, with numpy.save"
+_BLOCK = 1 << 22  # values looked at together
+
+
+def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """Numbers of the rows (N, D) that hold NaN or infinity, ascending."""
+    return np.flatnonzero(~np.isfinite(rows).all(axis=1))
+
+
+def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
+    """A copy of rows (N, D) at length one, computed in `dtype`; a row of zeros stays as it is.
+
+    Raises ValueError, naming the first row, for NaN or infinity.
+    """
+    table = np.asarray(rows, dtype)
+    # Divided by the largest value first: the square of a very small or very large one would leave the range.
+    largest = np.maximum(table.max(axis=1, initial=0), -table.min(axis=1, initial=0))[:, None]
+    if len(bad := not_finite(largest)):
+        raise ValueError(f"row {bad[0]} of the vectors holds NaN or infinity")
+    scaled = table / np.where(largest > 0, largest, 1)
+    # Summed in float64, so that the sum does not depend on the rows that stand beside it.
+    lengths = np.sqrt(np.einsum("nd,nd->n", scaled, scaled, dtype=np.float64)).astype(scaled.dtype)[:, None]
+    scaled /= np.where(lengths > 0, lengths, 1)
+    return np.asarray(scaled)
+
+
+def open_array(path: str | Path, *, mapped: bool = True) -> NDArray[Any]:
+    """The array of a `.npy` file, as a read-only memory map unless `mapped` is False.
+
+    Raises `OSError` for a file that can't be read and `ValueError` for all else: numpy evaluates the header, and of a
+    damaged one its parser raises errors of its own, such as `tokenize.TokenError`.
+    """
+    try:
+        found = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+    except OSError:
+        raise
+    except Exception as error:
+        pickled = isinstance(error, ValueError) and "pickle" in str(error)  # numpy's guess at any unknown file
+        raise ValueError("not a NumPy array" if pickled else f"not a NumPy array: {error}") from error
+    if not isinstance(found, np.ndarray):
+        raise ValueError("several arrays in one file")
+    return found
+
+
+def open_table(path: str | Path) -> NDArray[Any]:
+    """A table (N, D) in float16, float32 or float64, mapped from a `.npy` file and read-only.
+
+    Raises `CorpusError` for a missing file, another format, a file that is cut short, and a table of another type or
+    shape, one without columns included. Pickles are never loaded.
+    """
+    head = first_bytes(path)
+    if not head.startswith(_MAGIC):
+        kind, _ = binary_format(head)
+        raise CorpusError(f"is {kind + ', ' if kind else ''}not a NumPy table (.npy); {_SAVE}", file=path)
+    try:
+        table = open_array(path)
+    except (OSError, ValueError) as error:
+        why = "it holds Python objects" if "object" in str(error) else str(error)
+        raise CorpusError(f"is not a NumPy table that can be read ({why}); {_SAVE}", file=path) from None
+    if table.dtype.name not in TYPES or table.ndim != 2 or not table.shape[1]:
+        raise CorpusError(f"holds {table.dtype} of shape {table.shape}; {_SAVE}", file=path)
+    return table
+
+
+def require_finite(table: NDArray[Any], path: str | Path) -> None:
+    """Raise `CorpusError` with the first row, from 0, that holds NaN, infinity or what float32 cannot hold.
+
+    The table is read once, in blocks.
+    """
+    step = max(1, _BLOCK // table.shape[1])
+    for start in range(0, len(table), step):
+        with np.errstate(over="ignore"):
+            bad = ~np.isfinite(np.asarray(table[start : start + step], np.float32)).all(axis=1)
+        if bad.any():
+            row = start + int(bad.argmax())
+            problem = f"row {row} holds NaN, infinity or a value beyond float32 (rows count from 0); encode it again"
+            raise CorpusError(problem, file=path)

@@ -1,0 +1,217 @@
+"""XML files as a stream of events: what the readers of TMX and of Wikipedia dumps share.
+
+The text is decoded here and expat is given UTF-8, because expat knows four encodings only. Decoding and parsing go
+block by block. Nothing but the file is ever read: the DTD it refers to is not fetched, and a file that declares
+entities of its own is refused, as is one that refers to an entity which only that DTD could declare.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from xml.parsers import expat
+
+from isoglot.data.files import read_blocks
+from isoglot.data.numbers import shown
+from isoglot.errors import CorpusError
+
+DEEPEST = 256  # elements inside each other
+LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
+
+# Encodings by the names that Python's codecs have. Left out on purpose: UTF-7, whose text can hide markup, the codecs
+# that turn no bytes into text (hex, rot13, idna, unicode_escape and such), and EBCDIC, whose declaration is not ASCII.
+_ENCODINGS = re.compile(
+    r"utf-8|utf-16(-[lb]e)?|utf-32(-[lb]e)?|ascii|iso8859-\d+|cp125\d|cp(437|720|737|775|850|852|855|856|857|858|86\d|874)"
+    r"|koi8-[rtu]|mac-\w+|tis-620|ptcp154|kz1048|hp-roman8|gb2312|gbk|gb18030|big5(hkscs)?|cp9(32|49|50)|shift_jis\w*"
+    r"|euc_\w+|iso2022_\w+|johab"
+)
+_MARKS = (  # of UTF-32 first, since the mark of UTF-16 begins that of UTF-32
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"<\0\0\0", "utf-32-le"),
+    (b"\0\0\0<", "utf-32-be"),
+    (b"<\0", "utf-16-le"),
+    (b"\0<", "utf-16-be"),
+)
+_PIECE = 1 << 16  # bytes parsed at a time
+_HEAD = 4096  # bytes in which a declaration must end
+_DECLARATION = re.compile(rb"<\?xml\s[^>]*?\sencoding\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+
+
+class XmlError(CorpusError):
+    """The XML is not well-formed; `why` is the parser's reason, `line` the place."""
+
+    def __init__(self, why: str, *, file: str | Path, line: int) -> None:
+        self.why, self.line = why, line
+        problem = f"not well-formed XML, cut short or not in its encoding ({why}); copy or make the file again"
+        super().__init__(problem, file=file, line=line)
+
+
+class XmlStream:
+    """Calls `start(name, attributes)`, `end(name)` and `text(data)` for the events of a file.
+
+    Held in memory: a block of the file, the names of the open elements (at most `DEEPEST`) and one tag or comment (at
+    most `LONGEST_TEXT` bytes). What the handlers raise ends the reading.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        start: Callable[[str, dict[str, str]], None],
+        end: Callable[[str], None],
+        text: Callable[[str], None],
+    ) -> None:
+        self._path, self._on_start, self._on_end = path, start, end
+        self.depth = 0
+        self._parser = parser = expat.ParserCreate("utf-8")  # overrides what the file declares
+        parser.buffer_text = True
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler = text
+        parser.EntityDeclHandler, parser.SkippedEntityHandler = self._declared, self._skipped
+
+    @property
+    def line(self) -> int:
+        """The line that the parser has reached."""
+        return self._parser.CurrentLineNumber
+
+    def blocks(self) -> Iterator[None]:
+        """Parse the file, and yield whenever the handlers have been called for a block of it.
+
+        Raises `CorpusError` for what `read_blocks` refuses, an encoding that is unknown or does not fit, declared and
+        unknown entities, and what is nested too deeply or too long; `XmlError` for XML that is not well-formed. These
+        come after the events before the fault have been handed over. A file that just ends is no error here.
+        """
+        fed = 0
+        for block in _pieces(_as_utf8(self._path)):
+            problem: CorpusError | None = None
+            try:
+                self._parser.Parse(block, False)
+                fed += len(block)
+                if fed - max(self._parser.CurrentByteIndex, 0) > LONGEST_TEXT:
+                    problem = self.error(f"a tag or comment of more than {LONGEST_TEXT >> 20} MiB; fix the file")
+            except expat.ExpatError as error:
+                problem = XmlError(expat.ErrorString(error.code), file=self._path, line=error.lineno)
+            except CorpusError as error:
+                problem = error
+            yield
+            if problem is not None:
+                raise problem
+
+    def close(self) -> None:
+        """Raise `XmlError` if the document is not complete."""
+        try:
+            self._parser.Parse(b"", True)
+        except expat.ExpatError as error:
+            raise XmlError(expat.ErrorString(error.code), file=self._path, line=error.lineno) from None
+
+    def error(self, problem: str) -> CorpusError:
+        """A `CorpusError` with the file and the line that was reached."""
+        return CorpusError(problem, file=self._path, line=self.line)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise self.error(f"more than {DEEPEST} elements inside each other, the last <{name[:40]}>; fix the file")
+        self._on_start(name, attributes)
+
+    def _end(self, name: str) -> None:
+        self.depth -= 1
+        self._on_end(name)
+
+    def _declared(self, name: str, *_rest: object) -> None:
+        raise self.error(f"declares the entity {shown(name)}; write its text instead, and remove the declaration")
+
+    def _skipped(self, name: str, is_parameter: bool) -> None:
+        if not is_parameter:
+            raise self.error(f"undefined entity &{name[:40]};, which an XML file must not rely on; write the character")
+
+
+class Gathered:
+    """Character data of one record, gathered up to `LONGEST_TEXT` characters."""
+
+    def __init__(self, stream: XmlStream, record: str) -> None:
+        self._stream, self._record = stream, record
+        self._pieces: list[str] = []
+        self._size = 0
+
+    def clear(self) -> None:
+        """Begin a new record."""
+        self._pieces, self._size = [], 0
+
+    def add(self, data: str) -> None:
+        """Append character data. Raises `CorpusError` for a record that grows too long."""
+        self._size += len(data) + 1  # empty and short pieces cost memory too
+        if self._size > LONGEST_TEXT:
+            raise self._stream.error(f"<{self._record}> with more than {LONGEST_TEXT >> 20} Mi characters; cut it")
+        self._pieces.append(data)
+
+    def take(self) -> str:
+        """What was gathered since the last `take`; it still counts towards the limit."""
+        text, self._pieces = "".join(self._pieces), []
+        return text
+
+
+def _pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Blocks cut small, since the records of a piece are in memory together."""
+    return (block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE))
+
+
+def _as_utf8(path: str | Path) -> Iterator[bytes]:
+    """The file's text in UTF-8, without a byte order mark, whatever its encoding."""
+    blocks = read_blocks(path, keep_bom=True)
+    head = b""
+    for block in blocks:
+        head += block
+        if len(head) >= _HEAD:
+            break
+    name, said = _encoding(head, path)
+    if name == "utf-8":
+        yield head.removeprefix(codecs.BOM_UTF8)
+        yield from blocks
+        return
+    decoder, line = codecs.getincrementaldecoder(name)(), 1
+    while head:
+        try:
+            text = decoder.decode(head)
+        except UnicodeError as error:
+            raise CorpusError(f"not {said} as the file declares ({error}); fix it", file=path, line=line) from None
+        line += text.count("\n")
+        if text:
+            yield text.encode()
+        head = next(blocks, b"")
+
+
+def _encoding(head: bytes, path: str | Path) -> tuple[str, str]:
+    """The codec of a file by its first bytes, and the name it goes by. A byte order mark outranks the declaration."""
+    if head.startswith(codecs.BOM_UTF8):
+        return "utf-8", "UTF-8"
+    for mark, name in _MARKS:
+        if head.startswith(mark):
+            return name, name.upper()
+    found = _DECLARATION.match(head[: head.find(b"?>") + 2])
+    if head.startswith(b"<?xml") and b"?>" not in head[:_HEAD]:
+        raise CorpusError(f"its XML declaration does not end within {_HEAD} bytes; fix it", file=path, line=1)
+    if found is None:
+        return "utf-8", "UTF-8"
+    said = (found[1] if found[1] is not None else found[2]).decode("latin-1")
+    codec = _codec(said)
+    if codec is None:
+        problem = f"declares the encoding {shown(said)}, which cannot be read; convert the file to UTF-8"
+        raise CorpusError(problem, file=path, line=1)
+    if codec.startswith(("utf-16", "utf-32")):
+        problem = f"declares the encoding {shown(said)}, but is not written in it; correct the declaration"
+        raise CorpusError(problem, file=path, line=1)
+    return codec, said
+
+
+def _codec(said: str) -> str | None:
+    try:
+        name = codecs.lookup(said).name if said.isascii() else ""
+    except (LookupError, ValueError):  # ValueError: a NUL in the name
+        return None
+    return name if _ENCODINGS.fullmatch(name) else None

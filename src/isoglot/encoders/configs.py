@@ -1,0 +1,231 @@
+"""What the JSON files of a model folder may say: the one place that reads them, and checks each key that is used.
+
+A folder is data from somewhere else. A value of the wrong type, an impossible size, a path that leads out of the folder
+or the name of code in the folder is one EncoderError that names file and key, before anything is made of it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, field_validator, model_validator
+
+from isoglot.errors import EncoderError
+
+Size = Annotated[int, Field(gt=0, lt=1 << 24)]  # of a vector, a vocabulary or a sentence; allocated, so bounded
+Depth = Annotated[int, Field(gt=0, le=1000)]  # layers, each of which is built before any weight is read
+Setting = TypeVar("Setting", bound=BaseModel)
+
+
+class _Strict(BaseModel):
+    """Values of exactly these types; keys that are not used may hold anything."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True, protected_namespaces=())
+
+
+class Entry(_Strict):
+    """A module: a class of sentence-transformers or of this library, and its folder."""
+
+    idx: int
+    path: str
+    type: str
+
+    @field_validator("path")
+    @classmethod
+    def _inside(cls, path: str) -> str:
+        for pure in (PurePosixPath(path), PureWindowsPath(path)):
+            if pure.is_absolute() or pure.drive or ".." in pure.parts or "\0" in path:
+                raise ValueError("leads out of the model folder")
+        return path
+
+    @field_validator("type")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if not all(part.isidentifier() for part in name.split(".")) or (
+            name.split(".")[0] not in ("sentence_transformers", "isoglot")
+        ):
+            raise ValueError("is a class of neither sentence-transformers nor isoglot; foreign code is not run")
+        return name
+
+
+class Modules(RootModel[list[Entry]]):
+    """modules.json."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class Prompts(_Strict):
+    """config_sentence_transformers.json."""
+
+    prompts: dict[str, str] | None = None
+    default_prompt_name: str | None = None
+
+    @model_validator(mode="after")
+    def _named(self) -> Prompts:
+        if self.default_prompt_name is not None and self.default_prompt_name not in (self.prompts or {}):
+            raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, which prompts does not hold")
+        return self
+
+    @property
+    def default(self) -> str:
+        """The prompt put before every text."""
+        return "" if self.default_prompt_name is None else (self.prompts or {})[self.default_prompt_name]
+
+
+class Length(_Strict):
+    """sentence_bert_config.json."""
+
+    max_seq_length: Size | None = None
+    do_lower_case: bool = False
+
+
+class Pooling(_Strict):
+    """config.json of a Pooling module: `pooling_mode`, or older, a flag `pooling_mode_NAME_tokens` for each."""
+
+    pooling_mode: str | list[str] | None = None
+    include_prompt: bool = True
+    word_embedding_dimension: Size | None = None
+
+    @model_validator(mode="after")
+    def _flags(self) -> Pooling:
+        for key, value in (self.model_extra or {}).items():
+            if key.startswith("pooling_mode_") and not isinstance(value, bool):
+                raise ValueError(f"{key} must be true or false, got {_short(value)}")
+        return self
+
+    @property
+    def modes(self) -> list[str]:
+        """The poolings by name, such as mean."""
+        if self.pooling_mode is not None:
+            return [self.pooling_mode] if isinstance(self.pooling_mode, str) else list(self.pooling_mode)
+        flags = [key for key, on in (self.model_extra or {}).items() if key.startswith("pooling_mode_") and on]
+        return [flag.removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token") for flag in flags]
+
+
+class Dense(_Strict):
+    """config.json of a Dense module."""
+
+    in_features: Size
+    out_features: Size
+    bias: bool = True
+    activation_function: str = "torch.nn.modules.activation.Tanh"
+
+
+class LayerMean(_Strict):
+    """config.json of a WeightedLayerPooling module."""
+
+    layer_start: Annotated[int, Field(ge=0)] = 0
+    num_hidden_layers: Depth | None = None
+
+
+class Flow(_Strict):
+    """config.json of a Flow module."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    dim: Size
+    levels: Depth = 3
+    depth: Depth = 3
+    width: Size = 32
+    permutation: Literal["random", "reversed"] = "random"
+
+
+class Tower(_Strict):
+    """An entry of towers.json; the name is that of a sub-folder."""
+
+    name: Annotated[str, Field(pattern=r"^[\w-]+$")]
+    scripts: list[str]
+
+
+class Towers(RootModel[list[Tower]]):
+    """towers.json."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Hub(_Strict):
+    """What transformers reads; it would run the code that `auto_map` names, after a question."""
+
+    auto_map: Any = None
+
+    @field_validator("auto_map")
+    @classmethod
+    def _no_code(cls, names: Any) -> Any:
+        if names:
+            raise ValueError(
+                "names code that comes with the model, which is not run; use another model, or remove this key if "
+                "transformers itself has the architecture"
+            )
+        return names
+
+
+class Backbone(_Hub):
+    """config.json of a transformer: the keys by whose values memory is taken, and those that name code."""
+
+    model_type: str
+    vocab_size: Size | None = None
+    hidden_size: Size | None = None
+    intermediate_size: Size | None = None
+    max_position_embeddings: Size | None = None
+    type_vocab_size: Annotated[int, Field(ge=0, lt=1 << 24)] | None = None
+    num_attention_heads: Size | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _layers_and_kernels(cls, found: Any) -> Any:
+        for key, value in found.items() if isinstance(found, dict) else ():
+            if key in ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "num_decoder_layers") and (
+                type(value) is not int or not 0 < value <= 1000
+            ):
+                raise ValueError(f"{key} must be a whole number from 1 to 1000, got {_short(value)}")
+            if key.lstrip("_").startswith(("attn_impl", "experts_impl")) and any(sign in str(value) for sign in "/:"):
+                raise ValueError(f"{key} is {_short(value)}, which names code elsewhere, which is not run")
+        return found
+
+
+class Tokenizer(_Hub):
+    """tokenizer_config.json."""
+
+    tokenizer_class: str | None = None
+    model_max_length: Annotated[int | float, Field(gt=1)] | None = None
+    model_input_names: list[str] | None = None
+    do_lower_case: bool | None = None
+
+
+def read(path: Path, kind: type[Setting]) -> Setting:
+    """A JSON file of a model folder, checked. Raises EncoderError."""
+    return checked(path, kind, read_json(path))
+
+
+def read_if_there(path: Path, kind: type[Setting]) -> Setting:
+    """The same; a file that is missing says nothing."""
+    return read(path, kind) if path.is_file() else kind()
+
+
+def checked(path: Path, kind: type[Setting], value: Any) -> Setting:
+    """A value that was read from `path` as settings of a kind."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the whole"
+        why = first["msg"].removeprefix("Value error, ")
+        given = "" if first["type"] == "missing" or not first["loc"] else f" (got {_short(first['input'])})"
+        raise EncoderError(f"{path}: {where}: {why}{given}; correct the file, or save the model again") from error
+
+
+def read_json(path: Path) -> Any:
+    """One JSON file; EncoderError names it if it is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise EncoderError(f"{path}: cannot be read: {error.strerror}; the model folder is incomplete") from error
+    except (ValueError, RecursionError) as error:
+        raise EncoderError(f"{path}: is not valid JSON ({error}); save or download the model again") from error
+
+
+def _short(value: Any) -> str:
+    shown = ascii(value)
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."

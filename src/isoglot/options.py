@@ -1,0 +1,86 @@
+"""Options that a recipe hands to a reader or an objective: checked against the signature that takes them.
+
+Here are the types; a range is checked by whatever has it, with `within`. Numbers are finite and of a size that every
+library below takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from isoglot.errors import RecipeError, nearest, shown
+
+LARGEST = 2**32 - 1  # an integer: seeds are of 32 bits
+# Cosines in float32 are right to about 1e-7, so logits over a temperature of 1e-4 to about 1e-3; over less, rounding
+# decides which candidate is the nearest.
+COLDEST, HOTTEST = 1e-4, 1e6
+
+
+def check_values(function: Callable[..., Any], options: Mapping[str, Any], *, where: str) -> None:
+    """Raise RecipeError for the first option whose value the keyword argument of that name does not take."""
+    hints = get_type_hints(function)
+    for name, value in options.items():
+        if problem := _problem(value, hints[name]):
+            raise RecipeError(f"{where}.{name}: {shown(value)} {problem.format(name=name)}")
+
+
+def within(**values: tuple[float, float, float]) -> None:
+    """Raise ValueError for the first number, given as (value, least, most) under its name, that is out of its range."""
+    for name, (value, least, most) in values.items():
+        if not least <= value <= most:
+            raise ValueError(f"{name} must be at least {least:g} and at most {most:g}, got {shown(value)}")
+
+
+def temperature(value: float) -> tuple[float, float, float]:
+    """A temperature with its range, for `within`."""
+    return value, COLDEST, HOTTEST
+
+
+def _problem(value: Any, hint: Any) -> str:
+    """What is wrong with a value of TOML where `hint` is asked for, or nothing."""
+    kind, arguments = get_origin(hint) or hint, get_args(hint)
+    if kind is Literal:
+        words = ", ".join(map(str, arguments))
+        return "" if value in arguments else f"is not one of {words}; {nearest(str(value), map(str, arguments))}"
+    if kind in (Union, UnionType):
+        problems = [_problem(value, choice) for choice in arguments if choice is not type(None)]
+        return "" if "" in problems else problems[-1]
+    takes, problem = next(entry for known, entry in _KINDS.items() if issubclass(kind, known))
+    if not takes(value):
+        return problem
+    huge = kind in (int, float) and not abs(value) <= LARGEST  # nor does NaN compare
+    return f"is not finite, or beyond {LARGEST:,}" if huge else ""
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value
+
+
+def _are_texts(value: Any) -> bool:
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        return False
+    return not isinstance(value, Sequence | Set) or all(map(_is_text, value))  # an iterator is left as it is
+
+
+# Types that are asked for -> what fits them, and what to say of a value that does not.
+_KINDS: dict[type, tuple[Callable[[Any], bool], str]] = {
+    bool: (lambda value: isinstance(value, bool), "is not a truth value; write {name} = true or {name} = false"),
+    int: (
+        lambda value: isinstance(value, int) and not isinstance(value, bool),
+        "is not a whole number; write for example {name} = 3",
+    ),
+    float: (
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+        "is not a number; write for example {name} = 0.05",
+    ),
+    str: (_is_text, "is not a text; put it between quotes"),
+    Path: (lambda value: _is_text(value) or isinstance(value, Path), "is not a text; put it between quotes"),
+    Mapping: (
+        lambda value: isinstance(value, Mapping) and all(map(_is_text, value.values())),
+        'is not a table of texts; write for example {name} = {{ eng = "english" }}',
+    ),
+    Iterable: (_are_texts, 'is not a list of texts; write for example {name} = ["eng"]'),
+}

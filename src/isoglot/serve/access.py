@@ -1,0 +1,76 @@
+"""Who may ask: requests that a page of another site makes in somebody's browser are refused.
+
+Two ways lead there. A page may send a request across origins, which carries its `Origin`. Or it may point its own host
+name at this machine (DNS rebinding), and then the request carries that name as its `Host`. Names that nobody else can
+point anywhere, which are IP addresses, `localhost` and the name of this machine, are always allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from socket import gethostname
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from isoglot.serve.replies import CLOSE, Problem
+
+ANY = "*"
+
+
+class Access:
+    """Middleware that answers 421 for a foreign `Host` and 403 for a foreign `Origin`; "*" allows all.
+
+    `origins` are as `check_origin` gives them.
+    """
+
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str], origins: Iterable[str]) -> None:
+        self.app = app
+        self.hosts = {"localhost", gethostname().lower(), *(_host(host) for host in hosts)}
+        self.origins = set(origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
+        problem = self._problem(Headers(scope=scope)) if scope["type"] in ("http", "websocket") else None
+        if problem is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            await problem.response()(scope, receive, send)
+        else:
+            await send({"type": "websocket.close"})
+
+    def _problem(self, headers: Headers) -> Problem | None:
+        host, origin = headers.get("host"), headers.get("origin")
+        if host is not None and not self._is_known(_host(host)):
+            return Problem(421, f"This server does not answer for the host {host!r}; see --allow-host.", headers=CLOSE)
+        if origin is None or ANY in self.origins or origin.lower() in self.origins:
+            return None
+        # The scheme is left out: a proxy in front may have taken the encryption off.
+        if host and origin.lower().partition("://")[2] == host.lower():
+            return None
+        return Problem(403, f"Requests from the origin {origin!r} are not allowed; see --allow-origin.", headers=CLOSE)
+
+    def _is_known(self, name: str) -> bool:
+        if name in self.hosts or ANY in self.hosts:
+            return True
+        try:
+            ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return True
+
+
+def check_origin(origin: str) -> str:
+    """An origin as browsers send it, in lower case. Raises `ValueError` for what can't be one."""
+    found = origin.lower().rstrip("/")
+    parts = urlsplit(found)
+    if found in (ANY, "null") or (parts.scheme and parts.netloc and found == f"{parts.scheme}://{parts.netloc}"):
+        return found
+    raise ValueError(f"{origin!r} is not an origin; write it as https://example.org or http://localhost:3000")
+
+
+def _host(header: str) -> str:
+    """A `Host` without its port."""
+    name = header.strip().lower()
+    return name.partition("]")[0] if name.startswith("[") else name.partition(":")[0]

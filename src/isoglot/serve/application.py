@@ -1,0 +1,284 @@
+"""The application: which path is answered by what. No path is ever looked up on disk.
+
+The event loop only reads and writes. JSON is parsed and written in threads; encoding and search run in the one thread
+of a `Worker`, for all requests together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from threading import Lock
+from time import time
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from isoglot.data.languages import canonical, tag
+from isoglot.encoders import Encoder
+from isoglot.errors import CorpusError, IsoglotError
+from isoglot.index import Hit, Index
+from isoglot.index.origin import encode_queries, encode_sentences
+from isoglot.serve import embeddings
+from isoglot.serve.access import Access, check_origin
+from isoglot.serve.bodies import Bodies
+from isoglot.serve.embeddings import Vector
+from isoglot.serve.limits import Limits
+from isoglot.serve.replies import Problem, as_json, integer, parse, reply, require_text
+from isoglot.serve.work import Work, Worker
+
+Result = TypeVar("Result")
+
+_PAGE = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+_FEW = 64  # vectors whose answer is written in no time
+_COST = 16  # characters that a text costs beside its own
+
+
+def create_app(
+    index: Index | None = None,
+    encoder: Encoder | None = None,
+    *,
+    name: str | None = None,
+    effort: int | None = None,
+    allow_hosts: Sequence[str] = (),
+    allow_origins: Sequence[str] = (),
+    limits: Limits | None = None,
+) -> Starlette:
+    """A Starlette application that answers for an index, an encoder, or both.
+
+    index          page and search; without one there are embeddings only
+    encoder        of sentences and queries; None loads the index's own model
+    name           what clients call the model; None: the last part of the name the index was made with, or "model"
+    effort         as for `Index.search`
+    allow_hosts    host names that requests may be for, beside IP addresses, localhost and this machine's name; "*": any
+    allow_origins  web origins, such as "https://example.org", whose pages may make requests; "*": any
+    limits         what clients may use; None: the defaults of `Limits`
+
+    The index must stay open as long as the application is used. Raises `SearchError` if the encoder is not the one of
+    the index, `ValueError` for something that is not an origin, and if there is neither index nor encoder.
+    """
+    if index is not None:
+        if encoder is None:
+            encoder = index.origin.load()
+        else:
+            index.origin.require(encoder, "this encoder")
+    if encoder is None:
+        raise ValueError("pass an index, an encoder, or both")
+    model = name or (Path(index.origin.name).name if index is not None else "model")
+    limits = limits or Limits()
+    shared = _Shared(Worker(), Bodies(limits), limits)
+    routes = [*_model_routes(shared, encoder, model, index)]
+    if index is not None:
+        routes += _index_routes(shared, encoder, model, index, effort)
+    origins = [check_origin(origin) for origin in allow_origins]
+    middleware = [Middleware(Access, hosts=allow_hosts, origins=origins)]
+    if origins:
+        middleware.append(
+            Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
+        )
+    return Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={
+            Problem: _on_problem,
+            HTTPException: _on_http_error,
+            IsoglotError: _on_known_error,
+            ClientDisconnect: _on_disconnect,
+            Exception: _on_fault,
+        },
+        lifespan=shared.lifespan,
+    )
+
+
+@dataclass
+class _Shared:
+    """What all routes use."""
+
+    worker: Worker
+    bodies: Bodies
+    limits: Limits
+    waiting: int = 0
+    heavy: Lock = field(default_factory=Lock)
+
+    async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
+        """What the function returns; large ones run one at a time.
+
+        They hold Python's global lock for milliseconds at a stretch, and every thread that does makes the event loop
+        wait longer for its turn.
+        """
+
+        def run() -> Result:
+            with self.heavy if large else nullcontext():
+                return function(*arguments)
+
+        return await run_in_threadpool(run)
+
+    async def work(self, request: Request, work: Work, items: Sequence[Any], texts: Sequence[str]) -> list[Any]:
+        """The results of a job of the worker, which is dropped if the client goes away. Raises `Problem` 503."""
+        if self.waiting >= self.limits.requests:
+            raise Problem(503, "Too many requests are waiting; try again later.", headers={"Retry-After": "1"})
+        self.waiting += 1
+        future = asyncio.wrap_future(self.worker.submit(work, items, [len(text) + _COST for text in texts]))
+        gone = asyncio.ensure_future(_disconnected(request))
+        either: set[asyncio.Future[Any]] = {future, gone}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not future.done():
+                raise ClientDisconnect
+            return future.result()
+        except asyncio.CancelledError:
+            raise Problem(503, "The server is shutting down.") from None
+        finally:
+            self.waiting -= 1
+            future.cancel()
+            gone.cancel()
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        """End the worker's thread with the server."""
+        yield
+        await run_in_threadpool(self.worker.close)
+
+
+def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | None) -> list[Route]:
+    created = int(time() if index is None else (index.folder / "index.sqlite").stat().st_mtime)
+    about = {"id": model, "object": "model", "created": created, "owned_by": "isoglot"}
+
+    def encode(texts: list[str]) -> list[tuple[Vector, int]]:
+        lengths = encoder.tokenize(texts).lengths.tolist()
+        return list(zip(encode_sentences(encoder, texts), lengths, strict=True))
+
+    async def embed(request: Request) -> Response:
+        async with shared.bodies.read(request) as body:
+            large = len(body) > shared.limits.small
+            asked = await shared.in_thread(large, embeddings.read, body, model, encoder.dim, shared.limits)
+            encoded = await shared.work(request, encode, asked.texts, asked.texts)
+            return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.answer, asked, encoded, model))
+
+    async def one_model(request: Request) -> Response:
+        if request.path_params["name"] != model:
+            known = f"The model does not exist here; this server has '{model}'."
+            raise Problem(404, known, code="model_not_found")
+        return reply(as_json(about))
+
+    return [
+        Route("/health", _always(as_json({"status": "ok"}))),
+        Route("/v1/models", _always(as_json({"object": "list", "data": [about]}))),
+        Route("/v1/models/{name:path}", one_model),
+        Route("/v1/embeddings", embed, methods=["POST"]),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One search."""
+
+    query: str
+    k: int
+    languages: tuple[str, ...]
+
+
+def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, effort: int | None) -> list[Route]:
+    languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.store.languages().items()]
+    about = {"model": model, "sentences": len(index), "kind": index.kind, "languages": languages}
+
+    def find(asked: list[_Asked]) -> list[list[Hit]]:
+        """Encoded together; searched together as far as they are alike."""
+        vectors = encode_queries(encoder, [one.query for one in asked], index.origin)
+        found: list[list[Hit]] = [[] for _ in asked]
+        for k, codes in dict.fromkeys((one.k, one.languages) for one in asked):
+            places = [place for place, one in enumerate(asked) if (one.k, one.languages) == (k, codes)]
+            hits = index.search(vectors[places], k, languages=codes, effort=effort)
+            for place, row in zip(places, hits, strict=True):
+                found[place] = row
+        return found
+
+    async def search(request: Request) -> Response:
+        async with shared.bodies.read(request) as body:
+            asked = await shared.in_thread(len(body) > shared.limits.small, _read_search, body, shared.limits)
+            (hits,) = await shared.work(request, find, [asked], [asked.query])
+            return reply(await shared.in_thread(False, _search_answer, asked.query, hits))
+
+    page = files("isoglot.serve")
+    return [
+        *(
+            Route(path, _always(page.joinpath(file).read_bytes(), f"{kind}; charset=utf-8"))
+            for path, (file, kind) in _PAGE.items()
+        ),
+        Route("/index", _always(as_json(about))),
+        Route("/search", search, methods=["POST"]),
+    ]
+
+
+def _read_search(body: bytes, limits: Limits) -> _Asked:
+    found = parse(body)
+    query = require_text(found.get("query"), "query", limits.query)
+    if not query.strip():
+        raise Problem(400, "'query' is blank; send a text to search for.", param="query")
+    codes = found.get("languages") or []
+    if not isinstance(codes, list) or len(codes) > 1000 or any(not isinstance(code, str) for code in codes):
+        raise Problem(400, "'languages' must be a list of language codes.", param="languages")
+    try:
+        languages = tuple(sorted({canonical(code) for code in codes}))
+    except CorpusError as error:
+        raise Problem(400, f"'languages': {error}", param="languages") from None
+    return _Asked(query, integer(found, "k", 10, 1, limits.hits), languages)
+
+
+def _search_answer(query: str, hits: Sequence[Hit]) -> bytes:
+    rows = [
+        {"score": hit.score, "id": hit.id, "text": hit.text, "language": hit.language, "tag": tag(hit.language)}
+        for hit in hits
+    ]
+    return as_json({"query": query, "hits": rows})
+
+
+def _always(body: bytes, kind: str = "application/json") -> Callable[[Request], Awaitable[Response]]:
+    async def answer(_request: Request) -> Response:
+        return reply(body, kind=kind)
+
+    return answer
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _on_problem(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _on_http_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {404: "There is nothing here.", 405: "This path does not take that method."}
+    return Problem(error.status_code, words.get(error.status_code, error.detail), headers=error.headers).response()
+
+
+async def _on_known_error(_request: Request, error: Exception) -> Response:
+    return Problem(500, str(error)).response()
+
+
+async def _on_disconnect(_request: Request, _error: Exception) -> Response:
+    return Problem(400, "The request was not sent to its end.").response()
+
+
+async def _on_fault(_request: Request, _error: Exception) -> Response:
+    """Starlette raises the error again after this answer, so that the server logs it."""
+    return Problem(500, "The server failed on this request; its log says why.").response()

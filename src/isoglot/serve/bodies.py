@@ -1,0 +1,85 @@
+"""Bodies of requests, read with bounds on their size, on the time they take, and on all of them together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from starlette.requests import Request
+
+from isoglot.serve.limits import Limits
+from isoglot.serve.replies import CLOSE, Problem
+
+
+class Bodies:
+    """Reads bodies; those of more than `Limits.small` bytes share a fixed number of places."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._large = 0
+
+    @asynccontextmanager
+    async def read(self, request: Request) -> AsyncIterator[bytes]:
+        """The body, whose place is kept until the block ends. Raises `Problem` 408, 413 or 503."""
+        body = _Body(request, self.limits)
+        large = False
+        try:
+            try:
+                await asyncio.wait_for(body.collect(self.limits.small), self.limits.seconds)
+                if not body.complete:
+                    if self._large >= self.limits.large:
+                        await body.discard()
+                        headers = {**CLOSE, "Retry-After": "1"}
+                        raise Problem(503, "Too many large requests are being read; try again later.", headers=headers)
+                    large = True
+                    self._large += 1
+                    await asyncio.wait_for(body.collect(self.limits.body), self.limits.seconds)
+            except asyncio.TimeoutError:
+                raise Problem(408, "The body did not arrive in time.", headers=CLOSE) from None
+            if not body.complete:
+                await body.discard()
+                raise Problem(
+                    413, f"The body may have {self.limits.body} bytes; send fewer texts at once.", headers=CLOSE
+                )
+            yield bytes(body.kept)
+        finally:
+            self._large -= large
+
+
+class _Body:
+    def __init__(self, request: Request, limits: Limits) -> None:
+        self._chunks, self._limits = request.stream(), limits
+        length = request.headers.get("content-length", "")
+        self._declared = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
+        # Such a client sends nothing until the first read, so it can be refused without reading anything.
+        self._waits = "expect" in request.headers
+        self.kept, self.complete = bytearray(), False
+
+    async def collect(self, limit: int) -> None:
+        """Read on until the body is complete or known to have more bytes than the limit."""
+        if self._declared > limit:
+            return
+        while len(self.kept) <= limit:
+            chunk = await anext(self._chunks, None)
+            if chunk is None:
+                self.complete = True
+                return
+            self.kept += chunk
+
+    async def discard(self) -> None:
+        """Take in what a refused client still sends, up to a bound: closing on it would cost it the answer."""
+        if self._waits:
+            return
+        left = 4 * self._limits.body
+
+        async def drain() -> None:
+            nonlocal left
+            async for chunk in self._chunks:
+                left -= len(chunk)
+                if left < 0:
+                    return
+
+        self.kept.clear()
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(drain(), min(2.0, self._limits.seconds))

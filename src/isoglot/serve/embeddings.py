@@ -1,0 +1,74 @@
+"""`POST /v1/embeddings` in the shape of OpenAI's interface: what a request may hold, and how the answer looks."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.serve.limits import Limits
+from isoglot.serve.replies import Problem, as_json, integer, parse, require_text
+
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Texts to encode, the dimensions to return, and whether vectors are sent as base64 of little-endian float32."""
+
+    texts: tuple[str, ...]
+    dimensions: int
+    as_base64: bool
+
+
+def read(body: bytes, model: str, dim: int, limits: Limits) -> Request:
+    """The request in a body. Raises `Problem` for what can't be answered, including any other model."""
+    found = parse(body)
+    if found.get("model", model) != model:
+        raise Problem(
+            404,
+            f"The model does not exist here; this server has '{model}'.",
+            param="model",
+            code="model_not_found",
+        )
+    encoding = found.get("encoding_format", "float")
+    if encoding not in ("float", "base64"):
+        raise Problem(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
+    texts = _texts(found.get("input"), limits)
+    return Request(texts, integer(found, "dimensions", dim, 1, dim), encoding == "base64")
+
+
+def _texts(found: object, limits: Limits) -> tuple[str, ...]:
+    texts = [found] if isinstance(found, str) else found
+    if not isinstance(texts, list) or not 1 <= len(texts) <= limits.texts:
+        raise Problem(400, f"'input' must be a string, or a list of 1 to {limits.texts} strings.", param="input")
+    if any(not isinstance(text, str) for text in texts):
+        raise Problem(400, "'input' must be strings; token numbers of other models mean nothing here.", param="input")
+    return tuple(require_text(text, "input", limits.text) for text in texts)
+
+
+def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) -> bytes:
+    """The body of the answer from vectors and their numbers of tokens.
+
+    It is written vector by vector: one call to `json` for all of them would keep every other thread waiting, the
+    event loop's too, for as long as it takes.
+    """
+    data = b", ".join(
+        b'{"object": "embedding", "index": %d, "embedding": %s}' % (place, as_json(_written(vector, request)))
+        for place, (vector, _) in enumerate(encoded)
+    )
+    tokens = sum(count for _, count in encoded)
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return b'{"object": "list", "data": [%s], "model": %s, "usage": %s}' % (data, as_json(model), as_json(usage))
+
+
+def _written(vector: Vector, request: Request) -> str | list[Any]:
+    """The vector in the format asked for; one that is cut to fewer dimensions is scaled to length one again."""
+    kept = vector[: request.dimensions]
+    if len(kept) < len(vector) and (length := float(np.linalg.norm(kept))):
+        kept = kept / np.float32(length)
+    return base64.b64encode(kept.astype("<f4").tobytes()).decode("ascii") if request.as_base64 else kept.tolist()

@@ -1,0 +1,34 @@
+"""What clients may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on everything that a client decides.
+
+    body         bytes of a request body
+    query        characters of a search query
+    texts        inputs of one embeddings request, as at OpenAI
+    text         characters of one such input
+    hits         sentences in one answer
+    seconds      for the head of a request to arrive, and again for its body
+    answer       seconds for the client to take an answer
+    requests     requests that wait for the encoder at once; more get 503
+    small, large bytes up to which a body is always read, and how many larger ones are held in memory at once
+    connections  open connections; another one takes the place of the one that has been idle longest
+    """
+
+    body: int = 4 << 20
+    query: int = 10_000
+    texts: int = 2048
+    text: int = 50_000
+    hits: int = 200
+    seconds: float = 10.0
+    answer: float = 60.0
+    requests: int = 256
+    small: int = 64 << 10
+    large: int = 16
+    connections: int = 512

@@ -1,0 +1,141 @@
+// The page of `isoglot serve`. Text of the index is only ever put in as text, never as markup.
+"use strict";
+
+const find = (id) => document.getElementById(id);
+const form = find("form"), query = find("query"), language = find("language"), count = find("count");
+const hits = find("hits"), status = find("status");
+const names = new Intl.DisplayNames([navigator.language || "en", "en"], { type: "language" });
+let last = null; // the request that is under way
+
+function element(name, className, text) {
+  const made = document.createElement(name);
+  made.className = className;
+  made.textContent = text;
+  return made;
+}
+
+function nameOf(code, tag) {
+  if (!tag) return code === "und" ? "language unknown" : code;
+  try {
+    return names.of(tag);
+  } catch {
+    return code;
+  }
+}
+
+function say(words, wrong = false) {
+  status.textContent = words;
+  status.classList.toggle("wrong", wrong);
+}
+
+async function ask(path, options) {
+  const answer = await fetch(path, options);
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error.message);
+  return found;
+}
+
+function shown(hit) {
+  const item = document.createElement("li"), facts = element("div", "facts", "");
+  const text = element("p", "text", hit.text), meter = document.createElement("meter");
+  text.dir = "auto";
+  if (hit.tag) text.lang = hit.tag;
+  meter.value = Math.max(0, hit.score);
+  meter.setAttribute("aria-hidden", "true");
+  const named = element("span", "language", nameOf(hit.language, hit.tag));
+  named.title = hit.language;
+  const id = element("bdi", "id", hit.id);
+  const more = element("button", "more", "More like this");
+  more.type = "button";
+  more.addEventListener("click", () => {
+    query.value = hit.text;
+    search();
+    window.scrollTo(0, 0);
+  });
+  facts.append(element("span", "score", hit.score.toFixed(3)), meter, named, id, more);
+  item.append(text, facts);
+  return item;
+}
+
+async function search({ remember = true } = {}) {
+  if (!query.value.trim()) return;
+  if (last) last.abort();
+  const current = (last = new AbortController());
+  if (remember) {
+    const state = new URLSearchParams({ q: query.value, language: language.value, k: count.value });
+    history.pushState(null, "", `?${state}`);
+  }
+  say("Searching …");
+  try {
+    const asked = { query: query.value, k: Number(count.value), languages: language.value ? [language.value] : [] };
+    const headers = { "Content-Type": "application/json" };
+    const options = { method: "POST", headers, body: JSON.stringify(asked), signal: current.signal };
+    const found = await ask("search", options);
+    hits.replaceChildren(...found.hits.map(shown));
+    say(found.hits.length === 1 ? "One sentence" : `${found.hits.length} sentences, nearest first`);
+  } catch (error) {
+    if (error.name !== "AbortError") say(error.message, true);
+  }
+}
+
+function restore() {
+  const state = new URLSearchParams(location.search);
+  query.value = state.get("q") || "";
+  if ([...language.options].some((one) => one.value === state.get("language"))) language.value = state.get("language");
+  if ([...count.options].some((one) => one.value === state.get("k"))) count.value = state.get("k");
+  if (query.value.trim()) search({ remember: false });
+  else query.focus();
+}
+
+async function start() {
+  try {
+    const about = await ask("index");
+    const counted = about.sentences.toLocaleString();
+    find("about").textContent = `${counted} sentences, ${about.languages.length} languages; ${about.model}`;
+    const named = about.languages.map((one) => [nameOf(one.code, one.tag), one]);
+    named.sort((a, b) => a[0].localeCompare(b[0]));
+    for (const [name, one] of named) {
+      const option = element("option", "", `${name} (${one.sentences.toLocaleString()})`);
+      option.value = one.code;
+      language.append(option);
+    }
+  } catch (error) {
+    say(error.message, true);
+  }
+  restore();
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  search();
+});
+for (const choice of [language, count]) choice.addEventListener("change", () => search());
+query.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+});
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.matches("textarea, select, input");
+  if (event.key === "/" && !typing) {
+    event.preventDefault();
+    query.focus();
+    query.select();
+  } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !event.target.matches("select")) {
+    const buttons = [...document.querySelectorAll("#hits .more")];
+    const place = buttons.indexOf(document.activeElement);
+    if (!buttons.length || (typing && !(event.ctrlKey || atEnd(event.key)))) return;
+    event.preventDefault();
+    const next = place + (event.key === "ArrowDown" ? 1 : -1);
+    (buttons[Math.min(next, buttons.length - 1)] || query).focus();
+  }
+});
+window.addEventListener("popstate", restore);
+
+// In the field of the query arrows move between lines; only from its end they lead out of it.
+function atEnd(key) {
+  return key === "ArrowDown" && query.selectionStart === query.value.length;
+}
+
+start();

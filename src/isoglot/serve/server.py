@@ -1,0 +1,190 @@
+"""The application on uvicorn, whose connections here also have a time limit for what uvicorn waits for without one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from isoglot.index.errors import SearchError
+from isoglot.serve.limits import Limits
+from isoglot.serve.replies import HEADERS, Problem
+
+_BACKLOG = 256
+_GRACE = 5  # seconds that requests have to finish when the server stops
+
+
+def serve(
+    app: ASGIApp,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8765,
+    limits: Limits | None = None,
+    started: Callable[[str], None] | None = None,
+) -> None:
+    """Run the application until Ctrl-C or SIGTERM, then finish the requests that are being answered.
+
+    `started` is called with the address once connections are accepted. Port 0 takes a free port. Raises `SearchError`
+    if the address can't be used.
+    """
+    server = Server(app, host, port, limits or Limits())
+    with _stopped_by_signals(server):
+        if started is not None:
+            started(server.url)
+        server.run()
+
+
+class Server(uvicorn.Server):
+    """Accepts connections at once; `run` answers, until `should_exit` is set. Raises `SearchError` as `serve` does."""
+
+    def __init__(self, app: ASGIApp, host: str, port: int, limits: Limits) -> None:
+        try:
+            self.socket = _listening(host, port)
+        except (OSError, OverflowError, UnicodeError) as error:
+            raise SearchError(f"{host}:{port}: can't listen there ({error}); choose another --port") from error
+        self.port: int = self.socket.getsockname()[1]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        super().__init__(
+            uvicorn.Config(
+                app,
+                loop="asyncio",
+                http=_connection_class(limits),
+                ws="none",
+                log_config=None,
+                log_level="error",  # what clients send is not logged
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                backlog=_BACKLOG,
+                timeout_graceful_shutdown=_GRACE,
+            )
+        )
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answer requests until the server is stopped."""
+        super().run(sockets=[self.socket] if sockets is None else sockets)
+
+
+class _Connection(H11Protocol):
+    """A connection that is closed when a request doesn't arrive, or an answer isn't taken, in time.
+
+    uvicorn limits only the time between requests. And one connection more than the limit takes the place of the one
+    that has been idle longest, so that idle clients never keep others out.
+    """
+
+    limits: Limits
+    deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the clock, and make room."""
+        super().connection_made(transport)
+        self._expect_before(self.limits.seconds)
+        if len(self.connections) > self.limits.connections:
+            others = [one for one in self.connections if isinstance(one, _Connection) and one is not self]
+            idle = [one for one in others if one._is_idle() and one.deadline is not None]
+            min(idle, key=lambda one: one.deadline.when() if one.deadline else 0.0, default=self).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        if self.deadline is not None:
+            self.deadline.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Start the clock anew: for the client to take the answer, or to send the next request."""
+        if not self.flow.write_paused:
+            self._expect_before(self.limits.answer if self.transport.get_write_buffer_size() else self.limits.seconds)
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words are always the same
+        """A request that is not HTTP is answered as JSON too."""
+        self._refuse(Problem(400, "The request is not valid HTTP, or its head is too large."))
+
+    def _expect_before(self, seconds: float) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+        self.deadline = self.loop.call_later(seconds, self._expire)
+
+    def pause_writing(self) -> None:
+        """Start the clock for an answer that the client doesn't take."""
+        super().pause_writing()
+        self._expect_before(self.limits.answer)
+
+    def resume_writing(self) -> None:
+        """The client goes on reading."""
+        super().resume_writing()
+        self._expect_before(self.limits.seconds)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _expire(self) -> None:
+        if self.flow.write_paused:
+            self.transport.abort()
+        elif not self._is_idle():
+            return  # the application limits how long a body may take, and the clock starts anew with the answer
+        elif self.conn.our_state is h11.IDLE and self.conn.trailing_data[0] and not self.transport.is_closing():
+            self._refuse(Problem(408, "The request did not arrive in time."))
+        elif self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _refuse(self, problem: Problem) -> None:
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = problem.body()
+            known = {**HEADERS, "Content-Type": "application/json", "Content-Length": len(body), "Connection": "close"}
+            head = [(name.encode(), str(value).encode()) for name, value in known.items()]
+            for event in (h11.Response(status_code=problem.status, headers=head), h11.Data(data=body)):
+                self.transport.write(self.conn.send(event) or b"")
+            self.transport.write(self.conn.send(h11.EndOfMessage()) or b"")
+        self.transport.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
+    made = socket.socket(family, kind, protocol)  # asyncio turns Nagle's delay off only if the protocol is named
+    try:
+        if os.name == "posix":  # elsewhere it would let two servers share a port
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address[0], port, *address[2:]))
+        made.listen(_BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _connection_class(limits: Limits) -> type[asyncio.Protocol]:
+    return type("Connection", (_Connection,), {"limits": limits})
+
+
+@contextmanager
+def _stopped_by_signals(server: Server) -> Iterator[None]:
+    """Stop the server by signals also before uvicorn listens to them, and when it raises them again at its end.
+
+    By then uvicorn has restored the handlers from before; those of Python would end the process with files open.
+    """
+
+    def stop(*_signal: Any) -> None:
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,303 @@
+"""Outputs: what is checked before the work, folders that are ours, and what a kill or a full disk leaves."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.data import files
+from isoglot.data.files import (
+    MARK,
+    atomic_write,
+    check_json,
+    check_output,
+    exclusive,
+    hidden,
+    own,
+    remove_owned,
+    temporary_folder,
+    writing,
+)
+from isoglot.encoders import layout
+from isoglot.errors import OutputError
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks and limits are of POSIX systems")
+
+
+@contextmanager
+def full_after(size):
+    """No file of this process grows above `size` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+CHANGES = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "open")
+
+
+def killed_before(change, work):
+    """Whether a process that is killed before its `change`-th change of the file system ended before that."""
+    if (child := os.fork()) == 0:
+        seen = 0
+
+        def count(event, arguments):
+            nonlocal seen
+            if event in CHANGES and not (event == "open" and not isinstance(arguments[0], str)):
+                seen += 1
+                if seen == change:
+                    os._exit(9)
+
+        sys.addaudithook(count)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def tree(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def save(target, text):
+    with layout.replacing(target) as new:
+        layout.write_json(new / "1_Pooling" / "config.json", text)
+        layout.write_json(new / "modules.json", text)
+
+
+def test_a_model_survives_a_kill_at_every_change(tmp_path):
+    target = tmp_path / "model"
+    save(target, "old")
+    old = tree(target)
+    save(tmp_path / "other", "new")
+    new = tree(tmp_path / "other")
+    for change in range(1, 200):
+        save(target, "old")
+        ended = killed_before(change, lambda: save(target, "new"))
+        if target.exists():
+            assert tree(target) in (old, new)
+        with exclusive(target):
+            layout.prepare(target)  # what the next run does first
+        assert tree(target) in (old, new)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
+        save(target, "new")
+        assert tree(target) == new
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "other"]
+        if ended:
+            break
+    assert ended
+    assert change > 20
+
+
+@pytest.mark.parametrize("name", ["a", "ä" * 120, "é.npy"])
+def test_a_file_survives_a_kill_at_every_change(tmp_path, name):
+    target = tmp_path / name
+
+    def write(text):
+        with atomic_write(target) as stream:
+            stream.write(text)
+
+    for change in range(1, 50):
+        write("old")
+        ended = killed_before(change, lambda: write("new"))
+        assert target.read_text() in ("old", "new")
+        write("next")
+        assert tree(tmp_path) == {name: b"next"}
+        if ended:
+            break
+    assert ended
+    assert change > 2
+
+
+def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
+    strange = [".a.txt.0123abcd.tmp", ".b.0123abcd.tmp", ".a.0123.tmp", "a.0123abcd.tmp"]
+    for name in strange:
+        (tmp_path / name).write_text("mine")
+    with atomic_write(tmp_path / "a") as first:
+        first.write("first")
+        with atomic_write(tmp_path / "a") as second:
+            second.write("second")
+    assert sorted(tree(tmp_path)) == sorted(["a", *strange])
+    assert (tmp_path / "a").read_text() == "first"
+
+
+def test_an_owned_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
+    folder = tmp_path / "w"
+
+    def work():
+        with exclusive(folder):
+            own(folder, "work", r"a|b/c")
+            for name in ("a", "b/c"):
+                with atomic_write(folder / name) as stream:
+                    stream.write(name)
+            remove_owned(folder, r"a|b/c")
+
+    for change in range(1, 100):
+        ended = killed_before(change, work)
+        work()
+        assert list(tmp_path.iterdir()) == []
+        if ended:
+            break
+    assert ended
+    assert change > 10
+
+
+def test_a_temporary_folder_of_a_killed_process_goes(tmp_path):
+    def work():
+        with temporary_folder(tmp_path / "out") as folder:
+            (folder / "half").write_text("x")
+
+    for change in range(3, 12):
+        killed_before(change, work)
+    (tmp_path / ".out.0123abcd.tmp").mkdir()
+    (tmp_path / ".out.0123abcd.tmp" / "diary").write_text("mine")
+    work()
+    assert tree(tmp_path) == {".out.0123abcd.tmp/diary": b"mine"}
+
+
+@pytest.mark.parametrize("kind", ["unmarked", "other mark", "strange file", "link"])
+def test_a_folder_with_strange_files_is_not_owned(tmp_path, kind):
+    folder = tmp_path / "w"
+    folder.mkdir()
+    if kind != "unmarked":
+        own(folder, "a demo" if kind == "other mark" else "work", "a")
+    (tmp_path / "elsewhere").mkdir()
+    if kind == "link":
+        (folder / "thesis").symlink_to(tmp_path / "elsewhere")
+    else:
+        (folder / ("thesis" if kind == "strange file" else "a")).write_text("mine")
+    before = tree(tmp_path)
+    with pytest.raises(OutputError, match=r"w: "):
+        own(folder, "work", "a")
+    assert tree(tmp_path) == before
+
+
+def test_what_is_added_to_an_owned_folder_stays(tmp_path):
+    own(tmp_path / "w", "work", "a")
+    (tmp_path / "w" / "a").write_text("ours")
+    (tmp_path / "w" / "b").write_text("mine")
+    remove_owned(tmp_path / "w", "a")
+    assert sorted(tree(tmp_path / "w")) == [MARK, "b"]
+
+
+def refused(path, **options):
+    with pytest.raises(OutputError) as caught:
+        check_output(path, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_outputs_that_cannot_be_are_refused_before_anything_is_made(tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(tmp_path.iterdir())
+    assert "is a folder" in refused(tmp_path / "folder")
+    assert "is a file" in refused(tmp_path / "file", folder=True)
+    assert "file is not a folder" in refused(tmp_path / "file" / "deep" / "out")
+    assert "NUL" in refused(tmp_path / "a\0b")
+    assert "too long" in refused(tmp_path / ("x" * 300))
+    assert "loop" in refused(tmp_path / "loop")
+    assert "can't write into" in refused("/proc/out")
+    assert "not a folder" in refused("/dev/null", folder=True)
+    check_output("/dev/null", inputs=["/dev/null"])
+    check_output(tmp_path / "new" / ("ü" * 127))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_refused(tmp_path):
+    tmp_path.chmod(0o500)
+    assert "can't write into" in refused(tmp_path / "out")
+
+
+def test_no_input_is_an_output(tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "weights").write_text("w")
+    (tmp_path / "text").write_text("t")
+    (tmp_path / "hard").hardlink_to(tmp_path / "text")
+    (tmp_path / "soft").symlink_to("text")
+    (tmp_path / "alias").symlink_to("model")
+    inputs = [str(model), tmp_path / "text", None, "no/such", "\0", "x" * 5000]
+    for name in ("text", "hard", "soft", "../" + tmp_path.name + "/text", "model/weights", "alias/weights"):
+        assert "input" in refused(tmp_path / name, inputs=inputs)
+    check_output(tmp_path / "other", inputs=inputs)
+    for name in ("model", "alias", ".", "model/sub/deep"):
+        assert "input" in refused(tmp_path / name, inputs=inputs, folder=True, whole=True)
+    check_output(tmp_path / "other", inputs=inputs, folder=True, whole=True)
+    check_output(tmp_path, inputs=inputs, folder=True)
+
+
+@given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=255))
+def test_hidden_names_fit_and_differ(name):
+    made = hidden(Path("folder") / name, "12345678.tmp").name
+    assert len(made.encode()) <= 255
+    assert made.startswith(".")
+    assert hidden(Path("folder") / (name + "x"), "12345678.tmp").name != made
+
+
+@pytest.mark.parametrize("content", ["mine", "[]", '{"recipe": 1}', '{"a": 1}'])
+def test_a_file_of_another_program_is_told_from_ours(tmp_path, content):
+    (tmp_path / "run.json").write_text(content)
+    with pytest.raises(OutputError, match=r"run\.json: "):
+        check_json(tmp_path / "run.json", ("recipe", "seed"))
+    (tmp_path / "run.json").write_text('{"recipe": 1, "seed": 2, "more": 3}')
+    check_json(tmp_path / "run.json", ("recipe", "seed"))
+
+
+def test_a_lock_is_held_again_by_its_thread_alone(tmp_path):
+    with exclusive(tmp_path / "a"):
+        with exclusive(tmp_path / "a"):
+            pass
+        assert hidden(tmp_path / "a", "lock").exists()
+    (tmp_path / ".a.lock").write_text("mine")
+    with pytest.raises(OutputError, match="is not a lock"), exclusive(tmp_path / "a"):
+        pass
+    assert tree(tmp_path) == {".a.lock": b"mine"}
+
+
+def test_a_full_disk_names_the_path_and_keeps_the_old_file(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def fill():
+        with full_after(10_000), atomic_write(path) as stream:
+            stream.write("x" * 100_000)
+
+    with pytest.raises(OutputError, match=r"/a: can't be written: .*make room"):
+        fill()
+    assert tree(tmp_path) == {"a": b"old"}
+    with pytest.raises(OutputError, match=r"^/dev/full: .*make room"), atomic_write("/dev/full") as stream:
+        stream.write("x")
+
+
+def test_errors_of_other_files_keep_their_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match="other"), writing(tmp_path / "a"):
+        (tmp_path / "other").read_text()
+    with pytest.raises(BrokenPipeError), writing(tmp_path / "a"):
+        raise BrokenPipeError(errno.EPIPE, "gone")
+    with pytest.raises(OutputError, match="/a: "), writing(tmp_path / "a"):
+        (tmp_path / "a").read_text()
+
+
+def test_a_lock_of_a_dead_process_is_no_obstacle(tmp_path):
+    def hold():
+        with exclusive(tmp_path / "a"):
+            os._exit(9)
+
+    killed_before(10_000, hold)
+    assert (tmp_path / ".a.lock").exists()
+    with exclusive(tmp_path / "a"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    assert not files._held

@@ -1,0 +1,37 @@
+"""Rows of length one, whatever their size, and rows that are refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from isoglot.data.vectors import not_finite, unit
+
+
+@given(arrays(np.float32, (3, 4), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
+def test_every_row_has_length_one_or_is_zero(rows):
+    for dtype in (np.float32, np.float64):
+        lengths = np.linalg.norm(unit(rows, dtype), axis=1)
+        np.testing.assert_allclose(lengths, rows.any(axis=1).astype(float), atol=1e-6)
+
+
+def test_huge_and_tiny_rows_keep_their_direction():
+    rows = np.array([[3, 4], [0, 0], [-3, 4]], np.float32)
+    for scale in (1e-45, 1e-30, 1, 1e38 / 2):
+        scaled = rows.astype(np.float64) * scale
+        np.testing.assert_allclose(unit(scaled, np.float64), [[0.6, 0.8], [0, 0], [-0.6, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(unit(rows * np.float32(3e37)), [[0.6, 0.8], [0, 0], [-0.6, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(unit(np.full((1, 400), 3e38, np.float32)), 0.05, rtol=1e-6)
+    assert unit(np.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_is_named(value):
+    rows = np.ones((4, 3), np.float32)
+    rows[2, 1] = value
+    assert not_finite(rows).tolist() == [2]
+    with pytest.raises(ValueError, match="row 2 "):
+        unit(rows)

@@ -1,0 +1,277 @@
+"""Damaged indexes: whatever byte is wrong, the answer is right or one `SearchError` that names the file."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from index_parts import DIM, ORIGIN, sentences, unit
+
+from isoglot.data.files import exclusive
+from isoglot.encoders import load
+from isoglot.errors import OutputError
+from isoglot.index import Index, Origin, SearchError, Sentence, add_sentences, export
+
+pytest.importorskip("faiss")
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An index whose tables have inner pages."""
+    folder = tmp_path_factory.mktemp("whole") / "i"
+    with Index.create(folder, ORIGIN, kind="hnsw") as index:
+        index.add(sentences(ROWS), unit(ROWS))
+        index.build()
+    return folder
+
+
+@pytest.fixture
+def copy(whole, tmp_path):
+    shutil.copytree(whole, tmp_path / "i")
+    return tmp_path / "i"
+
+
+def overwrite(path, start, data):
+    with path.open("r+b") as stream:
+        stream.seek(start)
+        stream.write(data)
+
+
+@contextmanager
+def right_or_named(path):
+    try:
+        yield
+    except SearchError as error:
+        if str(path) not in str(error):
+            raise
+
+
+def use(folder, output):
+    """Everything that reads the database."""
+    with Index.open(folder) as index:
+        index.search(unit(3), 20)
+        index.search(unit(3), 20, languages=["deu"])
+        index.store.languages()
+        index.store.by_id([f"s{row}" for row in range(0, ROWS, 7)])
+        export(index, output)
+        index.add(sentences(2, ROWS), unit(2))
+        index.build()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_damaged_page_is_one_error(whole, tmp_path_factory, data):
+    pytest.importorskip("pyarrow")
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(whole, folder / "i")
+    path = folder / "i" / "index.sqlite"
+    page = data.draw(st.integers(0, path.stat().st_size // 4096 - 1))
+    start = data.draw(st.sampled_from([0, 1, 3, 5, 8, 100, 2000, 4000]))
+    size = data.draw(st.sampled_from([1, 4, 90, 4096]))
+    filling = data.draw(st.sampled_from([b"\0", b"\xff", b"\x55"]))
+    overwrite(path, page * 4096 + start, filling * min(size, 4096 - start))
+    with right_or_named(folder / "i"):
+        use(folder / "i", folder / "out.parquet")
+
+
+def test_inner_pages_are_damaged_by_name(copy, tmp_path):
+    path = copy / "index.sqlite"
+    overwrite(path, 4096 * 4, b"\xff" * (path.stat().st_size - 4096 * 4))
+    with pytest.raises(SearchError, match=r"index\.sqlite: .*make the index again"):
+        use(copy, tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE meta SET value = '[1]' WHERE key = 'origin'",
+        "UPDATE meta SET value = '{' WHERE key = 'origin'",
+        "UPDATE meta SET value = x'ff' WHERE key = 'origin'",
+        'UPDATE meta SET value = \'{"name": 1, "identity": "x", "dim": 8}\' WHERE key = \'origin\'',
+        'UPDATE meta SET value = \'{"name": "x", "identity": "x", "dim": "8"}\' WHERE key = \'origin\'',
+        'UPDATE meta SET value = \'{"name": "x", "identity": "x", "dim": true}\' WHERE key = \'origin\'',
+        'UPDATE meta SET value = \'{"name": "x", "identity": "x", "dim": 8, "prompt": 3}\' WHERE key = \'origin\'',
+        'UPDATE meta SET value = \'{"name": "x", "identity": "x", "dim": 9}\' WHERE key = \'origin\'',
+        "DELETE FROM meta WHERE key = 'origin'",
+        "UPDATE shards SET rows = 'x'",
+        "UPDATE shards SET rows = -1",
+        "DELETE FROM shards",
+        "DELETE FROM sentences WHERE row > 2000",
+        "UPDATE approximate SET name = '../x'",
+        "UPDATE approximate SET rows = 'x'",
+        "DROP TABLE languages",
+        "DROP TABLE shards",
+        "DELETE FROM sentences WHERE row < 2900",
+        "UPDATE sentences SET text = x'ff'",
+        "DELETE FROM languages",
+    ],
+)
+def test_ill_typed_rows_are_one_error(copy, tmp_path, change):
+    with closing(sqlite3.connect(copy / "index.sqlite")) as connection:
+        connection.execute(change)
+        connection.commit()
+    with pytest.raises(SearchError, match="make the index again"):
+        use(copy, tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"name": 1}, {"identity": None}, {"dim": "8"}, {"dim": True}, {"dim": 9}, {"prompt": 3}, {"more": 1}]
+)
+def test_an_ill_typed_origin_is_one_error(copy, tmp_path, wrong):
+    origin = json.dumps({"name": "x", "identity": "x", "dim": DIM} | wrong)
+    with closing(sqlite3.connect(copy / "index.sqlite")) as connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'origin'", (origin,))
+        connection.commit()
+    with pytest.raises(SearchError, match="make the index again"):
+        use(copy, tmp_path / "out.parquet")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("languages", [[], ["deu"]])
+def test_vectors_that_are_not_finite_are_found_when_they_are_read(tmp_path, value, languages):
+    with Index.create(tmp_path / "i", ORIGIN) as index:
+        index.add(sentences(60), unit(60))
+    (path,) = (tmp_path / "i" / "vectors").iterdir()
+    overwrite(path, path.stat().st_size - 4 * DIM * 3, np.float32([value]).tobytes())  # row 57, of "deu"
+    with Index.open(tmp_path / "i") as index:
+        with pytest.raises(SearchError, match=rf"{path.name}: .* not finite"):
+            index.search(unit(1), 3, languages=languages)
+        with pytest.raises(SearchError, match="not finite"):
+            index.vectors([57])
+        assert np.isfinite(index.vectors([56])).all()
+        with pytest.raises(SearchError, match="not finite"):
+            index.add(sentences(1, 60), unit(1))
+        with pytest.raises(SearchError, match="not finite"):
+            index.build(kind="hnsw")
+
+
+@settings(max_examples=60, deadline=None)
+@given(header=st.binary(min_size=1, max_size=118))
+def test_any_header_of_a_shard_is_one_error_or_the_same_vectors(tmp_path_factory, header):
+    folder = tmp_path_factory.mktemp("i")
+    with Index.create(folder / "i", ORIGIN) as index:
+        index.add(sentences(5), unit(5))
+    (path,) = (folder / "i" / "vectors").iterdir()
+    overwrite(path, 10, header)
+    with right_or_named(path), Index.open(folder / "i") as index:
+        assert index.search(unit(1), 1)[0][0].row == 0
+
+
+@pytest.mark.parametrize("at", [0, 20, 500, -200, -1])
+def test_a_changed_byte_of_the_faiss_file_is_found_before_faiss_reads_it(copy, at):
+    (path,) = (copy / "faiss").iterdir()
+    content = bytearray(path.read_bytes())
+    content[at] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(SearchError, match=rf"{path.name}: .*make the index again"):
+        Index.open(copy)
+
+
+def test_a_faiss_file_of_other_dimension_or_without_a_digest(copy, tmp_path):
+    import faiss
+
+    with closing(sqlite3.connect(copy / "index.sqlite")) as connection:
+        connection.execute("DELETE FROM meta WHERE key LIKE 'sha256 %'")  # as before digests were kept
+        connection.commit()
+        Index.open(copy).store.close()
+        (path,) = (copy / "faiss").iterdir()
+        other = faiss.index_factory(4, "HNSW32,Flat", faiss.METRIC_INNER_PRODUCT)
+        other.add(unit(ROWS, 4))
+        faiss.write_index(other, str(path))
+        connection.execute("UPDATE approximate SET bytes = ?", (path.stat().st_size,))
+        connection.commit()
+    with pytest.raises(SearchError, match="4 dimensions instead of 3000 of 8"):
+        Index.open(copy)
+
+
+@pytest.mark.parametrize("kind", ["flat", "hnsw", "IVF4,Flat"])
+@pytest.mark.parametrize("k", [1, 39, 40, 41, 1000, 2**31, 10**30])
+def test_more_than_there_is_gives_all_there_is(tmp_path, kind, k):
+    with Index.create(tmp_path / "i", ORIGIN, kind=kind) as index:
+        index.add(sentences(200), unit(200))
+        index.build()
+        for found in (*index.search(unit(2), k, effort=10**12), *index.search(unit(1), k, languages=["deu"])):
+            assert 0 < len(found) <= min(k, 200)
+            assert len({hit.row for hit in found}) == len(found)
+        if kind == "flat":
+            assert len(index.search(unit(1), k)[0]) == min(k, 200)
+
+
+def test_another_process_that_adds_is_waited_for_or_refused(tmp_path, toy_static):
+    origin = Origin.of(toy_static, "toy")
+    with Index.create(tmp_path / "i", origin) as index:
+        code = (
+            "import sys\nfrom isoglot.data.files import exclusive\n"
+            f"with exclusive({str(tmp_path / 'i')!r}):\n    print('held', flush=True)\n    sys.stdin.read()"
+        )
+        with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+            other.stdout.readline()
+            with pytest.raises(OutputError, match="another process"):
+                add_sentences(index, toy_static, [Sentence("a", "cat")])
+            with pytest.raises(OutputError, match="another process"):
+                Index.create(tmp_path / "i", origin)
+            with Index.open(tmp_path / "i") as reader:  # reading is not writing
+                assert len(reader) == 0
+            other.stdin.close()
+            other.wait()
+        assert add_sentences(index, toy_static, [Sentence("a", "cat")]).new == 1
+    with exclusive(tmp_path / "i"):
+        pass
+
+
+def test_an_index_is_opened_and_searched_while_another_adds(tmp_path):
+    vectors = unit(400)
+    Index.create(tmp_path / "i", ORIGIN, kind="hnsw").store.close()
+    errors = []
+
+    def add():
+        try:
+            with Index.open(tmp_path / "i") as writer:
+                for start in range(0, 400, 10):
+                    writer.add(sentences(10, start), vectors[start : start + 10])
+                    writer.build()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=add)
+    thread.start()
+    sizes = []
+    while thread.is_alive():
+        with Index.open(tmp_path / "i") as index:
+            sizes.append(len(index))
+            hits = index.search(vectors[:1], 3)[0]
+            assert len(hits) == min(3, len(index))
+    thread.join()
+    assert errors == []
+    assert sizes == sorted(sizes)
+    assert all(size % 10 == 0 for size in sizes)
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "x" * 1_000_000, "\ud800", ""])
+def test_odd_queries(tmp_path, toy_static, text):
+    from isoglot.index.origin import encode_queries
+
+    with Index.create(tmp_path / "i", Origin.of(toy_static, "toy")) as index:
+        add_sentences(index, toy_static, [Sentence("a", "cat"), Sentence("b", "dog")])
+        vectors = encode_queries(toy_static, [text], index.origin)
+        assert len(index.search(vectors, 5)[0]) == 2
+
+
+def test_a_model_that_has_moved_is_named_with_what_to_do(tmp_path, toy_static):
+    toy_static.save(tmp_path / "model")
+    origin = Origin.of(load(str(tmp_path / "model")), str(tmp_path / "model"))
+    (tmp_path / "model").rename(tmp_path / "moved")
+    with pytest.raises(SearchError, match="--model"):
+        origin.load()
+    assert origin.load(str(tmp_path / "moved")).dim == 8

@@ -1,0 +1,63 @@
+"""A real server on localhost for the tests, and requests to it, well-formed and not."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection
+
+import pytest
+
+pytest.importorskip("faiss")
+pytest.importorskip("starlette")
+pytest.importorskip("uvicorn")
+
+from isoglot.serve import Limits, Server
+
+
+@contextmanager
+def started(app, **limits):
+    """A server in a thread of its own; give the application the same limits."""
+    server = Server(app, "127.0.0.1", 0, Limits(**limits))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def ask(server, method, path, body=None, **headers):
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=30)
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    try:
+        connection.request(method, path, data, headers)
+        reply = connection.getresponse()
+        return reply.status, reply.headers, reply.read()
+    finally:
+        connection.close()
+
+
+def connect(server):
+    return socket.create_connection(("127.0.0.1", server.port), timeout=30)
+
+
+def received(connection):
+    """Everything that comes until the other side closes."""
+    parts = []
+    with suppress(ConnectionError):
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def raw(server, data):
+    """Everything that comes back for some bytes, after which the client sends no more."""
+    with connect(server) as connection:
+        with suppress(ConnectionError):
+            connection.sendall(data)
+        return received(connection)

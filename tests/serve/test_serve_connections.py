@@ -1,0 +1,277 @@
+"""Slow, idle, malformed and too many connections cost honest requests nothing; and the server stops when asked to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from serving import ask, connect, raw, received, started
+
+from conftest import build_tokenizer
+from index_folder import make_index
+from isoglot.encoders import StaticEncoder
+from isoglot.index import Index, SearchError
+from isoglot.serve import Limits, Server, create_app
+
+HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.fixture(scope="module")
+def encoder():
+    return StaticEncoder.create(build_tokenizer(), 8, seed=1)
+
+
+@pytest.fixture(scope="module")
+def server(encoder):
+    with started(create_app(encoder=encoder)) as made:
+        yield made
+
+
+def limited(encoder, **limits):
+    return started(create_app(encoder=encoder, limits=Limits(**limits)), **limits)
+
+
+def is_quick(server):
+    began = time.monotonic()
+    assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
+    return time.monotonic() - began < 5
+
+
+def test_idle_connections_cost_an_honest_request_nothing(server):
+    idle = [connect(server) for _ in range(200)]
+    for connection in idle[::2]:
+        connection.sendall(HEAD)  # as far as the head, not to its end
+    assert is_quick(server)
+    for connection in idle:
+        connection.close()
+
+
+def test_more_idle_connections_than_there_are_places_cost_nothing_either(encoder):
+    with limited(encoder, connections=20) as server:
+        idle = [connect(server) for _ in range(60)]
+        assert is_quick(server)
+        assert received(idle[0]) == b""  # the longest idle one made room
+        for connection in idle:
+            connection.close()
+
+
+def test_heads_and_bodies_that_trickle_are_cut_off(encoder):
+    with limited(encoder, seconds=0.5) as server:
+        silent, head, body = connect(server), connect(server), connect(server)
+        body.sendall(HEAD + b"Content-Length: 1000\r\n\r\n")
+        stop = threading.Event()
+
+        def drip(connection):
+            while not stop.wait(0.05):
+                try:
+                    connection.sendall(b"x")
+                except OSError:
+                    return
+
+        threads = [threading.Thread(target=drip, args=(one,)) for one in (head, body)]
+        for thread in threads:
+            thread.start()
+        assert is_quick(server)
+        assert received(silent) == b""
+        replies = [received(one) for one in (head, body)]
+        stop.set()
+        for thread in threads:
+            thread.join()
+        for one in (silent, head, body):
+            one.close()
+    for reply in replies:
+        assert reply.startswith(b"HTTP/1.1 408")
+        assert b'{"error"' in reply
+
+
+def test_an_answer_that_nobody_takes_is_dropped(encoder):
+    with limited(encoder, seconds=0.5, answer=0.5, text=4 << 20) as server:
+        texts = json.dumps({"input": ["cat"] * 2048}).encode()
+        with connect(server) as slow:
+            slow.sendall((HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(texts), texts)) * 20)
+            deadline = time.monotonic() + 20
+            while server.server_state.connections and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert not server.server_state.connections
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_oversized_bodies_are_refused_with_a_reason(server, declared):
+    body = b"x" * (5 << 20)
+    if declared:
+        status, _, found = ask(server, "POST", "/v1/embeddings", body)
+        assert status == 413
+    else:
+        chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (body[: 1 << 20],) * 5)
+        reply = raw(server, HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
+        assert reply.startswith(b"HTTP/1.1 413")
+        found = reply.partition(b"\r\n\r\n")[2]
+    assert "send fewer texts" in json.loads(found)["error"]["message"]
+
+
+def test_a_client_that_asks_first_is_refused_before_it_sends(server):
+    reply = raw(server, HEAD + b"Content-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 413")
+
+
+def test_a_body_without_a_length_is_read(server):
+    body = b'{"input": "cat"}'
+    chunks = b"".join(b"1\r\n%c\r\n" % letter for letter in body) + b"0\r\n\r\n"
+    reply = raw(server, HEAD + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+    assert reply.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",  # no Host
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000 + b"\r\n",
+        b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nx: " + b"a" * 70_000 + b"\r\n\r\n",
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 1e3\r\n\r\n",
+        HEAD + b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+def test_malformed_requests_are_refused_and_the_next_is_answered(server, data):
+    reply = raw(server, data)
+    assert reply.startswith(b"HTTP/1.1 400")
+    assert b'{"error"' in reply
+    assert is_quick(server)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=200), start=st.sampled_from([b"", b"GET ", HEAD, HEAD + b"Content-Length: 9\r\n\r\n"]))
+def test_random_bytes_on_the_wire(server, data, start):
+    with connect(server) as connection:
+        connection.sendall(start + data)
+    assert ask(server, "GET", "/v1/models")[0] == 200
+
+
+class Slow:
+    """An encoder that needs two milliseconds for each text, or as long as `hold` is not set."""
+
+    def __init__(self, encoder):
+        self.encoder, self.hold, self.seen = encoder, threading.Event(), 0
+        self.hold.set()
+
+    def tokenize(self, texts):
+        assert self.hold.wait(30)
+        self.seen += len(texts)
+        time.sleep(0.002 * len(texts))
+        return self.encoder.tokenize(texts)
+
+    def __getattr__(self, name):
+        return getattr(self.encoder, name)
+
+
+@pytest.fixture
+def slow(encoder, monkeypatch):
+    found = Slow(encoder)
+    monkeypatch.setattr("isoglot.serve.application.encode_sentences", lambda _, texts: encode_with(encoder, texts))
+    return found
+
+
+def encode_with(encoder, texts):
+    from isoglot.index.origin import encode_sentences
+
+    return encode_sentences(encoder, texts)
+
+
+def test_large_requests_do_not_hold_up_small_ones(slow):
+    with started(create_app(encoder=slow)) as server:
+        large = {"input": ["a text of some length " * 4] * 800}  # two seconds of work
+        asked = [threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", large)) for _ in range(2)]
+        for thread in asked:
+            thread.start()
+        while not slow.seen:
+            time.sleep(0.01)
+        for _ in range(3):
+            began = time.monotonic()
+            assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
+            assert time.monotonic() - began < 1.5
+        assert slow.seen < 1600
+        for thread in asked:
+            thread.join()
+
+
+def test_what_cannot_wait_is_turned_away(slow):
+    limits = {"requests": 2, "large": 1, "small": 100}
+    with started(create_app(encoder=slow, limits=Limits(**limits)), **limits) as server:
+        slow.hold.clear()
+        large = {"input": ["cat"] * 50}
+        waiting = [
+            threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", body))
+            for body in (large, {"input": "cat"})
+        ]
+        for thread in waiting:
+            thread.start()
+        until(lambda: len(server.server_state.tasks) == 2)
+        time.sleep(0.2)
+        status, headers, body = ask(server, "POST", "/v1/embeddings", {"input": "dog"})
+        assert (status, headers["Retry-After"]) == (503, "1")
+        assert "try again later" in json.loads(body)["error"]["message"]
+        assert ask(server, "POST", "/v1/embeddings", large)[0] == 503
+        assert ask(server, "GET", "/health")[0] == 200
+        slow.hold.set()
+        for thread in waiting:
+            thread.join()
+        assert is_quick(server)
+
+
+def test_work_for_clients_that_went_away_is_dropped(slow):
+    with started(create_app(encoder=slow)) as server:
+        body = json.dumps({"input": ["a text of some length " * 4] * 2000}).encode()
+        gone = connect(server)
+        gone.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+        until(lambda: slow.seen)
+        gone.close()
+        until(lambda: not server.server_state.tasks)
+        time.sleep(0.5)
+        seen = slow.seen
+        time.sleep(0.5)
+        assert slow.seen == seen < 2000
+
+
+def until(is_so):
+    deadline = time.monotonic() + 20
+    while not is_so() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert is_so()
+
+
+def test_a_taken_port_and_an_impossible_one_are_said(server, encoder):
+    app = create_app(encoder=encoder)
+    for host, port in (("127.0.0.1", 70_000), ("127.0.0.1", server.port), ("192.0.2.1", 0), ("nowhere.invalid", 0)):
+        with pytest.raises(SearchError, match="can't listen"):
+            Server(app, host, port, Limits())
+
+
+SERVE = "import sys; from isoglot.cli.serve import run; from pathlib import Path; run(Path(sys.argv[1]), port=0)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_stop_the_server_without_a_word(tmp_path, encoder, number):
+    folder = make_index(tmp_path, encoder)
+    server = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert server.stdout.readline().startswith("http://127.0.0.1:")
+    server.send_signal(number)
+    _, err = server.communicate(timeout=60)
+    assert server.returncode == 0
+    assert err.splitlines() == ["8 sentences; stop with Ctrl-C", "stopped"]
+    with Index.open(folder) as index:
+        assert len(index) == 8

@@ -1,0 +1,98 @@
+"""The page of `isoglot serve` in a browser: against a real server, and in a frame as narrow as a phone."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import subprocess
+import sys
+from importlib.resources import files
+from urllib.parse import quote
+
+import pytest
+
+from index_folder import LINES, make_index
+
+pytest.importorskip("faiss")
+
+SERVE = "import sys; from isoglot.cli.serve import run; from pathlib import Path; run(Path(sys.argv[1]), port=0)"
+HITS = [
+    {"score": 0.9, "id": "x" * 200, "text": "<img src=x onerror=alert(1)>" + "w" * 300, "language": "eng", "tag": "en"},
+    {"score": 0.5, "id": "b", "text": LINES["ara"][0], "language": "ara", "tag": "ar"},
+    {"score": -0.5, "id": "c", "text": LINES["tha"][0], "language": "und", "tag": None},
+]
+ABOUT = {"model": "m" * 80, "sentences": 3, "kind": "flat", "languages": [{"code": "ara", "tag": "ar", "sentences": 1}]}
+# In place of the server: answers, and a walk with the keyboard once the answer is there.
+PROBE = """
+const asked = [], sleep = (time) => new Promise((done) => setTimeout(done, time));
+const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+window.fetch = async (path, options) => {
+  if (options) asked.push(JSON.parse(options.body).query);
+  return { ok: true, json: async () => (path === "index" ? ABOUT : { hits: HITS }) };
+};
+history.pushState = () => {};
+addEventListener("load", async () => {
+  await sleep(50);
+  const here = () => document.activeElement;
+  const focus = () => here().id || here().closest("li").querySelector(".id").textContent;
+  const walk = [focus()];
+  document.getElementById("query").value = "a query";
+  press("Enter");
+  await sleep(50);
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "ArrowDown", "/"]) {
+    press(key);
+    walk.push(focus());
+  }
+  const root = document.documentElement, right = document.querySelectorAll("li .text")[1];
+  document.querySelectorAll(".more")[1].click();
+  const found = { walk, asked, wide: root.scrollWidth, width: root.clientWidth, images: document.images.length,
+    direction: getComputedStyle(right).direction, dir: right.dir, lang: right.lang,
+    first: document.querySelector("li .text").textContent, languages: language.options.length };
+  const pre = parent.document.createElement("pre");
+  pre.id = "found";
+  pre.textContent = JSON.stringify(found);
+  parent.document.body.append(pre);
+});
+"""
+
+
+@pytest.mark.slow
+def test_a_search_in_a_browser(tmp_path, toy_static, browser):
+    folder = make_index(tmp_path, toy_static)
+    server = subprocess.Popen([sys.executable, "-c", SERVE, str(folder)], stdout=subprocess.PIPE, text=True)
+    try:
+        address = server.stdout.readline().strip()
+        page = browser(f"{address}?q={quote(LINES['eng'][2])}&k=25&language=eng")
+    finally:
+        server.terminate()
+        server.wait()
+        server.stdout.close()
+    assert "3 sentences, nearest first" in page
+    assert '<p class="text" dir="auto" lang="en">&lt;script&gt;alert(1)&lt;/script&gt; &amp; &lt;b&gt;bold' in page
+    assert "<b>bold" not in page
+    assert "8 sentences, 4 languages; model" in page
+    assert re.search(r'<option class="" value="ara">Arabic \(2\)</option>', page)
+    assert "1.000" in page
+
+
+@pytest.mark.slow
+def test_on_a_phone_with_a_keyboard_and_from_right_to_left(tmp_path, browser):
+    source = files("isoglot.serve")
+    page, style, script = (source.joinpath(f"page.{kind}").read_text("utf-8") for kind in ("html", "css", "js"))
+    page = page.replace('<link rel="stylesheet" href="page.css">', f"<style>{style}</style>")
+    probe = PROBE.replace("ABOUT", json.dumps(ABOUT)).replace("HITS", json.dumps(HITS))
+    page = page.replace('<script src="page.js" defer></script>', f"<script>{probe}</script>")
+    page = page.replace("</body>", f"<script>{script}</script></body>")
+    path = tmp_path / "page.html"
+    inner = html.escape(page)
+    path.write_text(f'<!DOCTYPE html><meta charset="utf-8"><iframe width="390" srcdoc="{inner}">', encoding="utf-8")
+    shown = browser(path.as_uri())
+    found = json.loads(html.unescape(re.search(r'<pre id="found">(.*)</pre>', shown)[1]))
+    assert found["walk"] == ["query", "x" * 200, "b", "x" * 200, "query", "x" * 200, "query"]
+    assert found["asked"] == ["a query", LINES["ara"][0]]
+    assert 360 < found["width"] <= 390
+    assert found["wide"] == found["width"]
+    assert (found["direction"], found["dir"], found["lang"]) == ("rtl", "auto", "ar")
+    assert (found["images"], found["first"]) == (0, HITS[0]["text"])
+    assert found["languages"] == 2

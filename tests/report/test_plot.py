@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import EvaluationError
 from isoglot.report.plot import LAYOUTS, Sentence, choose, document, lay_out, write_map
 from isoglot.report.plot.marks import SHAPES, marks

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import EvaluationError
 
 LIMIT = 2000  # sentences of a map, unless the user says otherwise

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from isoglot.data.readers import read
 
 if TYPE_CHECKING:
-    from isoglot.data.records import Group
+    from isoglot.data.groups import Group
 
 ENGLISH = "eng"
 TABLES = ("*.tsv", "*.tsv.gz", "*.tsv.xz", "*.tsv.bz2")

@@ -73,7 +73,7 @@ def step(
     import torch
 
     from isoglot.data.batching import collate
-    from isoglot.data.records import Group
+    from isoglot.data.groups import Group
     from isoglot.training.step import StepLimits, backward
 
     groups = [Group(tuple(pair["texts"]), tuple(pair["langs"])) for pair in pairs]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, Tokens
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.encoders.base import Encoder
 from isoglot.objectives import Objective, build
 

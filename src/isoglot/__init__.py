@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Group": "isoglot.data.records",
+    "Group": "isoglot.data.groups",
     "IsoglotError": "isoglot.errors",
     "compare": "isoglot.report.compare",
     "encode": "isoglot.encoders",
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from isoglot.data.records import Group
+    from isoglot.data.groups import Group
     from isoglot.encoders import encode, load
     from isoglot.encoders.mteb import for_mteb
     from isoglot.errors import IsoglotError

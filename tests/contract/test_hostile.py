@@ -467,7 +467,7 @@ def owned(verb, words):
     if verb.output:
         out = words[place_of_output(words)]
         # An input is never an output, whatever is asked for; an index and a run are added to.
-        grown = verb.output in verb.reads and out == verb.output
+        grown = out == verb.output or (verb.words.startswith("index") and out == "index")
         for whole in {out, out if "\0" in out else os.path.relpath(os.path.realpath(out))}:
             names = [(f"{whole}/", f"{one}/") for one in inputs(verb)]
             if grown or not any(out.startswith(one) or one.startswith(out) for out, one in names):

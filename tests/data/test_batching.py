@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.data.batching import Batches, Position, collate
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.data.selection import matching_sizes
 from isoglot.data.table import GroupTable
 from isoglot.errors import CorpusError

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.data.table import GroupTable, ragged
 from isoglot.errors import CorpusError
 from toys import ToyEncoder, toy_groups

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import isoglot
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.report.plot import METHODS, Sentence, choose, draw, project
 
@@ -60,7 +60,7 @@ def test_what_is_accepted_as_texts():
         ([("a", 3)], {}, TypeError),
         ({"en": ["a"], "de": []}, {}, ValueError),
         (["a", "b", "c"], {"languages": ["en", "de"]}, ValueError),
-        ([("a", "b")], {"languages": ["en", "de", "fr"]}, ValueError),
+        ([("a", "b")], {"languages": ["en", "de", "fr"]}, CorpusError),
         (["a"], {"languages": "english"}, CorpusError),
         (["a"], {"labels": ["x", "y"]}, EvaluationError),
         (["a"], {"output": "map.gif"}, EvaluationError),

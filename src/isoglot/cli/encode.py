@@ -55,7 +55,8 @@ def run(
         return
     if cores != 1 or lines != LINES:
         raise EncoderError("encode: --cores and --lines are of the pieces of --ray; leave them out, or add --ray")
-    for path in (output, partial_path(output), journal_path(output)):
+    check_output(output, inputs=[model, source])
+    for path in (partial_path(output), journal_path(output)):
         check_output(path, inputs=[model, source])
     encoder = load(model, pooling=pooling, prompt=prompt)
     places: int | list[str] = [name.strip() for name in devices.split(",") if name.strip()] or workers

@@ -15,6 +15,7 @@ from rich.text import Text
 from isoglot.data.files import check_output, exclusive
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.encoders import load
+from isoglot.errors import OutputError
 from isoglot.index import Index, Origin, SearchError, add_sentences, read_sentences
 from isoglot.index import export as export_index
 from isoglot.index.approximate import FLAT, check
@@ -82,9 +83,9 @@ def _run(
 
 def export(folder: Path, output: Path) -> None:
     """Write an index to a Parquet file, which must lie outside of the index."""
-    if output.resolve().is_relative_to(folder.resolve()):
-        raise SearchError(f"{output}: lies in the index; name a file outside of it")
     check_output(output)
+    if output.resolve().is_relative_to(folder.resolve()):
+        raise OutputError(f"{output}: lies in the index; choose a file outside of it")
     with Index.open(folder) as index:
         rows = export_index(index, output)
     typer.echo(f"{rows:,} sentences: {output}", err=True)

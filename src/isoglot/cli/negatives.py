@@ -14,7 +14,7 @@ import typer
 from isoglot.cli.options import Model, Pooling, Prompt, note_fewer, split
 
 if TYPE_CHECKING:
-    from isoglot.data.records import Group
+    from isoglot.data.groups import Group
 
 _READERS = {".jsonl": "jsonl", ".tmx": "tmx"}
 

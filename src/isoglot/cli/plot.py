@@ -8,10 +8,10 @@ from pathlib import Path
 import typer
 
 from isoglot.data.files import check_output, read_lines, without_compression
+from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_aligned, split_name
-from isoglot.data.records import Group
 from isoglot.encoders import load
 from isoglot.errors import EvaluationError
 from isoglot.report.plot import LIMIT, plot

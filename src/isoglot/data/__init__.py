@@ -1,1 +1,5 @@
-"""From files to batches: records, readers, corpora, token tables."""
+"""From data to batches: groups, readers, corpora, token tables."""
+
+from isoglot.data.groups import Group, groups_of
+
+__all__ = ["Group", "groups_of"]

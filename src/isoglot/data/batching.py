@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from isoglot.data.batch import Batch, Tokens
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.data.sampling import epoch_items
 from isoglot.data.selection import Items, Selection, mix, select
 from isoglot.data.table import Array, GroupTable, Tokenize

@@ -23,8 +23,8 @@ from typing import Any
 
 from isoglot.data import corpus
 from isoglot.data.files import atomic_write, digest
+from isoglot.data.groups import Group
 from isoglot.data.readers import READERS, check, files_of, read
-from isoglot.data.records import Group
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.settings import SourceSettings, StreamSettings

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.batch import Tokens
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
 Tokenize: TypeAlias = Callable[[Sequence[str]], Tokens]

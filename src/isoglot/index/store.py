@@ -296,6 +296,8 @@ class Store:
 def _has_tables(path: Path) -> bool:
     if not path.exists():
         return False
+    if not path.is_file():
+        return True
     connection = _connect(path)
     try:
         return bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
@@ -310,6 +312,8 @@ def is_index(folder: Path) -> bool:
     path = folder / NAME
     if not path.is_file():
         return False
+    if not path.is_file():
+        return True
     connection = _connect(path)
     try:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION)

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write
-from isoglot.data.languages import UNKNOWN, canonical
-from isoglot.data.records import Group
+from isoglot.data.groups import Group, groups_of
+from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EvaluationError
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
@@ -37,7 +37,6 @@ LIMIT = 2000  # default maximum of sentences; of more, single points can't be to
 ENDINGS = (".html", ".png", ".svg", ".pdf")
 
 Plane = NDArray[np.float64]
-Texts = Iterable[Group] | Iterable[str] | Iterable[Sequence[str]] | Mapping[str, Sequence[str]]
 
 _FEWEST = 5  # points below which there are no neighbourhoods to preserve, and PCA is used
 _ROUNDING = 1e-9  # sums of squares below are those of equal vectors
@@ -75,12 +74,12 @@ class Sentence:
 
 def plot(
     model: Any,
-    texts: Texts,
+    texts: Any,
     *,
     output: str | Path | None = None,
     method: str = "tsne",
     color: str = "language",
-    languages: str | Sequence[str] | None = None,
+    languages: str | Sequence[str] | Mapping[str, str] | None = None,
     labels: Iterable[str] | None = None,
     limit: int = LIMIT,
     seed: int = 0,
@@ -90,8 +89,8 @@ def plot(
 
     model      an encoder, a name or folder for `isoglot.load`, anything else with `encode(texts)`, a function from N
                texts to an array (N, D), or the vectors (N, D) of all sentences in their order
-    texts      sentences; tuples of translations; `Group`s; or a dict from languages to lists of equal length, in which
-               sentence i of every list has the same meaning. Empty sentences of tuples and dicts are left out
+    texts      sentences, or whatever `isoglot.data.groups_of` accepts: tuples of translations, `Group`s, a DataFrame,
+               or a dict from languages to lists of equal length (empty sentences of which are left out)
     output     a file to write: .html (interactive), .png, .svg or .pdf
     method     pca, tsne or umap; see `project`
     color      "language", or the name of an extra of the groups
@@ -439,31 +438,14 @@ def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Seque
     return "<br>".join(lines)
 
 
-def _groups(texts: Any, languages: str | Sequence[str] | None) -> Iterator[Group]:
-    """The sentences as groups: see `plot`."""
-    if isinstance(texts, str):
-        raise TypeError("expected a list of sentences, not a string")
-    if isinstance(texts, Mapping):
-        if len(sizes := {len(column) for column in texts.values()}) > 1:
-            raise ValueError(f"lists of lengths {', '.join(map(str, sorted(sizes)))}; translations need equal lengths")
-        languages, texts = list(texts), zip(*texts.values(), strict=True)
-    given = [languages] if isinstance(languages, str) else list(languages or [UNKNOWN])
-    codes = [code if code == UNKNOWN else canonical(code) for code in given]
-    for number, entry in enumerate(texts):
-        if isinstance(entry, Group):
-            yield entry
-            continue
-        several = not isinstance(entry, str)
-        if several and not all(text is None or isinstance(text, str) for text in entry):
-            raise TypeError(
-                f"texts[{number}] is {entry!r:.60}; expected a sentence, a tuple of translations or a Group"
-            )
-        own = codes * len(entry) if several and len(codes) == 1 else codes if several else codes[number:] or codes[-1:]
-        if (several and len(own) != len(entry)) or (not several and 1 < len(codes) <= number):
-            raise ValueError(f"{len(codes)} languages do not fit texts[{number}]; pass one for each")
-        pairs = [(text, code) for text, code in zip(entry, own, strict=True) if text] if several else [(entry, own[0])]
-        if pairs:
-            yield Group(tuple(text for text, _ in pairs), tuple(code for _, code in pairs))
+def _groups(texts: Any, languages: str | Sequence[str] | Mapping[str, str] | None) -> Iterable[Group]:
+    """The sentences as groups; unlike in `groups_of`, a list of sentences can have a language for each."""
+    each = isinstance(languages, Sequence) and not isinstance(languages, str) and len(languages) > 1
+    if not (each and isinstance(texts, Sequence) and texts and all(isinstance(text, str) for text in texts)):
+        return groups_of(texts, languages)
+    if len(texts) != len(codes := canonical_list(languages or ())):
+        raise ValueError(f"{len(codes)} languages for {len(texts)} sentences; pass one for each, or one for all")
+    return [Group((text,), (code,)) for text, code in zip(texts, codes, strict=True)]
 
 
 def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen) -> NDArray[Any]:

@@ -156,6 +156,8 @@ def _must_be_writable(recipe: Recipe, output: Path, models: Sequence[Path]) -> N
     checkpoint.clean(output / "checkpoints")
     for folder in models:
         check_output(folder, inputs=inputs, folder=True, whole=True)
+        if not (output / "run.json").exists() and folder.exists() and any(folder.iterdir()):
+            raise OutputError(f"{folder}: is not the model of a run in {output}; choose another output")
         with exclusive(folder) if folder.parent.is_dir() else ExitStack():
             layout.prepare(folder)
 

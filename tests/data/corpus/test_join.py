@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.data import corpus
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
 SENTENCE = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["eng", "deu", "fra"]))

@@ -10,7 +10,7 @@ from unicodedata import category
 import pytest
 
 from isoglot.data import corpus
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from isoglot.data import corpus
 from isoglot.data.corpus.hashes import Seen
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
 PAIR = Group(("Hi", "Hallo"), ("eng", "deu"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from isoglot.data.groups import Group
 from isoglot.data.readers import read_nli
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isoglot.data.groups import Group
 from isoglot.data.readers import read_nli
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 CELL = st.text(st.characters(exclude_characters="\0\r\ufeff", exclude_categories=["Cs"]), max_size=15)

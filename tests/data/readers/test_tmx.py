@@ -8,8 +8,8 @@ from collections import Counter
 
 import pytest
 
+from isoglot.data.groups import Group
 from isoglot.data.readers import read_tmx
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 HEAD = (

@@ -9,7 +9,7 @@ import pytest
 from cases import by_text
 from folders import write
 
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score, averages
 from isoglot.evaluation.run import evaluate

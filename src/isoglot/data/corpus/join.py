@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.corpus.hashes import hash_sentence
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from unicodedata import normalize
 
 from isoglot.data.files import read_lines, without_compression
+from isoglot.data.groups import Group
 from isoglot.data.readers.jsonl import read_jsonl
 from isoglot.data.readers.tmx import read_tmx
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 # \W and "_" are together exactly what is not in the categories L and N.

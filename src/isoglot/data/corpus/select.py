@@ -8,8 +8,8 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from isoglot.data.corpus.hashes import Seen
+from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
-from isoglot.data.records import Group
 
 
 def select_languages(

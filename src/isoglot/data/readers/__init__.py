@@ -15,7 +15,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.readers.dataset import from_dataset, read_dataset
+from isoglot.data.groups import Group
+from isoglot.data.readers.dataset import read_dataset
 from isoglot.data.readers.entities import read_entities
 from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import read_jsonl
@@ -25,7 +26,6 @@ from isoglot.data.readers.sentences import read_sentences
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import read_tsv
 from isoglot.data.readers.xnli import read_xnli
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError, RecipeError, shown
 from isoglot.options import check_values
 
@@ -34,7 +34,6 @@ __all__ = [
     "Reader",
     "check",
     "files_of",
-    "from_dataset",
     "read",
     "read_dataset",
     "read_entities",

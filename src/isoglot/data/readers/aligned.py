@@ -8,8 +8,8 @@ from itertools import zip_longest
 from pathlib import Path
 
 from isoglot.data.files import read_lines, without_compression
+from isoglot.data.groups import Group
 from isoglot.data.languages import is_language
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 # File endings that happen to be codes of languages nobody means by them.

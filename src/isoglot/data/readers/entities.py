@@ -15,9 +15,9 @@ from random import Random
 from typing import Any
 
 from isoglot.data.files import COMPRESSED, json_object, read_lines
+from isoglot.data.groups import Group
 from isoglot.data.languages import canonical
 from isoglot.data.numbers import whole
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 SENTENCES, TABLE = "sentences.jsonl", "entities.tsv"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import json_object, read_lines, without_compression
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
 Rows = Callable[[Path], Iterator[tuple[int, list[str]]]]

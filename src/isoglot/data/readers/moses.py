@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from isoglot.data.groups import Group
 from isoglot.data.languages import canonical, canonical_list, is_language
 from isoglot.data.readers.aligned import read_aligned, split_name
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 

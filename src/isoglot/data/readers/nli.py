@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Literal
 
 from isoglot.data.files import read_lines, without_compression
+from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers.labelled import read_labelled
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 _HEADERS = {

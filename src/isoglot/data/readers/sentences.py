@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isoglot.data.files import read_lines
+from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 

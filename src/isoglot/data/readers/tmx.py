@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from isoglot.data.groups import Group
 from isoglot.data.languages import canonical
-from isoglot.data.records import Group
 from isoglot.data.xml_stream import Gathered, XmlStream
 from isoglot.errors import CorpusError
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from isoglot.data.files import read_lines
+from isoglot.data.groups import Group
 from isoglot.data.languages import canonical
 from isoglot.data.numbers import finite
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 SCORE = "score"

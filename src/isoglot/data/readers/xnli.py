@@ -14,8 +14,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
+from isoglot.data.groups import Group
 from isoglot.data.readers.xnli_rows import Row, find_files, read_rows
-from isoglot.data.records import Group
 from isoglot.errors import CorpusError
 
 Mode = Literal["triplets", "groups", "pairs"]

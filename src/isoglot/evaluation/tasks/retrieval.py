@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from isoglot.data.records import Group
+from isoglot.data.groups import Group
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among

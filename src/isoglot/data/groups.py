@@ -1,0 +1,324 @@
+"""Groups: sentences that mean the same. Every reader yields them, and `groups_of` makes them of data in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from math import isnan
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
+from isoglot.data.numbers import fits
+from isoglot.errors import CorpusError, shown
+
+Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
+
+# Names of columns that say which sentence it is and not in which language: queries, positives, hard negatives.
+_ROLES = (
+    ("source", "target", ""),
+    ("src", "tgt", ""),
+    ("query", "pos", "neg"),
+    ("query", "positive", "negative"),
+    ("anchor", "positive", "negative"),
+    ("sentence1", "sentence2", ""),
+    ("premise", "hypothesis", ""),
+    ("text", "", ""),
+    ("sentence", "", ""),
+)
+_PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # of a group that is written out
+_BLOCK = 1000  # rows read from a dataset at a time
+_PASS = (
+    "pass a list of pairs of strings, a list of Groups or of strings, a DataFrame, a datasets.Dataset, or a dict of "
+    "columns such as {'en': [...], 'de': [...]}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sentences that mean the same thing: one is monolingual text, two a pair, sixty a news line in sixty languages.
+
+    `langs` holds one code per text (ISO 639-3, `zho_Hans` where a script matters, `und` when unknown). Groups whose
+    `key` is equal mean the same and are never negatives of each other; an empty key means "like no other group".
+    `hard_negatives` are sentences that must be told apart from this group, with `hard_langs` alike. `extras` holds
+    one number, or one fixed-length tuple of numbers, per name: an entity's row, a label.
+    """
+
+    texts: tuple[str, ...]
+    langs: tuple[str, ...]
+    key: str = ""
+    hard_negatives: tuple[str, ...] = ()
+    hard_langs: tuple[str, ...] = ()
+    extras: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.langs) or len(self.hard_negatives) != len(self.hard_langs):
+            raise ValueError(
+                f"every sentence needs its language: {len(self.texts)} texts with {len(self.langs)} langs, "
+                f"{len(self.hard_negatives)} hard negatives with {len(self.hard_langs)} hard_langs"
+            )
+
+
+def groups_of(
+    data: Any, languages: Languages = None, *, hard_negatives: Mapping[str, str] | None = None
+) -> Iterator[Group]:
+    """Groups from data in memory.
+
+    data       a list or any other iterable of pairs (or longer tuples) of strings, of strings, of Groups or of dicts;
+               a pandas or polars DataFrame, a pyarrow Table, a `datasets.Dataset`, or a dict of columns. Columns are
+               named by language (`en`, `deu`), or `source` and `target`, `anchor`, `positive` and `negative`, `text`,
+               as for `group_of`; numbers (`score`, `label`) become extras
+    languages  codes of the sentences of a row in their order, or one code for all; by default the names of the columns,
+               or `und`. Of columns that are named by language, only these are read. A dict such as `{"english": "en"}`
+               names the columns that are read
+    hard_negatives  such a dict of the columns that contain hard negatives
+
+    Raises TypeError for data of another kind and for a sentence that is not a string, and `CorpusError` for any other
+    mistake in a row; both name the row, counted from 1.
+    """
+    rows = None if isinstance(data, type) else _rows(data)
+    if rows is None and (isinstance(data, (str, bytes)) or not isinstance(data, Iterable)):
+        hint = "; read a file with isoglot.data.readers.read" if isinstance(data, (str, Path)) else ""
+        raise TypeError(f"data is {_kind(data)}; {_PASS}{hint}")
+    columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
+    hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
+    codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
+    of_row = _picker(columns, hard) if columns or hard else _limiter(codes)
+    return _groups(data if rows is None else rows, codes, of_row)
+
+
+def digest_of(groups: Iterable[Group]) -> str:
+    """Changes when any group does."""
+    found = blake2b(digest_size=16)
+    for group in groups:
+        extras = sorted(group.extras.items())
+        state = (group.texts, group.langs, group.key, group.hard_negatives, group.hard_langs, extras)
+        found.update(repr(state).encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
+
+
+def group_of(row: Mapping[str, Any], languages: Sequence[str] = ()) -> Group:
+    """The group of one row, in one of these shapes, which are told apart by the names in it.
+
+        {"eng": "Hello.", "deu": "Hallo.", "score": 1.2}                      translations; numbers become extras
+        {"translation": {"en": "Hello.", "de": "Hallo."}}                     the same, as OPUS writes it
+        {"texts": [...], "langs": [...], "key": "...", "hard_negatives": [...], "hard_langs": [...], "extras": {...}}
+        {"query": "...", "pos": [...], "neg": [...]}, {"anchor": ..., "positive": ..., "negative": ...}
+        {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}, {"text": "..."}
+
+    `languages` are house codes: of the sentences that come without one, in their order, or one for all. A null or blank
+    sentence is left out. Raises `CorpusError`, without a place, for any other shape and for a row without text.
+    """
+    roles = next((roles for roles in _ROLES if roles[0] in row and (not roles[1] or roles[1] in row)), None)
+    if "texts" in row:
+        group = _written_out(row, languages)
+    elif roles:
+        group = _by_role(row, roles, languages)
+    else:
+        group = _by_language(_unnested(row))
+    if not group.texts:
+        raise CorpusError("contains no text in any language; remove it")
+    return group
+
+
+def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
+    """The rows of data that has columns; None of any other."""
+    if hasattr(data, "column_names") and hasattr(data, "iter"):  # datasets; cell by cell it is many times slower
+        blocks = data.iter(_BLOCK)
+        return (dict(zip(block, row, strict=True)) for block in blocks for row in zip(*block.values(), strict=True))
+    columns: dict[str, list[Any]]
+    if isinstance(data, Mapping):
+        if splits := [str(name) for name, value in data.items() if hasattr(value, "column_names")]:
+            raise TypeError(f"data is a dict of splits; pass one of them, such as data[{splits[0]!r}]")
+        if any(isinstance(value, (str, Mapping)) or not isinstance(value, Iterable) for value in data.values()):
+            raise TypeError(f"data is a dict whose values are not columns; {_PASS}")
+        columns = {str(name): list(value) for name, value in data.items()}
+    elif hasattr(data, "dtypes") and hasattr(data, "columns"):  # pandas, polars
+        columns = {str(name): data[name].to_list() for name in data.columns}
+    elif hasattr(data, "to_pydict"):  # pyarrow
+        columns = data.to_pydict()
+    else:
+        return None
+    if len({len(values) for values in columns.values()}) > 1:
+        lengths = ", ".join(f"{name!r}: {len(values):,}" for name, values in columns.items())
+        raise ValueError(f"the columns of data differ in length ({lengths})")
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
+def _groups(data: Iterable[Any], codes: Sequence[str], of_row: Callable[[Mapping[str, Any]], Group]) -> Iterator[Group]:
+    known: dict[int, tuple[str, ...]] = {}
+    for number, item in enumerate(data, 1):
+        if isinstance(item, Group):
+            yield item
+            continue
+        texts = (item,) if isinstance(item, str) else item
+        if not isinstance(texts, (Mapping, Sequence)):
+            raise TypeError(f"row {number} of data is {_kind(item)}; {_PASS}")
+        try:
+            if isinstance(texts, Mapping):
+                yield of_row({name: _plain(value) for name, value in texts.items()})
+                continue
+            for text in texts:
+                if not isinstance(text, str):
+                    raise TypeError(f"row {number} of data contains {_kind(text)} in place of a sentence; remove it")
+                if not text.strip():
+                    raise CorpusError("contains an empty sentence; remove the row")
+            if len(texts) not in known:
+                known[len(texts)] = _codes(codes, len(texts))
+        except CorpusError as error:
+            raise CorpusError(f"row {number} of data: {error}") from None
+        yield Group(tuple(texts), known[len(texts)])
+
+
+def _limiter(codes: Sequence[str]) -> Callable[[Mapping[str, Any]], Group]:
+    """Makes groups of rows by `group_of`, with the sentences in these languages only, if there are any."""
+
+    def of_row(row: Mapping[str, Any]) -> Group:
+        group = group_of(row, codes)
+        if not codes or all(matches(code, codes) for code in group.langs):
+            return group
+        kept = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], codes)]
+        if not kept:
+            raise CorpusError(f"contains no text in {', '.join(codes)}; remove it")
+        return Group(*_unzipped(kept), group.key, group.hard_negatives, group.hard_langs, group.extras)
+
+    return of_row
+
+
+def _picker(columns: Mapping[str, str], hard: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Group]:
+    """Makes groups of the columns that are named with their languages; without any, of all but the hard negatives."""
+
+    def picked(row: Mapping[str, Any], wanted: Mapping[str, str]) -> list[tuple[str, str]]:
+        if missing := [name for name in wanted if name not in row]:
+            raise CorpusError(f"has no column {missing[0]!r}; the columns are {', '.join(map(repr, row))}")
+        return [(text, code) for name, code in wanted.items() for text in _sentences(row, name) if text.strip()]
+
+    def of_row(row: Mapping[str, Any]) -> Group:
+        negatives = _unzipped(picked(row, hard))
+        if not columns:
+            group = group_of({name: value for name, value in row.items() if name not in hard})
+            return replace(group, hard_negatives=negatives[0], hard_langs=negatives[1])
+        if not (texts := picked(row, columns)):
+            raise CorpusError("contains no text in any language; remove it")
+        return Group(*_unzipped(texts), "", *negatives)
+
+    return of_row
+
+
+def _written_out(row: Mapping[str, Any], languages: Sequence[str]) -> Group:
+    if unknown := sorted(row.keys() - set(_PARTS)):
+        raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
+    texts, hard = (
+        _with_codes(row, "texts", "langs", languages),
+        _with_codes(row, "hard_negatives", "hard_langs", languages),
+    )
+    return Group(*_unzipped(texts), str(row.get("key") or ""), *_unzipped(hard), _extras(row.get("extras") or {}))
+
+
+def _with_codes(row: Mapping[str, Any], name: str, langs: str, languages: Sequence[str]) -> list[tuple[str, str]]:
+    texts = _sentences(row, name)
+    if row.get(langs) is None:
+        codes: Sequence[str] = _codes(languages, len(texts))
+    else:
+        codes = [canonical(code) for code in _sentences(row, langs)]
+    if len(codes) != len(texts):
+        raise CorpusError(f"{len(texts)} sentences with {len(codes)} languages in {langs!r}; each needs one")
+    return [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
+
+
+def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
+    texts = [text for name in roles[:2] for text in _sentences(row, name)]
+    hard = [text for text in _sentences(row, roles[2]) if text.strip()]
+    codes = _codes(languages, len(texts))
+    kept = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
+    extras = {name: _number(value, name) for name, value in row.items() if isinstance(value, (int, float))}
+    return Group(*_unzipped(kept), str(row.get("key") or ""), tuple(hard), _codes(codes[:1], len(hard)), extras)
+
+
+def _by_language(row: Mapping[str, Any]) -> Group:
+    texts: list[tuple[str, str]] = []
+    numbers: dict[str, float] = {}
+    for name, value in row.items():
+        if isinstance(value, (int, float)):
+            numbers[name] = _number(value, name)
+        elif isinstance(value, str) and name != "key":
+            code = canonical(name)
+            texts += [(value, code)] if value.strip() else []
+        elif value is not None and name != "key":
+            raise CorpusError(f"{name!r} holds {_kind(value)} where a sentence is expected")
+    return Group(*_unzipped(texts), str(row.get("key") or ""), extras=numbers)
+
+
+def _unnested(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "translation" not in row:
+        return row
+    if not isinstance(row["translation"], Mapping):
+        raise CorpusError("'translation' must contain an object of language and sentence")
+    # Beside a translation stand ids and file names of all kinds; only the key and numbers mean something here.
+    others = {name: value for name, value in row.items() if name == "key" or isinstance(value, (int, float))}
+    return others | dict(row["translation"])
+
+
+def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:
+    """A code for each of so many sentences."""
+    if len(codes) > 1:
+        if len(codes) != count:
+            raise CorpusError(f"{count} sentences with {len(codes)} languages ({', '.join(codes)}); each needs one")
+        return tuple(codes)
+    return (codes[0] if codes else UNKNOWN,) * count
+
+
+def _sentences(row: Mapping[str, Any], name: str) -> Sequence[str]:
+    value = row.get(name)
+    if value is None:
+        return []
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(sentence, str) for sentence in found):
+        raise CorpusError(f"{name!r} holds {_kind(value)} where a sentence or a list of sentences is expected")
+    return found
+
+
+def _unzipped(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return tuple(text for text, _ in pairs), tuple(code for _, code in pairs)
+
+
+def _extras(values: Any) -> dict[str, float | tuple[float, ...]]:
+    if not isinstance(values, Mapping):
+        raise CorpusError("'extras' must contain an object of name and number, or name and list of numbers")
+    extras: dict[str, float | tuple[float, ...]] = {}
+    for name, value in values.items():
+        numbers = value if isinstance(value, (list, tuple)) else [value]
+        if not all(isinstance(number, (int, float)) for number in numbers):
+            raise CorpusError(f"the extra {name!r} must be a number or a list of numbers, not {shown(value)}")
+        checked = tuple(_number(number, name) for number in numbers)
+        extras[name] = checked if isinstance(value, (list, tuple)) else checked[0]
+    return extras
+
+
+def _number(value: float, name: str) -> float:
+    if not fits(value):
+        problem = f"{name!r} holds {shown(value)}; a number must be finite in float32, or a whole one of 64 bits"
+        raise CorpusError(problem)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A cell as Python's own kinds of value: no NumPy numbers, and None for what a frame marks as missing."""
+    if value is None or isinstance(value, str):
+        return value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return (
+        None if type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and isnan(value)) else value
+    )
+
+
+def _kind(value: Any) -> str:
+    name = type(value).__name__
+    return (
+        "None"
+        if value is None
+        else f"a string ({shown(value)})"
+        if isinstance(value, str)
+        else f"a value of type {name}"
+    )

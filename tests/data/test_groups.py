@@ -1,0 +1,142 @@
+"""Groups of data in memory: what a notebook may hand over, and what it is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isoglot.data import Group, groups_of
+from isoglot.data.groups import digest_of
+from isoglot.errors import CorpusError
+
+PAIRS = [("Good morning!", "Guten Morgen!"), ("Thanks.", "Danke.")]
+EXPECTED = [Group(pair, ("eng", "deu")) for pair in PAIRS]
+COLUMNS = {"en": [first for first, _ in PAIRS], "de": [second for _, second in PAIRS]}
+
+
+def frame(kind, columns):
+    if kind == "dict":
+        return columns
+    if kind == "rows":
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if kind == "pyarrow":
+        return pytest.importorskip("pyarrow").table(columns)
+    if kind in ("pandas", "polars"):
+        return pytest.importorskip(kind).DataFrame(columns)
+    dataset = pytest.importorskip("datasets").Dataset.from_dict(columns)
+    return dataset.to_iterable_dataset() if kind == "streaming" else dataset
+
+
+KINDS = ["dict", "rows", "pandas", "polars", "pyarrow", "datasets", "streaming"]
+
+
+@pytest.mark.parametrize(
+    "data, languages",
+    [
+        (PAIRS, ("en", "de")),
+        ([list(pair) for pair in PAIRS], "eng,deu"),
+        (iter(PAIRS), ["en", "deu"]),
+        ((pair for pair in EXPECTED), None),
+        (EXPECTED, ("fr",)),
+        ([EXPECTED[0], {"en": "Thanks.", "de": "Danke."}], None),
+        ([{"source": a, "target": b} for a, b in PAIRS], ("en", "de")),
+        (COLUMNS | {"fr": ["Bonjour", None]}, ("en", "de")),
+        ({"english": COLUMNS["en"], "german": COLUMNS["de"], "url": [1, 2]}, {"english": "en", "german": "de"}),
+    ],
+)
+def test_pairs_groups_rows_and_columns(data, languages):
+    assert list(groups_of(data, languages)) == EXPECTED
+
+
+def test_without_languages_sentences_are_of_an_unknown_one():
+    assert list(groups_of(["a", "b"])) == [Group(("a",), ("und",)), Group(("b",), ("und",))]
+    assert list(groups_of([("a", "b", "c"), ("d",)], "fr")) == [
+        Group(("a", "b", "c"), ("fra",) * 3),
+        Group(("d",), ("fra",)),
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frames_and_datasets(kind):
+    data = frame(kind, COLUMNS | {"score": [1.5, 2.0], "label": [0, 2], "key": ["", "k"]})
+    groups = list(groups_of(data))
+    assert [(group.texts, group.langs) for group in groups] == [(group.texts, group.langs) for group in EXPECTED]
+    assert [group.extras for group in groups] == [{"score": 1.5, "label": 0}, {"score": 2.0, "label": 2}]
+    assert [group.key for group in groups] == ["", "k"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_missing_cells_and_hard_negatives(kind):
+    columns = {"anchor": ["a", "b"], "positive": ["c", None], "negative": [None, "d"]}
+    groups = list(groups_of(frame(kind, columns), "en" if kind != "rows" else "eng"))
+    assert groups[0] == Group(("a", "c"), ("eng", "eng"))
+    assert groups[1] == Group(("b",), ("eng",), "", ("d",), ("eng",))
+    named = {"x": ["a"], "y": ["b"], "n": ["c"]}
+    found = list(groups_of(frame(kind, named), {"x": "en", "y": "de"}, hard_negatives={"n": "fr"}))
+    assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
+
+
+def test_the_translation_column_of_opus():
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"translation": datasets.Translation(languages=["en", "de"])})
+    dataset = datasets.Dataset.from_list([{"translation": {"en": "Hi", "de": "Hallo"}}], features=features)
+    assert sorted(next(groups_of(dataset)).texts) == ["Hallo", "Hi"]
+
+
+def test_numbers_of_numpy_are_numbers():
+    group = next(groups_of([{"en": "a", "de": "b", "score": np.float32(1.5), "label": np.int64(2)}]))
+    assert group.extras == {"score": 1.5, "label": 2}
+    assert type(group.extras["label"]) is int
+
+
+@pytest.mark.parametrize(
+    "data, parts",
+    [
+        ("pairs.tsv", ["'pairs.tsv'", "list of pairs", "readers.read"]),
+        (None, ["None", "list of pairs"]),
+        (3, ["int", "list of pairs"]),
+        ({"Hello": "Hallo"}, ["dict", "{'en': [...]"]),
+        ({"train": frame("datasets", COLUMNS)}, ["data['train']"]),
+        ([("a", "b"), ("c", None)], ["row 2", "None"]),
+        ([("a", 0.5)], ["row 1", "float"]),
+        ([("a", "b"), 3], ["row 2", "int"]),
+        ([{"a", "b"}], ["row 1", "set"]),
+    ],
+    ids=str,
+)
+def test_wrong_kinds_get_one_sentence_that_says_what_to_pass(data, parts):
+    with pytest.raises(TypeError) as error:
+        list(groups_of(data))
+    assert "\n" not in str(error.value)
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+@pytest.mark.parametrize(
+    "data, languages, parts",
+    [
+        ([("a", "b"), ("c", " ")], None, ["row 2", "empty"]),
+        ([("a", "b", "c")], ("en", "de"), ["row 1", "3 sentences", "eng, deu"]),
+        ([{"en": "a"}, {"comment": "b"}], None, ["row 2", "'comment'"]),
+        ([{"en": "a"}, {"en": None}], None, ["row 2", "no text"]),
+        ([{"en": "a", "score": float("inf")}], None, ["row 1", "'score'", "inf"]),
+        ([{"x": 1}], {"x": "en"}, ["row 1", "'x'", "int"]),
+        ([{"x": "a"}], {"y": "en"}, ["row 1", "'y'", "'x'"]),
+        (PAIRS, ("en", "xx"), ["'xx'"]),
+    ],
+)
+def test_mistakes_in_a_row_are_named(data, languages, parts):
+    with pytest.raises(CorpusError) as error:
+        list(groups_of(data, languages))
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_columns_of_different_length_are_refused():
+    with pytest.raises(ValueError, match="'en': 2, 'de': 1"):
+        groups_of({"en": ["a", "b"], "de": ["c"]})
+
+
+def test_the_digest_changes_with_any_part():
+    group = Group(("a", "b"), ("eng", "deu"), "k", ("c",), ("eng",), {"score": 1.0})
+    others = [Group(("ab",), ("eng",)), Group(("a", "b"), ("eng", "fra")), Group(("a", "b"), ("eng", "deu"), "k")]
+    assert digest_of([group]) == digest_of(iter([group]))
+    assert len({digest_of(groups) for groups in ([group], [group, group], *[[other] for other in others], [])}) == 6

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from isoglot.cli.counting import Counting
-from isoglot.cli.evaluate import Subject, open_subject, write
+from isoglot.cli.evaluate import Subject, open_subject
 from isoglot.data.files import atomic_write
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.run import evaluate
-from isoglot.report.metrics import main_metrics
-from isoglot.report.results import Results, read_results
+from isoglot.evaluation.base import main_metrics
+from isoglot.report.evaluate import described, evaluate
+from isoglot.report.scores import Scores, read_results
 from isoglot.report.tables import side_by_side, to_markdown
 
 SUBJECTS = {
@@ -32,33 +31,32 @@ SUBJECTS = {
 }
 
 
-def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: Path | None) -> Results:
+def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: Path | None) -> Scores:
     """Evaluate one subject, task after task; of tasks that an earlier run scored with it, what that run wrote."""
-    earlier = read_results(folder) if (folder / "results.json").exists() else Results(name, {}, ())
+    earlier = read_results(folder) if (folder / "results.json").exists() else Scores(model=name)
     if not _lacking(tasks, earlier):
         return earlier
-    _, model, settings = open_subject(SUBJECTS[name])
+    _, model = open_subject(SUBJECTS[name])
+    _, settings = described(model)
     if earlier.settings != settings:
-        earlier = Results(name, settings, ())
+        earlier = Scores((), name, settings)
     with Counting() as counting:
         scores = evaluate(
             model,
             _lacking(tasks, earlier),
             data=data,
             cache=cache,
-            on_missing=counting.say,
-            on_finished=lambda done: counting.say(
-                f"{name} {done.task}: {done.seconds:.0f} s, encoding {done.encoding:.0f}"
-            ),
+            skip_missing=True,
+            report=lambda line: counting.say(f"{name} {line}"),
             progress=counting,
         )
-    results = replace(earlier, scores=(*earlier.scores, *scores))
-    write(folder, results)
-    return results
+    found = Scores([*earlier, *scores], name, settings)
+    found.save(folder)
+    return found
 
 
-def _lacking(tasks: Sequence[str], results: Results) -> list[str]:
-    scored = {score.task for score in results.scores}
+def _lacking(tasks: Sequence[str], results: Scores) -> list[str]:
+    scored = {score.task for score in results}
     return [task for task in tasks if task not in scored]
 
 
@@ -70,17 +68,16 @@ def main() -> None:
     parser.add_argument("--tasks", default=",".join(name for name in TASKS if not name.endswith("/finetune")))
     parser.add_argument("--models", default=",".join(SUBJECTS))
     words = parser.parse_args()
-    found: dict[str, Results] = {}
+    found: dict[str, Scores] = {}
     for name in SUBJECTS:
         if name in words.models.split(","):
             folder = words.output / name
             found[name] = score(name, folder, data=words.data, tasks=words.tasks.split(","), cache=words.cache)
-    models = {name: results.scores for name, results in found.items()}
     with atomic_write(words.output / "table.md") as file:
-        main = main_metrics(score for scores in models.values() for score in scores)
+        main = main_metrics(score for scores in found.values() for score in scores)
         for task in words.tasks.split(","):
             for metric in main.get(task, ()):
-                grid = side_by_side(models, task=task, metric=metric)
+                grid = side_by_side(found, task=task, metric=metric)
                 file.write(f"### {grid.title}\n\n{to_markdown(grid)}\n")
 
 

@@ -25,7 +25,7 @@ from isoglot.evaluation.run import function
 from isoglot.evaluation.tasks.bucc_data import SAMPLE, golds, load
 from isoglot.evaluation.tasks.clustering_sets import mewsc_sets
 from isoglot.evaluation.vectors import unit
-from isoglot.report.results import read_results
+from isoglot.report.scores import read_results
 
 PROMPT, LANGUAGES = "query: ", ("pms", "kab", "nds", "tat", "swh", "deu")
 
@@ -75,7 +75,7 @@ def majorities(data: Path, known: Path) -> Iterator[str]:
     shares = {code: max(found.values()) / found.total() for code, found in counts.items()}
     yield "largest category: " + ", ".join(f"{code} {share:.1%}" for code, share in shares.items())
     for results in map(read_results, sorted(path.parent for path in known.glob("*/results.json"))):
-        values = {s.subset: s.value for s in results.scores if (s.task, s.metric) == ("mewsc-16", "accuracy")}
+        values = {s.subset: s.value for s in results if (s.task, s.metric) == ("mewsc-16", "accuracy")}
         if values:
             together = np.corrcoef([shares[code] for code in shares], [values[code] for code in shares])[0, 1]
             shown = ", ".join(f"{code} {values[code]:.1%}" for code in shares)

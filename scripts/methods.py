@@ -31,10 +31,9 @@ from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.run import evaluate
-from isoglot.report.metrics import shown
-from isoglot.report.results import Results, read_results, write_results
-from isoglot.report.tables import Grid, to_markdown
+from isoglot.report.evaluate import evaluate
+from isoglot.report.scores import Scores, read_results, write_results
+from isoglot.report.tables import Grid, shown, to_markdown
 from isoglot.settings import Recipe
 from isoglot.training.encoder import make_encoder
 from isoglot.training.loop import train
@@ -87,7 +86,7 @@ def prepare(comparison: dict[str, Any], asked: Asked) -> None:
             negatives.run(negatives.Asked(wanted["model"], pairs, path.stem.split("-"), places), path, count=3)
 
 
-def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed: int, asked: Asked) -> Results:
+def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed: int, asked: Asked) -> Scores:
     """Train one row with one seed and test it, or read what an earlier call wrote. Raises EvaluationError if stale."""
     recipe = read_recipe(row, asked)
     folder = asked.output / name / re.sub(r"[^\w.]+", "-", row["name"]).strip("-") / f"seed-{seed}"
@@ -110,7 +109,7 @@ def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed:
             encoder, seconds = str(outcome.model), outcome.seconds
         scores = test(encoder, columns, asked)
     settings = {"recipe": row["recipe"], "seed": seed, "version": __version__, "made of": digest}
-    results = Results(row["name"], settings | {"seconds": None if begun else round(seconds)}, tuple(scores))
+    results = Scores(scores, row["name"], settings | {"seconds": None if begun else round(seconds)})
     write_results(folder, results)
     return results
 
@@ -121,11 +120,11 @@ def test(model: str | Encoder, columns: Sequence[dict[str, Any]], asked: Asked) 
     tasks = {column["task"]: asked.languages or tuple(column.get("languages", "").split()) for column in columns}
     scores: list[Score] = []
     for task, languages in tasks.items():
-        scores += evaluate(encoder, [task], data=asked.data, languages=languages, on_missing=say)
+        scores += evaluate(encoder, [task], data=asked.data, languages=languages, skip_missing=True, report=say)
     return scores
 
 
-def table(comparison: dict[str, Any], found: dict[str, list[Results]]) -> Grid:
+def table(comparison: dict[str, Any], found: dict[str, list[Scores]]) -> Grid:
     """A row for each method: mean and deviation of every column, and of the seconds of training."""
     columns = comparison["columns"]
     rows = [
@@ -135,10 +134,10 @@ def table(comparison: dict[str, Any], found: dict[str, list[Results]]) -> Grid:
     return Grid(comparison["title"], ("", "runs", *(column["name"] for column in columns), "training"), tuple(rows))
 
 
-def scores(runs: Sequence[Results], column: dict[str, Any]) -> list[Score]:
+def scores(runs: Sequence[Scores], column: dict[str, Any]) -> list[Score]:
     """The column's score in each run that has it."""
     key = (column["task"], column["subset"], column["metric"])
-    return [s for results in runs for s in results.scores if (s.task, s.subset, s.metric) == key]
+    return [s for results in runs for s in results if (s.task, s.subset, s.metric) == key]
 
 
 def spread(found: Sequence[Score]) -> str:
@@ -150,7 +149,7 @@ def spread(found: Sequence[Score]) -> str:
     return mean if len(values) < 2 else f"{mean} ± {shown(statistics.stdev(values), unit)}"
 
 
-def duration(runs: Sequence[Results]) -> str:
+def duration(runs: Sequence[Scores]) -> str:
     """Mean time of the runs that were not interrupted."""
     known = [float(s) for results in runs if isinstance(s := results.settings.get("seconds"), int | float)]
     return clock(statistics.mean(known)) if known else "–"
@@ -163,7 +162,7 @@ def compare(name: str, comparison: dict[str, Any], asked: Asked) -> str:
     if lacking:
         say(line := f"{name}: not made, there is no {', '.join(lacking)}")
         return f"## {comparison['title']}\n\n{line}\n"
-    found: dict[str, list[Results]] = {}
+    found: dict[str, list[Scores]] = {}
     for row in comparison["rows"]:
         for seed in asked.seeds[:1] if row.get("untrained") else asked.seeds:
             found.setdefault(row["name"], []).append(run(name, row, comparison["columns"], seed, asked))

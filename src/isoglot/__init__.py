@@ -22,7 +22,7 @@ _HOMES = {
     "IsoglotError": "isoglot.errors",
     "compare": "isoglot.report.compare",
     "encode": "isoglot.encoders",
-    "evaluate": "isoglot.evaluation.run",
+    "evaluate": "isoglot.report.evaluate",
     "for_mteb": "isoglot.encoders.mteb",
     "load": "isoglot.encoders",
     "load_recipe": "isoglot.recipe",
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from isoglot.encoders import encode, load
     from isoglot.encoders.mteb import for_mteb
     from isoglot.errors import IsoglotError
-    from isoglot.evaluation.run import evaluate
     from isoglot.recipe import load as load_recipe
     from isoglot.report.compare import compare
+    from isoglot.report.evaluate import evaluate
     from isoglot.report.plot import plot
     from isoglot.search.mining import mine
     from isoglot.training.loop import train

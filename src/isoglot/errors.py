@@ -62,10 +62,14 @@ class EvaluationError(IsoglotError):
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 12) -> str:
-    """The end of a message about an unknown name: the known one that is spelt most alike, or the first known ones."""
+    """The end of a message about an unknown name: the known one that is spelt most alike, or the first known ones.
+
+    Upper and lower case count as alike.
+    """
     names = [*known]
-    if close := get_close_matches(word, names, n=1, cutoff=0.5):
-        return f"did you mean {close[0]!r}?"
+    folded = {name.casefold(): name for name in reversed(names)}
+    if close := get_close_matches(word.casefold(), folded, n=1, cutoff=0.5):
+        return f"did you mean {folded[close[0]]!r}?"
     return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"
 
 

@@ -11,7 +11,7 @@ from isoglot.cli.compare import run
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.report.compare import compare
-from isoglot.report.results import Results, write_results
+from isoglot.report.scores import Scores, write_results
 
 SETTINGS = {"tasks": [], "metrics": [], "resamples": 200, "seed": 0, "output": None}
 
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch):
             Score("tatoeba", "mean", "accuracy/mean", value, 1, ("[red]-eng",)),
             Score("tatoeba", "only-eng", "accuracy/mean", 0.5, 10 + place),
         )
-        write_results(tmp_path / name, Results(f"model {name}", {}, scores))
+        write_results(tmp_path / name, Scores(scores, f"model {name}"))
     return tmp_path
 
 

@@ -8,11 +8,11 @@ import pytest
 from cases import by_text
 
 import isoglot
-from isoglot.cli.evaluate import Subject, list_texts, open_subject, run
+from isoglot.cli.evaluate import Subject, open_subject, run, write_texts
 from isoglot.cli.tasks import show_list
 from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation.tasks.sts import Sts
-from isoglot.report.results import read_results
+from isoglot.report.scores import read_results
 
 
 @pytest.fixture
@@ -30,8 +30,8 @@ def evaluate(data, *tasks):
 def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
     with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a tab too many"):
         evaluate(data, "tatoeba", "retrieval", "similarity")
-    assert list(read_results(data / "scores").scores) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
-    assert "only tatoeba: the next task was stopped" in capsys.readouterr().err
+    assert list(read_results(data / "scores")) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
+    assert "finished: tatoeba; the next task failed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt(), SystemExit(3)])
@@ -43,8 +43,8 @@ def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, mon
     (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
     with pytest.raises(type(error)):
         evaluate(data, "tatoeba", "sts")
-    assert {score.task for score in read_results(data / "scores").scores} == {"tatoeba"}
-    assert "only tatoeba: the next task was stopped" in capsys.readouterr().err
+    assert {score.task for score in read_results(data / "scores")} == {"tatoeba"}
+    assert "finished: tatoeba; the next task failed" in capsys.readouterr().err
 
 
 def test_the_end_that_a_scheduler_asks_for_loses_no_finished_scores(data, monkeypatch):
@@ -53,7 +53,7 @@ def test_the_end_that_a_scheduler_asks_for_loses_no_finished_scores(data, monkey
     (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="143"):
         evaluate(data, "tatoeba", "sts")
-    assert {score.task for score in read_results(data / "scores").scores} == {"tatoeba"}
+    assert {score.task for score in read_results(data / "scores")} == {"tatoeba"}
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -88,7 +88,7 @@ def test_what_has_no_effect_is_refused(data, option):
     (name,) = option
     with pytest.raises(EvaluationError, match=rf"^--{name.replace('_', '-')} is for a MODEL"):
         open_subject(Subject(function="cases:by_text", **option))
-    with pytest.raises(EvaluationError, match=r"^--texts are those of --vectors"):
+    with pytest.raises(EvaluationError, match=r"--vectors and --texts"):
         open_subject(Subject(model="glove-6b-50d", texts=data))
 
 
@@ -98,34 +98,33 @@ def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_encoded(da
         with pytest.raises(OutputError, match=r"file: is a file|file is not a folder"):
             run(Subject(function="cases:by_text"), data=data, tasks=["tatoeba"], languages=(), **places)
     with pytest.raises(OutputError, match="is a folder"):
-        list_texts(data, data=data, tasks=["tatoeba"], languages=())
+        write_texts(data, data=data, tasks=["tatoeba"], languages=())
 
 
 def test_a_name_that_is_no_function(data):
-    with pytest.raises(EvaluationError, match=r"^--function math:pi: is no function but float"):
+    with pytest.raises(EvaluationError, match=r"^--function math:pi: .*float"):
         open_subject(Subject(function="math:pi"))
 
 
-def test_tables_are_shown_though_the_page_fails(data, monkeypatch, capsys):
+def test_results_are_written_though_the_page_fails(data, monkeypatch):
     def broken(*_, **__):
         raise OSError("no room")
 
-    monkeypatch.setattr("isoglot.cli.evaluate.write_page", broken)
+    monkeypatch.setattr("isoglot.report.page.write_page", broken)
     with pytest.raises(OSError, match="no room"):
         evaluate(data, "tatoeba")
-    assert "deu-eng" in capsys.readouterr().out
-    assert read_results(data / "scores").scores
+    assert read_results(data / "scores")
 
 
 def test_a_number_that_lacks_scores_names_them_and_the_command(data, capsys):
     evaluate(data, "mpcl")
     out = " ".join(capsys.readouterr().out.split())
     command = f"isoglot data get MTOPDomainClassification --data {data}"
-    assert f"– MTOP: no mtop mtop-6 accuracy; get it with: {command}" in out
+    assert f"missing: MTOP: no mtop mtop-6 accuracy; get it with: {command}" in out
     assert out.count(command) == 1
     text = (data / "scores" / "results.md").read_text(encoding="utf-8")
     assert "- mean: mean of the columns BUCC, Tatoeba-14" in text
-    assert "\nMissing:\n\n- BUCC: no bucc/xtreme de-en fr-en ru-en zh-en f1\n" in text
+    assert "\n- missing: BUCC: no bucc/xtreme de-en fr-en ru-en zh-en f1; " in text
 
 
 @pytest.mark.slow
@@ -175,4 +174,4 @@ def test_seen_languages_are_told_apart_on_the_page(data, capsys):
 
 def test_python_gives_what_the_command_gives(data):
     evaluate(data, "tatoeba")
-    assert list(read_results(data / "scores").scores) == isoglot.evaluate(by_text, "tatoeba", data=data, languages="de")
+    assert list(read_results(data / "scores")) == isoglot.evaluate(by_text, "tatoeba", data=data, languages="de")

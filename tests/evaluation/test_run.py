@@ -8,8 +8,16 @@ from folders import numbered, tatoeba
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.run import evaluate, texts_of
+from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.sources import get_command
+from isoglot.report.evaluate import evaluate
+
+
+def skipping(told, *arguments, **options):
+    """Scores without what is missing, which is added to `told`."""
+    scores = evaluate(*arguments, skip_missing=True, **options)
+    told += scores.missing
+    return scores
 
 
 def by_length(texts):
@@ -25,7 +33,7 @@ def hash_of(text):
 def test_a_task_without_data_is_told_and_left_out(tmp_path):
     tatoeba(tmp_path, {"kor": numbered("kor", 4)})
     told = []
-    scores = evaluate(by_length, ["retrieval", "tatoeba"], data=tmp_path, on_missing=told.append)
+    scores = skipping(told, by_length, ["retrieval", "tatoeba"], data=tmp_path)
     assert {score.task for score in scores} == {"tatoeba"}
     (message,) = told
     assert message.startswith("retrieval: ")
@@ -35,22 +43,22 @@ def test_a_task_without_data_is_told_and_left_out(tmp_path):
 def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
     tatoeba(tmp_path, {"kor": numbered("kor", 4)})
     told = []
-    scores = evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"], on_missing=told.append)
+    scores = skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"])
     assert {score.subset for score in scores} == {"kor-eng", "mean"}
     command = f"get more with: {get_command('tatoeba', data=tmp_path)}"
     assert told == [f"tatoeba: {tmp_path} has no data for ja; {command}"]
     told.clear()
-    assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"], on_missing=told.append) == []
+    assert skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"]) == []
     assert told == [f"tatoeba: {tmp_path} has no data for ja, de; {command}"]
 
 
 def test_english_alone_is_told_to_stand_beside_others(tmp_path):
     tatoeba(tmp_path, {"kor": numbered("kor", 4)})
     told = []
-    assert evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["en"], on_missing=told.append) == []
+    assert skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["en"]) == []
     assert told == ["tatoeba: English stands beside other languages only; name those"]
     told.clear()
-    evaluate(by_length, ["tatoeba"], data=tmp_path, languages=["en", "ja"], on_missing=told.append)
+    skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["en", "ja"])
     assert [line.partition(";")[0] for line in told] == [f"tatoeba: {tmp_path} has no data for ja"]
 
 
@@ -58,16 +66,16 @@ def test_a_place_that_is_no_folder_is_told(tmp_path):
     told = []
     for place in (tmp_path / "nowhere", tmp_path / "file"):
         (tmp_path / "file").write_text("a line\n", encoding="utf-8")
-        evaluate(by_length, ["tatoeba"], data=place, on_missing=told.append)
+        skipping(told, by_length, ["tatoeba"], data=place)
     assert told[0].startswith(f"tatoeba: {tmp_path / 'nowhere'} does not exist and lacks its data; ")
     assert told[0].endswith(f"get it with: isoglot data get tatoeba-laser --data {tmp_path / 'nowhere'}")
     assert told[1].startswith(f"tatoeba: {tmp_path / 'file'} is a file and lacks its data; ")
     assert told[1].endswith("--data DIR")
     (tmp_path / "own.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
     for task in ("retrieval", "similarity"):
-        evaluate(by_length, [task], data=tmp_path / "own.tsv", languages=["de", "ko"], on_missing=told.append)
+        skipping(told, by_length, [task], data=tmp_path / "own.tsv", languages=["de", "ko"])
         assert told[-1] == f"{task}: {tmp_path / 'own.tsv'} has no data for ko"
-    with pytest.raises(EvaluationError, match="no task was named"):
+    with pytest.raises(EvaluationError, match="isoglot tasks"):
         evaluate(by_length, [], data=tmp_path)
 
 
@@ -84,7 +92,7 @@ def test_the_texts_of_tasks_are_listed_with_what_is_missing(tmp_path):
 def test_a_task_on_files_of_ones_own_has_no_command(tmp_path):
     (tmp_path / "retrieval.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
     told = []
-    evaluate(by_length, ["retrieval"], data=tmp_path, languages=["de", "ja"], on_missing=told.append)
+    skipping(told, by_length, ["retrieval"], data=tmp_path, languages=["de", "ja"])
     assert told == [f"retrieval: {tmp_path} has no data for ja"]
 
 

@@ -14,8 +14,8 @@ from isoglot.cli.main import app
 from isoglot.data.sets.catalogue import catalogue
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.sources import SETS, get_command
+from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 OWN = {"retrieval", "nearest", "xsim/own", "sts", "clustering"}

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.store import Store, _key
 from isoglot.evaluation.vectors import Remembered
+from isoglot.report.evaluate import evaluate
 
 
 @given(texts=st.lists(st.text(), unique=True, min_size=1, max_size=12), cut=st.integers(0, 12))
@@ -169,5 +169,5 @@ def test_a_kept_vector_that_is_not_finite_is_refused(tmp_path):
 
 
 def test_a_function_has_no_cache(tmp_path):
-    with pytest.raises(EvaluationError, match="a function does not say when it changes"):
+    with pytest.raises(EvaluationError, match="a cache needs an encoder"):
         evaluate(lambda texts: np.ones((len(texts), 2)), ["tatoeba"], data=tmp_path, cache=tmp_path)

@@ -1,4 +1,4 @@
-"""Results as evaluations give them, made up: many languages, several tasks and every kind of detail."""
+"""Scores as evaluations give them, made up: many languages, several tasks and every kind of detail."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from isoglot.evaluation import base
 from isoglot.evaluation.base import Detail
-from isoglot.report.results import Results, declared
+from isoglot.report.scores import Scores, declared
 
 TATOEBA = """afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb cha cmn cor csb cym dan deu dsb dtp
 ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm
@@ -104,7 +104,7 @@ def one(model="runs/first/model", seed=0, lift=0.0, codes=TATOEBA, rows=3):
     )
     scores.append(Score("nearest", "tha-eng", "cosine/1", 0.9, 1, details=(hits,)))
     settings = {"prompt": "query: ", "pooling": "mean", "max_length": 128}
-    return Results(model, settings, (*scores, similarity(random, lift), plane(random, 2 - 8 * lift)))
+    return Scores((*scores, similarity(random, lift), plane(random, 2 - 8 * lift)), model, settings)
 
 
 def errors_into(codes, *, task="xsim/x", metric="error/ratio"):
@@ -119,7 +119,7 @@ def errors_into(codes, *, task="xsim/x", metric="error/ratio"):
 
 
 def small(model="m", *scores):
-    return Results(model, {}, scores or (Score("tatoeba", "deu-eng", "accuracy/mean", 0.5, 10),))
+    return Scores(scores or (Score("tatoeba", "deu-eng", "accuracy/mean", 0.5, 10),), model)
 
 
 def cells(document, section):

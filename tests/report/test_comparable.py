@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from page_results import cells
@@ -11,7 +9,7 @@ from page_results import cells
 from isoglot.evaluation.base import Score
 from isoglot.report.comparable import alike
 from isoglot.report.page import page
-from isoglot.report.results import Results
+from isoglot.report.scores import Scores
 from isoglot.report.tables import side_by_side
 
 
@@ -22,11 +20,11 @@ def run(model, gold, value, *, over=("deu", "kor"), units=""):
     for subset, first in (("deu", np.arange(30.0)), ("kor", gold)):
         items = np.stack([first, random.random(30)], 1).astype(np.float32)
         parts.append(Score("sts", subset, "spearman", value, 30, items=items, statistic="spearman", units=units))
-    return Results(model, {}, (*parts, Score("sts", "mean", "spearman", value, len(over), tuple(over))))
+    return Scores((*parts, Score("sts", "mean", "spearman", value, len(over), tuple(over))), model)
 
 
 def stressed(*runs):
-    grid = side_by_side({found.model: found.scores for found in runs}, task="sts", metric="spearman")
+    grid = side_by_side({found.model: found for found in runs}, task="sts", metric="spearman")
     return {grid.rows[row][0] for row, _ in grid.bold}
 
 
@@ -59,13 +57,12 @@ def test_units_differ_and_a_system_that_lacks_a_subset_hinders_nobody():
     base, same, other = (run(name, SAME, 0.5, units=units) for name, units in (("a", "u"), ("b", "u"), ("c", "v")))
 
     def rows(*runs):
-        names = dict.fromkeys(score.subset for found in runs for score in found.scores)
+        names = dict.fromkeys(score.subset for found in runs for score in found)
         return {
-            name: [next((score for score in found.scores if score.subset == name), None) for found in runs]
-            for name in names
+            name: [next((score for score in found if score.subset == name), None) for found in runs] for name in names
         }
 
     assert alike(rows(base, same)) == {"deu", "kor", "mean"}
     assert alike(rows(base, same, other)) == set()
-    assert alike(rows(base, replace(same, scores=same.scores[:1]))) == {"deu", "kor", "mean"}
-    assert alike(rows(replace(base, scores=base.scores[2:]))) == {"mean"}
+    assert alike(rows(base, same[:1])) == {"deu", "kor", "mean"}
+    assert alike(rows(base[2:])) == {"mean"}

@@ -14,13 +14,13 @@ from page_results import Score
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Unit
+from isoglot.evaluation.base import Unit, main_metrics
 from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.report.compare import Comparison, resample
 from isoglot.report.compare import compare as compare_results
-from isoglot.report.metrics import is_average, main_metrics, scale, shown
-from isoglot.report.results import Results, declared, write_results
+from isoglot.report.scores import Scores, declared, write_results
+from isoglot.report.tables import scale, shown
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", units=""):
@@ -36,7 +36,7 @@ def average(scores, subset="mean", *, value=None):
 
 
 def results(*scores):
-    return Results("m", {}, tuple(scores))
+    return Scores(scores, "m")
 
 
 def hits(rng, n, share):
@@ -133,7 +133,7 @@ def test_averages_over_shared_sentences_raise_no_false_alarms():
 
 
 def test_a_system_that_names_no_units_changes_nothing_for_the_others():
-    """Results of version 0.1 name none; drawn apart because of them, the mean's interval would be far too narrow."""
+    """Scores of version 0.1 name none; drawn apart because of them, the mean's interval would be far too narrow."""
     rng = np.random.default_rng(16)
     hard = rng.normal(size=60)
     runs = {}
@@ -276,8 +276,7 @@ def test_less_is_better_where_it_is():
 
 
 def test_without_items_values_are_still_compared():
-    """Files of version 0.1 have no items and do not say what an average is over."""
-    runs = [results(Score("t", "a", "m", v, 9), Score("t", "mean", "m", v, 1)) for v in (0.5, 0.4)]
+    runs = [results(Score("t", "a", "m", v, 9), Score("t", "mean", "m", v, 1, ("a",))) for v in (0.5, 0.4)]
     found = compare({"base": [runs[0]], "new": [runs[1]]})
     row = rows(found)["a"]
     assert row.differences[0].value == pytest.approx(-0.1)
@@ -386,7 +385,7 @@ def test_numbers_do_not_depend_on_what_else_is_compared():
     rng = np.random.default_rng(8)
     a, b, c = (results(*(score(name, hits(rng, 60, 0.5)) for name in "xy")) for _ in range(3))
     two = rows(compare({"a": [a], "b": [b]}))["x"]
-    fewer = rows(compare({"a": [results(a.scores[0])], "b": [results(b.scores[0])]}))["x"]
+    fewer = rows(compare({"a": [results(a[0])], "b": [results(b[0])]}))["x"]
     assert two.differences[0].interval == fewer.differences[0].interval
     three = compare({"a": [a], "b": [b], "c": [c]})
     assert len(rows(three)["x"].differences) == 2
@@ -454,7 +453,7 @@ def mains(task, *metrics):
 
 def test_systems_that_disagree_on_the_direction_are_not_compared():
     a, b = results(score("deu-eng", [0, 1, 1])), results(score("deu-eng", [1, 1, 1]))
-    turned = replace(b, scores=tuple(replace(one, lower_is_better=True) for one in b.scores))
+    turned = Scores([replace(one, lower_is_better=True) for one in b])
     with pytest.raises(EvaluationError, match="lower is better"):
         compare({"a": [a], "b": [turned]})
 
@@ -473,8 +472,6 @@ def test_what_metrics_mean():
     found = [shown(0.5, "fraction"), shown(-0.00001, "fraction", sign=True), shown(None, "fraction")]
     assert found == ["50.0", "0.0", "–"]
     assert shown(-3.21456, "plain", sign=True) == "-3.215"
-    assert is_average(Score("t", "xtreme-36", "m", 0.5, 36))
-    assert not is_average(Score("t", "kor-eng", "m", 0.5, 36))
 
 
 def test_lists_of_scores_and_folders_are_compared(tmp_path):
@@ -495,7 +492,7 @@ def test_lists_of_scores_and_folders_are_compared(tmp_path):
     [
         ([[Score("t", "a", "m", 0.5, 1)]], ["a", "b"], ValueError),
         ([["tatoeba"]], None, TypeError),
-        ([Results("m", {}, ()), Results("m", {}, ())], None, EvaluationError),
+        ([Scores(model="m"), Scores(model="m")], None, EvaluationError),
     ],
 )
 def test_wrong_arguments_are_refused(systems, names, error):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoglot.report.results import read_results, write_results
+from isoglot.report.scores import read_results
 
 PATH = Path(__file__).parents[2] / "scripts" / "known_models.py"
 
@@ -18,7 +18,6 @@ def script(monkeypatch):
     spec = importlib.util.spec_from_file_location("known_models", PATH)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "write", write_results)
     monkeypatch.setattr(module, "SUBJECTS", {"toy": None})
     return module
 
@@ -42,13 +41,14 @@ def test_tasks_that_an_earlier_run_left_out_are_added(script, data, tmp_path, mo
             asked.extend(texts)
             return np.random.default_rng(len(texts)).standard_normal((len(texts), 4))
 
-        monkeypatch.setattr(script, "open_subject", lambda _: ("toy", encode, {"encoder": fingerprint}))
+        monkeypatch.setattr(script, "open_subject", lambda _: ("toy", encode))
+        monkeypatch.setattr(script, "described", lambda _: ("toy", {"encoder": fingerprint}))
 
     def run(*tasks):
         asked.clear()
         results = script.score("toy", folder, data=data, tasks=tasks, cache=None)
         assert results == read_results(folder)
-        return [*dict.fromkeys(score.task for score in results.scores)], {text.split()[0] for text in asked}
+        return [*dict.fromkeys(score.task for score in results)], {text.split()[0] for text in asked}
 
     opened("a")
     assert run("tatoeba") == (["tatoeba"], {"kor", "eng"})

@@ -8,7 +8,7 @@ import pytest
 
 from isoglot.evaluation.base import Score
 from isoglot.report.mteb import MTEB, write_mteb
-from isoglot.report.results import Results
+from isoglot.report.scores import Scores
 
 SETTINGS = {"encoder": "0123456789abcdef0123", "max_length": 128}
 
@@ -56,7 +56,7 @@ SCORES = (
 
 
 def test_names_and_values(tmp_path):
-    paths = write_mteb(tmp_path, Results("models/e5", SETTINGS, SCORES))
+    paths = write_mteb(tmp_path, Scores(SCORES, "models/e5", SETTINGS))
     inner = tmp_path / "isoglot__e5" / "0123456789abcdef"
     assert {path.name for path in paths} == {f"{task.name}.json" for task in MTEB.values()} | {"model_meta.json"}
     assert set(inner.iterdir()) == set(paths)
@@ -83,7 +83,7 @@ def test_names_and_values(tmp_path):
 
 def test_without_the_main_score_nothing_is_claimed(tmp_path):
     accuracy = Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.5, 1000)
-    assert write_mteb(tmp_path, Results("m", {}, (accuracy,))) == []
+    assert write_mteb(tmp_path, Scores((accuracy,), "m")) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -94,7 +94,7 @@ def test_only_scores_of_as_many_items_as_mteb_has_are_written(tmp_path):
         *correlations("sts12", "eng", 3107, "/all"),
         *correlations("sts17", "kor-kor", 250),
     )
-    assert {path.name for path in write_mteb(tmp_path, Results("m", {}, scores))} == {"Tatoeba.json", "model_meta.json"}
+    assert {path.name for path in write_mteb(tmp_path, Scores(scores, "m"))} == {"Tatoeba.json", "model_meta.json"}
     (tatoeba,) = tmp_path.rglob("Tatoeba.json")
     assert [entry["hf_subset"] for entry in json.loads(tatoeba.read_text())["scores"]["test"]] == ["amh-eng"]
 
@@ -103,8 +103,8 @@ def test_files_of_an_earlier_evaluation_go_and_those_of_others_stay(tmp_path):
     def of(task):
         return tuple(score for score in SCORES if score.task == task)
 
-    write_mteb(tmp_path, Results("models/other", SETTINGS, SCORES))
-    first = write_mteb(tmp_path, Results("models/e5", SETTINGS, of("sts17")))[0].parent
+    write_mteb(tmp_path, Scores(SCORES, "models/other", SETTINGS))
+    first = write_mteb(tmp_path, Scores(of("sts17"), "models/e5", SETTINGS))[0].parent
     assert not (tmp_path / "isoglot__other").exists()
     theirs = {
         first / "STS13.json": {"dataset_revision": "7e90", "mteb_version": "2.26.24", "task_name": "STS13"},
@@ -116,21 +116,21 @@ def test_files_of_an_earlier_evaluation_go_and_those_of_others_stay(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
     (first / "broken.json").write_text("{")
-    now = write_mteb(tmp_path, Results("models/e5", SETTINGS, of("tatoeba")))
+    now = write_mteb(tmp_path, Scores(of("tatoeba"), "models/e5", SETTINGS))
     assert {path.name for path in now} == {"Tatoeba.json", "model_meta.json"}
     assert set(tmp_path.rglob("*.json")) == {*now, *theirs, first / "broken.json"}
-    assert write_mteb(tmp_path, Results("models/e5", SETTINGS, of("retrieval"))) == []
+    assert write_mteb(tmp_path, Scores(of("retrieval"), "models/e5", SETTINGS)) == []
     assert set(tmp_path.rglob("*.json")) == {*theirs, first / "broken.json"}
 
 
 def test_vectors_made_elsewhere_have_a_revision_too(tmp_path):
     for digest in ("aa" * 32, "bb" * 32):
-        paths = write_mteb(tmp_path / digest, Results("made/v.npy", {"vectors": digest}, SCORES))
+        paths = write_mteb(tmp_path / digest, Scores(SCORES, "made/v.npy", {"vectors": digest}))
         assert {path.parent for path in paths} == {tmp_path / digest / "isoglot__v.npy" / digest[:16]}
 
 
 def test_the_same_results_give_the_same_bytes(tmp_path):
-    paths = [write_mteb(tmp_path / name, Results("m", {}, SCORES)) for name in ("a", "b")]
+    paths = [write_mteb(tmp_path / name, Scores(SCORES, "m")) for name in ("a", "b")]
     for one, other in zip(*paths, strict=True):
         assert one.read_bytes() == other.read_bytes()
         assert one.parent.name == "no_revision_available"
@@ -144,7 +144,7 @@ def mteb():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*Missing:UserWarning")
 def test_mteb_reads_the_files(mteb, tmp_path):
-    for path in write_mteb(tmp_path, Results("models/e5", SETTINGS, SCORES)):
+    for path in write_mteb(tmp_path, Scores(SCORES, "models/e5", SETTINGS)):
         if path.name != "model_meta.json":
             result = mteb.TaskResult.from_disk(path)
             main = [entry["main_score"] for entries in result.scores.values() for entry in entries]
@@ -160,7 +160,7 @@ def test_mteb_reads_the_files(mteb, tmp_path):
 
 @pytest.mark.slow
 def test_mteb_loads_the_folder_as_its_cache(mteb, tmp_path):
-    write_mteb(tmp_path / "results", Results("models/e5", SETTINGS, SCORES))
+    write_mteb(tmp_path / "results", Scores(SCORES, "models/e5", SETTINGS))
     loaded = mteb.ResultCache(cache_path=tmp_path).load_results(validate_and_filter=False)
     (model,) = loaded.model_results
     assert (model.model_name, model.model_revision) == ("isoglot/e5", "0123456789abcdef")

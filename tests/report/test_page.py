@@ -19,9 +19,9 @@ from isoglot.cli import report as command
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.report import charts
-from isoglot.report.metrics import MANY
 from isoglot.report.page import is_seen, margin_of, page, write_page
-from isoglot.report.results import Results, write_results
+from isoglot.report.scores import Scores, write_results
+from isoglot.report.tables import MANY
 
 VOID = {"meta", "input", "wbr", "img"}
 
@@ -109,7 +109,7 @@ def test_nothing_of_the_data_becomes_markup():
     )
     subsets = [Score(HOSTILE, name, HOSTILE, 0.5, 10, details=details) for name in (HOSTILE, "deu-eng")]
     plane = [Score("alignment", HOSTILE, metric, 0.5, 10) for metric in ("alignment", "uniformity")]
-    results = [Results(name, {HOSTILE: HOSTILE}, (*subsets, *plane)) for name in (HOSTILE, "other")]
+    results = [Scores((*subsets, *plane), name, {HOSTILE: HOSTILE}) for name in (HOSTILE, "other")]
     document = page(results, seen=["de"], title=HOSTILE)
     document.encode()
     reader = Reader(document)
@@ -139,7 +139,7 @@ def bars(document, place=0):
 def test_the_summary_compares_with_the_first_model():
     def result(name, *values):
         rows = zip(("tatoeba", "xsim"), ("accuracy/mean", "error/ratio"), values, strict=True)
-        return Results(name, {}, tuple(Score(task, "mean", metric, value, 3, ("x",)) for task, metric, value in rows))
+        return Scores((Score(task, "mean", metric, value, 3, ("x",)) for task, metric, value in rows), name)
 
     rows = cells(document := page([result("a", 0.5, 0.031), result("b", 0.5238, 0.04)]), "summary")
     assert rows[0] == ["task", "subset", "a", "b", "n"]
@@ -216,7 +216,7 @@ def test_one_model_has_a_table_for_each_task_with_its_metrics_side_by_side():
 
 
 def test_an_empty_setting_is_shown_as_such():
-    rows = cells(page([Results("m", {"prompt": "", "length": None, "a": False}, small().scores)]), "settings")
+    rows = cells(page([Scores(small(), "m", {"prompt": "", "length": None, "a": False})]), "settings")
     assert rows[1:] == [["prompt", "&#34;&#34;"], ["length", "none"], ["a", "False"]]
 
 
@@ -317,7 +317,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     before = path.read_bytes()
     assert before.startswith(b"<!DOCTYPE html>")
     with pytest.raises(EvaluationError, match="no scores"):
-        write_page(path, [Results("m", {}, ())])
+        write_page(path, [Scores(model="m")])
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

@@ -13,14 +13,14 @@ from page_results import cells
 
 from isoglot.evaluation import TASKS
 from isoglot.report.page import page
-from isoglot.report.results import Results
+from isoglot.report.scores import Scores
 
 CASES = all_cases()
 
 
 def results(task, folder):
     CASES[task].write(folder)
-    return Results("m", {}, tuple(TASKS[task].run(by_text, folder)))
+    return Scores(TASKS[task].run(by_text, folder), "m")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_languages_that_share_no_sentences_leave_a_gap_in_the_heat_map(tmp_path)
     write(tmp_path / "retrieval.tsv", "deu\teng\tkor\n" + "\n".join(lines) + "\n")
     scores = TASKS["similarity"].run(by_text, tmp_path)
     assert "" in np.array(next(score.details[0].rows for score in scores if score.details), object)
-    section = page([Results("m", {}, tuple(scores))]).split('id="similarity"')[1].split("</section>")[0]
+    section = page([Scores(scores, "m")]).split('id="similarity"')[1].split("</section>")[0]
     picture = b64decode(re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', section)[1]).decode()
     assert len(re.findall(r"text-anchor: middle[^>]*>-?\d?\.\d+<", picture)) == 7  # of nine cells

@@ -11,7 +11,7 @@ from isoglot.cli.shown import show_grid
 from isoglot.data.files import check_json, check_output
 from isoglot.errors import EvaluationError
 from isoglot.report.compare import compare
-from isoglot.report.results import files_of
+from isoglot.report.scores import files_of
 
 
 def run(

@@ -16,13 +16,12 @@ import typer
 
 from isoglot import recipe as recipes
 from isoglot.cli.display import Display
-from isoglot.cli.evaluate import write
 from isoglot.cli.shown import show_grid
 from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
 from isoglot.encoders import Encoder, encode, layout, load
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.run import evaluate
-from isoglot.report.results import Results
+from isoglot.report.evaluate import evaluate
+from isoglot.report.scores import Scores
 from isoglot.report.tables import side_by_side, to_markdown
 from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune
@@ -76,9 +75,9 @@ def _run(output: Path) -> None:
     table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
     say("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
     show_grid(table)
-    all_three = {label: Results(label, {}, tuple(scores)) for label, scores in tables.items()}
+    all_three = {label: Scores(scores, label) for label, scores in tables.items()}
     label = chosen.parent.name
-    write(output, all_three[label], before=[results for name, results in all_three.items() if name != label])
+    all_three[label].save(output, before=[results for name, results in all_three.items() if name != label])
     with atomic_write(output / "report.md") as stream:
         stream.write("# isoglot demo\n\n" + to_markdown(table))
     say(f"   The dev pairs chose {label}.")

@@ -67,8 +67,11 @@ def train(
 
 @app.command()
 def evaluate(
-    data: Annotated[Path, typer.Option(help="Folder with the test sets (see `isoglot data`).")],
     output: Output,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder with the test sets (see `isoglot data`); default: $ISOGLOT_DATA, else data."),
+    ] = None,
     model: Annotated[str | None, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")] = None,
     tasks: Annotated[str, typer.Option(help="Tasks and suites, separated by commas (see `isoglot tasks`).")] = "quick",
     languages: Languages = "",
@@ -80,15 +83,15 @@ def evaluate(
     function: Annotated[str | None, typer.Option(help="module:name of a Python function, texts to vectors.")] = None,
     vectors: Annotated[Path | None, typer.Option(help="NumPy table of vectors made elsewhere; needs --texts.")] = None,
     texts: Annotated[Path | None, typer.Option(help="The texts of --vectors: JSON strings (.jsonl) or lines.")] = None,
-    write_texts: Annotated[bool, typer.Option("--write-texts", help="Only write the texts to encode, to -o.")] = False,
+    texts_only: Annotated[bool, typer.Option("--write-texts", help="Only write the texts to encode, to -o.")] = False,
 ) -> None:
     """Score a model per language: tables, a page to look at, and results that programs read."""
-    from isoglot.cli.evaluate import Subject, list_texts, run
+    from isoglot.cli.evaluate import Subject, run, write_texts
 
-    if write_texts:
+    if texts_only:
         if made := [name for name, given in (("MODEL", model), ("--vectors", vectors), ("--cache", cache)) if given]:
             raise typer.BadParameter(f"--write-texts encodes nothing, so {made[0]} has no use; leave it out")
-        list_texts(output, data=data, tasks=split(tasks), languages=split(languages))
+        write_texts(output, data=data, tasks=split(tasks), languages=split(languages))
         return
     subject = Subject(model, pooling, prompt, max_length, function, vectors, texts)
     chosen = {"tasks": split(tasks), "languages": split(languages)}

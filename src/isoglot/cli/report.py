@@ -9,7 +9,7 @@ import typer
 
 from isoglot.data.files import check_output
 from isoglot.report.page import write_page
-from isoglot.report.results import files_of, read_results
+from isoglot.report.scores import files_of, read_results
 
 
 def run(results: Sequence[Path], output: Path, *, seen: Sequence[str], title: str | None) -> None:

@@ -155,3 +155,12 @@ def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None
         kind = Metric(metric, first.unit, first.lower_is_better, first.main)
         means.append(kind.describe(Score(first.task, subset, metric, value, len(parts), tuple(parts))))
     return means
+
+
+def main_metrics(scores: Iterable[Score]) -> dict[str, list[str]]:
+    """The metrics that stand for each task, in the order of the scores; all of a task that marks none of them."""
+    every: dict[str, dict[str, bool]] = {}
+    for score in scores:
+        known = every.setdefault(score.task, {})
+        known[score.metric] = known.get(score.metric, False) or score.main
+    return {task: [name for name, main in known.items() if main] or list(known) for task, known in every.items()}

@@ -1,62 +1,80 @@
-"""Vectors made elsewhere: which texts the tasks ask for, and a table of their vectors as a function.
-
-Any program can be evaluated so, without a word of Python: write the texts, encode them there, come back with a table.
-"""
+"""Vectors computed by another program: the texts that tasks need as a file, and a table of their vectors as a model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, read_texts
+from isoglot.data.files import atomic_write, check_output, read_texts
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Encode
+from isoglot.evaluation.base import Task
+from isoglot.evaluation.run import data_folder, texts_of
 
 
-def write_texts(path: Path, texts: Sequence[str]) -> None:
-    """Write one JSON string a line, so that a text may hold anything, a line feed too."""
+def export_texts(
+    path: str | Path,
+    tasks: Sequence[str | Task],
+    *,
+    data: str | Path | None = None,
+    languages: Sequence[str] = (),
+    report: Callable[[str], None] | None = None,
+) -> int:
+    """Write every text that the tasks would encode, one JSON string a line, for `Precomputed`; how many there are.
+
+    A text may contain anything, such as a line feed. `report` is called with a line for each task whose data are
+    missing. Raises `EvaluationError` if no task has its data, and `OutputError`.
+    """
+    root = data_folder(data)
+    check_output(path, inputs=[root])
+    texts = texts_of(tasks, data=root, languages=languages, on_missing=report)
+    if not texts:
+        raise EvaluationError(f"{root}: none of the tasks {', '.join(map(str, tasks))} has its data there")
     with atomic_write(path) as file:
         file.writelines(json.dumps(text, ensure_ascii=False) + "\n" for text in texts)
+    return len(texts)
 
 
-def precomputed(vectors: Path, texts: Path) -> Encode:
-    """A function that looks texts up: row i of the `.npy` table (N, D) belongs to line i of `texts`.
+class Precomputed:
+    """A function that looks texts up: row i of the `.npy` table (N, D) `vectors` belongs to line i of `texts`.
 
-    `texts` holds JSON strings when its name ends in `.jsonl`, plain lines otherwise. The function raises
-    `EvaluationError` for a text that is not there, this one for files that do not fit and for a row that is not finite.
+    `texts` holds JSON strings when its name ends in `.jsonl`, plain lines otherwise. Raises `EvaluationError` for files
+    that do not fit and for a row that is not finite and, when it is called, for a text that is not there.
     """
-    try:
-        table = open_table(vectors)
-        require_finite(table, vectors)
-        listed = [text for _, text in read_texts(texts)]
-    except CorpusError as error:
-        raise EvaluationError(str(error)) from error
-    if len(table) != len(listed):
-        raise EvaluationError(
-            f"{vectors}: has shape {table.shape} for the {len(listed)} lines of {texts}; encode them again"
-        )
-    places: dict[str, int] = {}
-    for row, text in enumerate(listed):
-        first = places.setdefault(text, row)
-        if first != row and not np.array_equal(table[first], table[row]):
-            raise EvaluationError(
-                f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
-                "encode without dropout, and each text alike"
-            )
 
-    def look_up(wanted: Sequence[str]) -> NDArray[Any]:
-        missing = [text for text in wanted if text not in places]
+    def __init__(self, vectors: str | Path, texts: str | Path) -> None:
+        self.vectors, self.texts = Path(vectors), Path(texts)
+        try:
+            self._table = open_table(self.vectors)
+            require_finite(self._table, self.vectors)
+            listed = [text for _, text in read_texts(self.texts)]
+        except CorpusError as error:
+            raise EvaluationError(str(error)) from error
+        if len(self._table) != len(listed):
+            raise EvaluationError(
+                f"{vectors}: has shape {self._table.shape} for the {len(listed)} lines of {texts}; encode them again"
+            )
+        self._places: dict[str, int] = {}
+        for row, text in enumerate(listed):
+            first = self._places.setdefault(text, row)
+            if first != row and not np.array_equal(self._table[first], self._table[row]):
+                raise EvaluationError(
+                    f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
+                    "encode without dropout, and each text alike"
+                )
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[Any]:
+        """Vectors (N, D) of N texts, in their order."""
+        missing = [text for text in texts if text not in self._places]
         if missing:
             raise EvaluationError(
-                f"{texts} lacks {len(missing)} of {len(wanted)} texts, the first {missing[0][:60]!r}; write all that "
-                "the tasks need with --write-texts and encode those"
+                f"{self.texts} lacks {len(missing)} of {len(texts)} texts, the first {missing[0][:60]!r}; write all "
+                "that the tasks need with --write-texts and encode those"
             )
-        return np.asarray(table[[places[text] for text in wanted]]).reshape(len(wanted), table.shape[1])
-
-    return look_up
+        rows = [self._places[text] for text in texts]
+        return np.asarray(self._table[rows]).reshape(len(texts), self._table.shape[1])

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
-from isoglot.encoders import Encoder, load
+from isoglot.encoders import Encoder
 from isoglot.encoders import encode as encode_texts
 from isoglot.encoders.identity import identity
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.codes import among
@@ -25,7 +25,7 @@ from isoglot.evaluation.vectors import Remembered
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What a listener is told after a task: its scores, the seconds it took and how many of them the encoder did."""
+    """A task that has ended: its scores, the seconds it took, and how many of them the encoder took."""
 
     task: str
     scores: tuple[Score, ...]
@@ -33,49 +33,39 @@ class Finished:
     encoding: float
 
 
-def evaluate(
-    model: str | Path | Encoder | Encode,
-    tasks: Sequence[str | Task],
+def run_tasks(
+    vectors: Remembered,
+    tasks: Iterable[tuple[Task, Sequence[str]]],
     *,
-    data: str | Path,
-    languages: Sequence[str] = (),
-    cache: str | Path | None = None,
+    data: Path,
     on_missing: Callable[[str], None] | None = None,
-    on_finished: Callable[[Finished], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Score]:
-    """Scores of all tasks, given by name or as tasks or as names of suites, in their order; one name needs no list.
+) -> Iterator[Finished]:
+    """Run each task on its languages, as `plan` gives them, one after the other.
 
-    `model` is an encoder, what `isoglot.load` opens, or a function that turns N texts into an array (N, D). `data` is
-    the folder that holds the tasks' files; `languages` are codes of any system, none of them meaning all, or those of
-    the suite. With `cache`, a folder, the vectors of an encoder are kept there and never computed again. A task, or a
-    language of one, that the data lack is left out after `on_missing` was called with a line that says so; without
-    `on_missing`, lacking data are an error. `on_finished` hears of each task, `progress`, that of `encode`, of each
-    chunk of texts, and of 0 before the first. Raises `EvaluationError` for lacking data, an unknown task, unusable data
-    and unusable vectors.
+    `vectors` is what `function` makes of a model, and `data` the folder that holds the tasks' files. A task without
+    data, and a language of one, is left out after `on_missing` was called with a line about it; without `on_missing`,
+    missing data are an error. Raises `EvaluationError` for missing data, unusable data and unusable vectors.
     """
-    root, vectors = Path(data), function(model, cache=cache, progress=progress)
-    tasks = [tasks] if isinstance(tasks, str) else tasks
-    languages = [languages] if isinstance(languages, str) else languages
-    scores: list[Score] = []
-    for task, wanted in plan(tasks, languages=languages):
-        subsets = _subsets(task, root, wanted)
+    for task, languages in tasks:
+        subsets = _subsets(task, data, languages)
         unfit = _unfit(task, vectors) if subsets else []
-        for message in [*_missing(task, root, wanted, subsets), *unfit]:
+        for message in [*_missing(task, data, languages, subsets), *unfit]:
             if on_missing is None:
                 raise EvaluationError(message)
             on_missing(message)
         if subsets and not unfit:
             start, before = perf_counter(), vectors.seconds
-            found = task.run(vectors, root, languages=wanted)
-            scores += found
-            if on_finished is not None:
-                on_finished(Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before))
-    return scores
+            found = task.run(vectors, data, languages=languages)
+            yield Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before)
+
+
+def data_folder(data: str | Path | None) -> Path:
+    """The folder of test sets: the one that is passed, or else $ISOGLOT_DATA, or data/."""
+    return Path(os.environ.get("ISOGLOT_DATA") or "data") if data is None else Path(data)
 
 
 def announced(task: str, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
-    """The subsets that `evaluate` would score; raises the `EvaluationError` that it would raise for lacking data."""
+    """The subsets that an evaluation would score; raises the `EvaluationError` it would raise for missing data."""
     ((entry, wanted),) = plan([task], languages=languages)
     subsets = _subsets(entry, Path(data), wanted)
     for message in _missing(entry, Path(data), wanted, subsets):
@@ -84,17 +74,15 @@ def announced(task: str, *, data: str | Path, languages: Sequence[str] = ()) -> 
 
 
 def function(
-    model: str | Path | Encoder | Encode,
+    model: Encoder | Encode,
     *,
     cache: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Remembered:
-    """The function from texts to vectors that the tasks are given. Raises `EncoderError` for what is no model."""
-    if isinstance(model, str | Path):
-        model = load(model)
+    """The function from texts to vectors that tasks are given; `cache` is a folder that keeps an encoder's vectors."""
     if not isinstance(model, Encoder):
         if cache is not None:
-            raise EvaluationError("vectors can be kept for an encoder only: a function does not say when it changes")
+            raise EvaluationError("a cache needs an encoder: of a function it is not known when it changes")
         return Remembered(model)
     encoder = model
     store = Store(Path(cache) / identity(encoder)) if cache is not None else None
@@ -162,9 +150,7 @@ def _task(task: str | Task) -> Task:
     if not isinstance(task, str):
         return task
     if task not in TASKS:
-        near = get_close_matches(task, [*TASKS, *SUITES], n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join([*TASKS, *SUITES])}"
-        raise EvaluationError(f"no task and no suite is called {task!r}; {advice}")
+        raise EvaluationError(f"no task and no suite is called {task!r}; {nearest(task, [*TASKS, *SUITES], most=99)}")
     return TASKS[task]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Score
-from isoglot.report.metrics import is_average, main_metrics
+from isoglot.evaluation.base import Score, main_metrics
 
 Key = tuple[str, str, str]  # task, metric, subset
 Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
@@ -63,7 +62,7 @@ def _ordered(found: Mapping[str, Score]) -> list[str]:
         score = found[subset]
         return (
             1 + max((depth(name) for name in score.over if name in found and name != subset), default=0)
-            if is_average(score)
+            if score.over
             else 0
         )
 

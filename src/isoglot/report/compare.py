@@ -29,9 +29,8 @@ from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import Doubles
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
-from isoglot.report.metrics import MANY, is_average, shown
-from isoglot.report.results import Results, read_results
-from isoglot.report.tables import Grid, to_markdown, to_text
+from isoglot.report.scores import Scores, read_results
+from isoglot.report.tables import MANY, Grid, shown, to_markdown, to_text
 
 if TYPE_CHECKING:
     import pandas
@@ -156,7 +155,7 @@ class Comparison:
     seed: int
     tables: tuple[Table, ...]
     left_out: tuple[str, ...]
-    runs: tuple[Results, ...] = field(default=(), repr=False, compare=False)
+    runs: tuple[Scores, ...] = field(default=(), repr=False, compare=False)
 
     def grids(self) -> list[Grid]:
         """A table for each task and metric, its notes being the counts of wins and losses."""
@@ -193,9 +192,9 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """All tables for a notebook."""
-        from isoglot.report.page import comparison_html
+        from isoglot.report.page import tables_html
 
-        return comparison_html(self)
+        return tables_html(self.grids(), method=self.method, left_out=self.left_out)
 
     def to_markdown(self) -> str:
         """All tables as a Markdown document."""
@@ -250,12 +249,12 @@ class Comparison:
         """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""
         from isoglot.report.page import write_page
 
-        runs = [replace(run, model=name) for name, run in zip(self.systems, self.runs, strict=True)]
+        runs = [Scores(run, name, run.settings) for name, run in zip(self.systems, self.runs, strict=True)]
         write_page(path, runs, seen=seen, comparison=self, title=title)
 
 
 def compare(
-    *systems: str | Path | Results | Iterable[Score],
+    *systems: str | Path | Scores | Iterable[Score],
     names: Sequence[str | None] | None = None,
     tasks: Sequence[str] = (),
     metrics: Sequence[str] = (),
@@ -264,7 +263,7 @@ def compare(
 ) -> Comparison:
     """Compare systems on the same test items; the first is the base. One alone has its intervals.
 
-    systems    scores as `isoglot.evaluate` returns them, `Results`, or folders of results or their `results.json`
+    systems    scores as `isoglot.evaluate` returns them, `Scores`, or folders of results or their `results.json`
     names      a name for each, None for the default: the folder, the model, or `system 1` and so on for bare scores.
                Equal names mean seeds of one system
     tasks      only these; default: all tasks that every system has
@@ -277,7 +276,7 @@ def compare(
     a system of another type.
     """
     runs = _named(systems, names)
-    scores: Runs = [[{key(score): score for score in run.scores} for run in every] for every in runs.values()]
+    scores: Runs = [[{key(score): score for score in run} for run in every] for every in runs.values()]
     labels = list(runs)
     chosen = wanted(scores, tasks, metrics)
     missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), scores, labels)
@@ -296,8 +295,8 @@ def compare(
 
 
 def _named(
-    systems: Sequence[str | Path | Results | Iterable[Score]], names: Sequence[str | None] | None
-) -> dict[str, list[Results]]:
+    systems: Sequence[str | Path | Scores | Iterable[Score]], names: Sequence[str | None] | None
+) -> dict[str, list[Scores]]:
     """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
     if not systems:
         raise EvaluationError("nothing was given to compare; pass at least one result")
@@ -305,11 +304,11 @@ def _named(
     if len(given) != len(systems):
         raise ValueError(f"{len(given)} names for {len(systems)} systems; pass one for each")
 
-    def default(place: int, system: str | Path | Results | Iterable[Score]) -> str:
+    def default(place: int, system: str | Path | Scores | Iterable[Score]) -> str:
         if isinstance(system, str | Path):
             full = Path(system).resolve()
             return full.parent.name if full.name == "results.json" else full.name
-        return system.model if isinstance(system, Results) else f"system {place + 1}"
+        return system.model if isinstance(system, Scores) else f"system {place + 1}"
 
     defaults = [default(place, system) for place, system in enumerate(systems)]
     unnamed = [label for name, label in zip(given, defaults, strict=True) if not name]
@@ -318,7 +317,7 @@ def _named(
         # Two folders of one name need not be seeds of one system, so they are called by their paths.
         as_written = isinstance(system, str | Path) and unnamed.count(label) > 1
         labels.append(name or (str(system) if as_written else label))
-    found: dict[str, list[Results]] = {}
+    found: dict[str, list[Scores]] = {}
     for name, label, system in zip(given, labels, systems, strict=True):
         if not name and labels.count(label) > 1:
             hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
@@ -327,15 +326,15 @@ def _named(
     return found
 
 
-def _results(label: str, system: str | Path | Results | Iterable[Score]) -> Results:
-    if isinstance(system, Results):
+def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Scores:
+    if isinstance(system, Scores):
         return system
     if isinstance(system, str | Path):
         return read_results(system)
     scores = tuple(system)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
-        raise TypeError(f"{label}: expected scores, Results or a folder of results, not {type(wrong[0]).__name__}")
-    return Results(label, {}, scores)
+        raise TypeError(f"{label}: expected scores, Scores or a folder of results, not {type(wrong[0]).__name__}")
+    return Scores(scores, label)
 
 
 def _table(
@@ -379,7 +378,7 @@ def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
 
     Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
     """
-    plain = {name for name, group in groups.items() if not is_average(group[0][0])}
+    plain = {name for name, group in groups.items() if not group[0][0].over}
     averages = [name for name in groups if name not in plain]
     if len(plain) <= MANY or not averages:
         return list(groups), plain

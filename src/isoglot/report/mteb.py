@@ -1,4 +1,4 @@
-"""Results in the layout of MTEB, so that its tools read them: `<model>/<revision>/<Task>.json` and `model_meta.json`.
+"""Scores in the layout of MTEB, so that its tools read them: `<model>/<revision>/<Task>.json` and `model_meta.json`.
 
 Only tasks whose data and protocol are MTEB's are written, only subsets of as many items as MTEB has, and only with
 MTEB's main score. Nothing is recorded that is not known: times, dates and MTEB's version are null as it did not run,
@@ -30,7 +30,7 @@ from typing import Any
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, is_language
 from isoglot.evaluation.base import Score
-from isoglot.report.results import Results
+from isoglot.report.scores import Scores
 
 _SIB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 # MTEB takes SIB-200 in one script only for each language that the set has in two.
@@ -171,7 +171,7 @@ MTEB: dict[str, MtebTask] = {
 }
 
 
-def write_mteb(folder: Path, results: Results) -> list[Path]:
+def write_mteb(folder: Path, results: Scores) -> list[Path]:
     """Write a file for each task of MTEB that the scores are of, and one about the model; the files written.
 
     Left out are subsets that MTEB does not have or that have another number of items there, those without its main
@@ -182,7 +182,7 @@ def write_mteb(folder: Path, results: Results) -> list[Path]:
     """
     tables: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for task, at in MTEB.items():
-        if entries := _entries(at, [score for score in results.scores if score.task == task and not score.over]):
+        if entries := _entries(at, [score for score in results if score.task == task and not score.over]):
             tables.setdefault(at.name, {})[at.split] = entries
     _remove_earlier(folder)
     if not tables:
@@ -215,7 +215,7 @@ def _is_ours(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     if path.name == "model_meta.json":
-        return isinstance(content, dict) and content.keys() == _model("", "", Results("", {}, ())).keys()
+        return isinstance(content, dict) and content.keys() == _model("", "", Scores(model="")).keys()
     return isinstance(content, dict) and content.items() >= _NO_RUN.items()
 
 
@@ -257,7 +257,7 @@ def _task(name: str, splits: Mapping[str, list[dict[str, Any]]]) -> dict[str, An
     return {"task_name": name, "scores": dict(splits), **_NO_RUN}
 
 
-def _model(name: str, revision: str, results: Results) -> dict[str, Any]:
+def _model(name: str, revision: str, results: Scores) -> dict[str, Any]:
     unknown = (
         "loader release_date languages n_parameters memory_usage_mb embed_dim license open_weights "
         "public_training_code public_training_data use_instructions training_datasets"

@@ -18,14 +18,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical_list, is_language, tag
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Score
+from isoglot.evaluation.base import Detail, Score, main_metrics
 from isoglot.evaluation.codes import among
 from isoglot.report import charts
 from isoglot.report.comparable import alike
-from isoglot.report.metrics import MANY, is_average, main_metrics, scale, shown
 from isoglot.report.plot import Sentence, picture
-from isoglot.report.results import Results
-from isoglot.report.tables import Grid, by_language, counted, labelled, side_by_side
+from isoglot.report.scores import Scores
+from isoglot.report.tables import MANY, Grid, by_language, counted, labelled, scale, shown, side_by_side
 
 if TYPE_CHECKING:
     from isoglot.report.compare import Comparison
@@ -170,7 +169,7 @@ class Measure:
         return {
             subset: row
             for subset, row in self.rows.items()
-            if any(score is not None and is_average(score) for score in row) == averages
+            if any(score is not None and bool(score.over) for score in row) == averages
         }
 
     def tops(self) -> Rows:
@@ -198,7 +197,7 @@ class Measure:
 
 
 def page(
-    results: Sequence[Results],
+    results: Sequence[Scores],
     *,
     seen: Collection[str] = (),
     title: str | None = None,
@@ -211,7 +210,7 @@ def page(
     With `comparison`, its tables of intervals and p-values are on the page. Sections without data are left out. Raises
     `EvaluationError` when there is nothing to show, and `CorpusError` for an unknown language.
     """
-    if not any(result.scores for result in results):
+    if not any(result for result in results):
         raise EvaluationError("there are no scores to show; pass results written by `isoglot evaluate`")
     sections = [section for section in _sections(results, canonical_list(seen)) if section.blocks]
     names = _labels(results)
@@ -222,7 +221,7 @@ def page(
 
 def write_page(
     path: str | Path,
-    results: Sequence[Results],
+    results: Sequence[Scores],
     *,
     seen: Collection[str] = (),
     title: str | None = None,
@@ -234,17 +233,17 @@ def write_page(
         stream.write(content)
 
 
-def comparison_html(comparison: Comparison) -> str:
-    """The tables of a comparison as a fragment of HTML."""
-    return ENVIRONMENT.get_template("comparison.html").render(comparison=comparison)
+def tables_html(grids: Sequence[Grid], *, method: str = "", left_out: Sequence[str] = ()) -> str:
+    """Tables as a fragment of HTML, long ones folded, below a line on how they were computed."""
+    return ENVIRONMENT.get_template("tables.html").render(grids=grids, method=method, left_out=left_out)
 
 
-def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Section]:
+def _sections(results: Sequence[Scores], seen: Collection[str]) -> Iterator[Section]:
     several = len(results) > 1
-    kinds = dict.fromkeys(detail.kind for result in results for score in result.scores for detail in score.details)
+    kinds = dict.fromkeys(detail.kind for result in results for score in result for detail in score.details)
     others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
     measures = _measures(results)
-    main = main_metrics(score for result in results for score in result.scores)
+    main = main_metrics(score for result in results for score in result)
     mains = [one for one in measures if one.metric in main[one.task]]
     change = "Small numbers: change from the first model; bold: best of a row. " if several else ""
     values = f"Shares and correlations × 100, distances unscaled. {change}n: test items (for averages: subsets). "
@@ -279,11 +278,11 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Sec
     yield Section("settings", "Settings", "As recorded in results.json.", list(_settings(results)))
 
 
-def _measures(results: Sequence[Results]) -> list[Measure]:
+def _measures(results: Sequence[Scores]) -> list[Measure]:
     """Every task and metric, task by task in the order of the results."""
     tasks: dict[str, dict[str, Rows]] = {}
     for place, result in enumerate(results):
-        for score in result.scores:
+        for score in result:
             rows = tasks.setdefault(score.task, {}).setdefault(score.metric, {})
             rows.setdefault(score.subset, [None] * len(results))[place] = score
     return [
@@ -293,7 +292,7 @@ def _measures(results: Sequence[Results]) -> list[Measure]:
     ]
 
 
-def _labels(results: Sequence[Results]) -> list[str]:
+def _labels(results: Sequence[Scores]) -> list[str]:
     """A name for each model, as short as keeps them apart: common folders are cut off, equal names are numbered."""
     parts = [result.model.rstrip("/").split("/") for result in results]
     if len(results) > 1:
@@ -311,17 +310,17 @@ def _labels(results: Sequence[Results]) -> list[str]:
 # --- tables of scores ---
 
 
-def _by_task(results: Sequence[Results]) -> dict[str, dict[str, list[Score]]]:
+def _by_task(results: Sequence[Scores]) -> dict[str, dict[str, list[Score]]]:
     """The scores of each model by name, task by task; every model has an entry in every task."""
     names = _labels(results)
-    tasks = {score.task: {name: list[Score]() for name in names} for result in results for score in result.scores}
+    tasks = {score.task: {name: list[Score]() for name in names} for result in results for score in result}
     for name, result in zip(names, results, strict=True):
-        for score in result.scores:
+        for score in result:
             tasks[score.task][name].append(score)
     return tasks
 
 
-def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Table:
+def _summary(mains: Sequence[Measure], results: Sequence[Scores]) -> Table:
     """A few rows for each task's main metric: the averages that no other is over, or else the first subsets."""
     rows, bold, scores = list[tuple[str, ...]](), set[tuple[int, int]](), _by_task(results)
     for found in mains:
@@ -341,7 +340,7 @@ def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Table:
     return Table(Grid("Summary", header, tuple(rows), frozenset(bold)), [False, False, *[True] * (len(results) + 1)])
 
 
-def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Fold | Text]:
+def _all_scores(measures: Sequence[Measure], results: Sequence[Scores]) -> Iterator[Fold | Text]:
     """Every number: of one model a table for each task, of several one for each metric; folded when it is long.
 
     Of a task with too many subsets only the averages.
@@ -362,8 +361,8 @@ def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iter
             yield Fold(summary, [Table(grid, numeric, filtered=True)], opened=rows <= _OPEN)
 
 
-def _settings(results: Sequence[Results]) -> Iterator[Table]:
-    def words(result: Results, key: str) -> str:
+def _settings(results: Sequence[Scores]) -> Iterator[Table]:
+    def words(result: Scores, key: str) -> str:
         found = result.settings.get(key, "–")
         return '""' if found == "" else "none" if found is None else str(found)
 
@@ -375,7 +374,7 @@ def _settings(results: Sequence[Results]) -> Iterator[Table]:
 # --- bars and figures ---
 
 
-def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Collection[str]) -> Iterator[Bars | Text]:
+def _languages(mains: Sequence[Measure], results: Sequence[Scores], seen: Collection[str]) -> Iterator[Bars | Text]:
     """Bars by language for each task: changes from the first model, or, for one model alone, its scores."""
     names, shown_tasks = _labels(results), set[str]()
     if seen and any(len(found.by_language()) > 1 for found in mains):
@@ -450,7 +449,7 @@ def is_seen(subset: str, seen: Collection[str]) -> bool | None:
     return all(among(part, ["eng", *seen]) for part in parts) if seen and parts else None
 
 
-def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Figure]:
+def _alignment(measures: Sequence[Measure], results: Sequence[Scores]) -> Iterator[Figure]:
     """A figure for each task that has both metrics: a point for each model and subset."""
     names, known = [_short(name) for name in _labels(results)], {(one.task, one.metric): one for one in measures}
     for task in dict.fromkeys(one.task for one in measures):
@@ -472,7 +471,7 @@ def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Itera
             yield Figure(charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}")
 
 
-def _similarity(results: Sequence[Results]) -> Iterator[Figure]:
+def _similarity(results: Sequence[Scores]) -> Iterator[Figure]:
     """Heat maps, those of several models on one scale."""
     for title, found in _by_title(results, "similarity").items():
         tables = [(name, detail, charts.matrix(detail, title)) for name, _, detail in found]
@@ -501,7 +500,7 @@ def _similarity(results: Sequence[Results]) -> Iterator[Figure]:
             )
 
 
-def _maps(results: Sequence[Results]) -> Iterator[Figure]:
+def _maps(results: Sequence[Scores]) -> Iterator[Figure]:
     """A map for each model and subset, with its sentences below; it shows vectors, so the metric is left out."""
     for title, found in _by_title(results, "map").items():
         for name, score, detail in found:
@@ -552,11 +551,11 @@ def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Fold:
 # --- tables of sentences ---
 
 
-def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
+def _by_title(results: Sequence[Scores], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
     """Details of a kind by the title that models share, each with its model's name and its score."""
     found: dict[str, list[tuple[str, Score, Detail]]] = {}
     for name, result in zip(_labels(results), results, strict=True):
-        for score in result.scores:
+        for score in result:
             chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
             for place, detail in enumerate(chosen, 1):
                 metric = labelled(score)
@@ -566,11 +565,11 @@ def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str
     return found
 
 
-def _details(results: Sequence[Results], *kinds: str) -> Iterator[Fold | Text]:
+def _details(results: Sequence[Scores], *kinds: str) -> Iterator[Fold | Text]:
     """The details of these kinds as folded tables, subset by subset; a heading for each task."""
     names, tasks = _labels(results), dict[str, dict[str, list[tuple[str, Score, Detail]]]]()
     for name, result in zip(names, results, strict=True):
-        for score in result.scores:
+        for score in result:
             for detail in score.details:
                 if detail.kind in kinds and detail.rows:
                     tasks.setdefault(score.task, {}).setdefault(score.subset, []).append((name, score, detail))

@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING
 from isoglot.data.languages import is_language
 from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.suites import SUITES, Cell, listed
 from isoglot.report.comparable import alike
-from isoglot.report.metrics import MANY, NOTHING, shown
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+# Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
+MANY = 200
+NOTHING = "–"  # in place of a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +110,20 @@ def side_by_side(
     return Grid(title, header, tuple(rows), frozenset(bold), _first(names, kept), notes)
 
 
+def scale(unit: Unit) -> float:
+    """What values of a unit are multiplied by to be shown: 1 for plain numbers such as distances, else 100."""
+    return 1.0 if unit == "plain" else 100.0
+
+
+def shown(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 1) -> str:
+    """A value as tables show it: percent with one decimal, a plain number with two more; a dash for None."""
+    if value is None:
+        return NOTHING
+    digits += 2 * (unit == "plain")
+    rounded = round(value * scale(unit), digits) + 0.0  # never "-0.0"
+    return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
+
+
 def labelled(score: Score) -> str:
     """The name of a score's metric, with an arrow if lower is better."""
     return f"{score.metric} ↓" if score.lower_is_better else score.metric
@@ -123,8 +140,9 @@ def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
         return shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1)
 
     columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
+    title = f"Suite {suite}: {SUITES[suite].about}"
     rows = tuple((column.label, *(number(table[place]) for table in tables)) for place, column in enumerate(columns))
-    return Grid(suite, ("", *models), rows, notes=tuple(column.note for column in columns))
+    return Grid(title, ("", *models), rows, notes=tuple(column.note for column in columns))
 
 
 def lacking(

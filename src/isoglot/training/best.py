@@ -21,7 +21,7 @@ from isoglot.encoders.inference import encode
 from isoglot.errors import RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.run import announced, evaluate
+from isoglot.evaluation.run import announced, function, plan, run_tasks
 from isoglot.settings import EvaluationSettings, Recipe
 from isoglot.training import ranks
 
@@ -128,13 +128,11 @@ class Selector:
     def _score(self, choice: Choice, encoder: Encoder) -> tuple[float, list[dict[str, Any]]]:
         """The mean of the scores that decide, and all scores as plain records."""
         values, everything = [], []
+        vectors = function(lambda texts: encode(encoder, texts))
         for settings in choice.tasks:
-            scores = evaluate(
-                lambda texts: encode(encoder, texts),
-                [settings.task],
-                data=self.recipe.resolve(settings.data),
-                languages=settings.languages,
-            )
+            planned = plan([settings.task], languages=settings.languages)
+            finished = run_tasks(vectors, planned, data=self.recipe.resolve(settings.data))
+            scores = [score for done in finished for score in done.scores]
             records = [{"subset": s.subset, "metric": s.metric, "value": number(s.value), "n": s.n} for s in scores]
             values.append(_deciding(scores, settings))
             everything += [{"task": settings.task, **r} for r in records] if len(choice.tasks) > 1 else records

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.tasks.classification import (
     STRENGTHS,
     Examples,
@@ -34,6 +33,7 @@ from isoglot.evaluation.tasks.few_shot import FewShot, undersample
 from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
 from isoglot.evaluation.tasks.topics import Mldoc, Mtop, Sib200
 from isoglot.evaluation.tasks.zero_shot import ZeroShot, clean
+from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 SIB = FewShot("sib-200", Sib200())

@@ -12,8 +12,8 @@ from folders import write
 from isoglot.data.groups import Group
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score, averages
-from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.tasks.retrieval import Retrieval
+from isoglot.report.evaluate import evaluate
 
 GROUPS = (
     Group(("good day", "guten Tag", "bonjour"), ("eng", "deu", "fra")),

@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError, IsoglotError
-from isoglot.evaluation.run import evaluate
 from isoglot.evaluation.tasks.xsim import ORDER, XSIM, XSim
 from isoglot.evaluation.tasks.xsim_sets import SETS
+from isoglot.report.evaluate import evaluate
 
 OWN = next(texts for texts in SETS if texts.name == "own")
 

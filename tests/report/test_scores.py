@@ -1,4 +1,4 @@
-"""Results on disk: exactly the shape others read, the same bytes each time, and errors that say what is wrong."""
+"""Scores on disk: exactly the shape others read, the same bytes each time, and errors that say what is wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Metric, Score
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.results import Results, read_results, write_results
+from isoglot.report.scores import Scores, read_results, write_results
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 scores_of_any_kind = st.builds(
@@ -50,7 +50,7 @@ def test_the_shape_is_the_agreed_one(tmp_path):
         with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman", units="u"),
         Metric("error/ratio", "error", lower_is_better=True, main=True).score("xsim/own", "deu-eng", 0.25, 4),
     )
-    write_results(tmp_path, Results("한국어", {"prompt": "query: ", "max_length": 128}, scores))
+    write_results(tmp_path, Scores(scores, "한국어", {"prompt": "query: ", "max_length": 128}))
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
     first = {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000}
     first |= {"unit": "fraction"}
@@ -65,12 +65,12 @@ def test_the_shape_is_the_agreed_one(tmp_path):
         "scores": [first, mean, sts, xsim],
     }
     assert "한국어" in text
-    assert [score.units for score in read_results(tmp_path).scores] == ["", "", "u", ""]
+    assert [score.units for score in read_results(tmp_path)] == ["", "", "u", ""]
     assert len(text.splitlines()) == 6  # one score a line
 
 
 def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_path):
-    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.5, 3),)))
+    write_results(tmp_path, Scores((Score("t", "s", "m", 0.5, 3),), "m"))
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
     assert set(json.loads((tmp_path / "results.json").read_text())) == {"model", "scores"}
 
@@ -79,7 +79,7 @@ def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_pa
 @given(lists_of_scores, names, st.dictionaries(names, st.none() | st.booleans() | st.integers() | names, max_size=2))
 def test_what_is_read_back_is_what_was_written(tmp_path_factory, scores, model, known):
     folder = tmp_path_factory.mktemp("r")
-    results = Results(model, known, tuple(scores))
+    results = Scores(scores, model, known)
     write_results(folder, results)
     first = (folder / "results.json").read_bytes()
     assert read_results(folder) == read_results(folder / "results.json") == results
@@ -104,9 +104,9 @@ def test_items_and_details_come_back_whatever_their_names(tmp_path_factory, scor
         )
         for score in scores
     )
-    write_results(folder, Results("m", {}, full))
-    back = read_results(folder).scores
-    assert back == full
+    write_results(folder, Scores(full, "m"))
+    back = read_results(folder)
+    assert back == list(full)
     for ours, theirs in zip(back, full, strict=True):
         assert ours.items is not None
         assert ours.items.dtype == np.float32
@@ -120,16 +120,16 @@ def test_the_same_results_give_the_same_bytes_at_any_time(tmp_path, monkeypatch)
         with_items(rng.integers(0, 2, 500), details=(Detail("map", ("x",), ((np.float32(0.1),),)),)),
         with_items(rng.normal(size=(40, 2)), metric="r", statistic="spearman"),
     )
-    write_results(tmp_path / "a", Results("m", {"seed": 1}, scores))
+    write_results(tmp_path / "a", Scores(scores, "m", {"seed": 1}))
     monkeypatch.setattr("time.time", lambda: 2e9)
-    write_results(tmp_path / "b", Results("m", {"seed": 1}, scores))
+    write_results(tmp_path / "b", Scores(scores, "m", {"seed": 1}))
     for name in ("results.json", "items.npz", "details.jsonl"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
 
 def test_hits_are_stored_in_bytes_and_numpy_opens_them(tmp_path):
     halves = with_items([0, 0.5, 1], metric="accuracy/mean")
-    write_results(tmp_path, Results("m", {}, (with_items([0, 1, 1], metric="accuracy/xx-en"), halves)))
+    write_results(tmp_path, Scores((with_items([0, 1, 1], metric="accuracy/xx-en"), halves), "m"))
     with np.load(tmp_path / "items.npz") as archive:
         assert archive["t/s/accuracy%2Fxx-en"].dtype == np.uint8
         assert archive["t/s/accuracy%2Fmean"].dtype == np.float32
@@ -141,28 +141,28 @@ def test_hits_are_stored_in_bytes_and_numpy_opens_them(tmp_path):
 def test_tatoeba_takes_little_room(tmp_path):
     rng = np.random.default_rng(0)
     scores = tuple(with_items(rng.random(800) < 0.7, subset=f"{i}") for i in range(112))
-    write_results(tmp_path, Results("m", {}, scores))
+    write_results(tmp_path, Scores(scores, "m"))
     assert (tmp_path / "items.npz").stat().st_size < 60_000
 
 
 def test_files_of_an_earlier_evaluation_do_not_stay(tmp_path):
     detail = Detail("hits", ("a",), (("b",),))
-    write_results(tmp_path, Results("m", {}, (with_items([0, 1], details=(detail,)),)))
+    write_results(tmp_path, Scores((with_items([0, 1], details=(detail,)),), "m"))
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "items.npz", "details.jsonl"}
-    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.7, 2),)))
+    write_results(tmp_path, Scores((Score("t", "s", "m", 0.7, 2),), "m"))
     assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
-    assert read_results(tmp_path).scores[0].items is None
+    assert read_results(tmp_path)[0].items is None
 
 
 def test_a_file_by_another_name_has_no_neighbours(tmp_path):
-    write_results(tmp_path, Results("m", {}, (with_items([0, 1]),)))
+    write_results(tmp_path, Scores((with_items([0, 1]),), "m"))
     write_old(tmp_path / "other.json", [{**GOOD, "value": 0.25}])
-    assert read_results(tmp_path / "other.json").scores == (Score("t", "s", "m", 0.25, 3),)
+    assert read_results(tmp_path / "other.json") == [Score("t", "s", "m", 0.25, 3)]
 
 
 def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
-    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", np.float64(0.5), np.int64(3)),)))
-    assert read_results(tmp_path).scores[0].n == 3
+    write_results(tmp_path, Scores((Score("t", "s", "m", np.float64(0.5), np.int64(3)),), "m"))
+    assert read_results(tmp_path)[0].n == 3
 
 
 @pytest.mark.parametrize(
@@ -174,16 +174,16 @@ def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
     ],
 )
 def test_a_value_that_cannot_be_kept_leaves_the_old_files(tmp_path, score):
-    write_results(tmp_path, Results("old", {}, (with_items([0, 1]),)))
+    write_results(tmp_path, Scores((with_items([0, 1]),), "old"))
     with pytest.raises(ValueError, match=r"JSON|NaN"):
-        write_results(tmp_path, Results("new", {}, (score,)))
+        write_results(tmp_path, Scores((score,), "new"))
     assert read_results(tmp_path).model == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["items.npz", "results.json"]
 
 
 def test_two_scores_of_one_name_are_refused(tmp_path):
     with pytest.raises(EvaluationError, match="'t s m'"):
-        write_results(tmp_path, Results("m", {}, (with_items([0, 1]), with_items([1, 1]))))
+        write_results(tmp_path, Scores((with_items([0, 1]), with_items([1, 1])), "m"))
 
 
 GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
@@ -243,13 +243,13 @@ def test_a_missing_or_binary_file_is_named(tmp_path):
 
 
 def test_items_of_another_evaluation_are_noticed(tmp_path):
-    write_results(tmp_path, Results("m", {}, (with_items([0, 1, 1]),)))
+    write_results(tmp_path, Scores((with_items([0, 1, 1]),), "m"))
     for value, n in ((0.5, 3), (2 / 3, 4)):
         write_old(tmp_path / "results.json", [{**GOOD, "value": value, "n": n}])
         with pytest.raises(EvaluationError, match=r"items.npz: the items of t s m "):
             read_results(tmp_path)
     write_old(tmp_path / "results.json", [{**GOOD, "value": 2 / 3}])
-    assert read_results(tmp_path).scores[0].items is not None
+    assert read_results(tmp_path)[0].items is not None
 
 
 DETAIL = {"task": "t", "subset": "s", "metric": "m", "kind": "mistakes", "columns": ["a", "b"], "rows": [["x", 1]]}
@@ -279,7 +279,7 @@ DETAIL = {"task": "t", "subset": "s", "metric": "m", "kind": "mistakes", "column
     ],
 )
 def test_damaged_neighbours_are_named(tmp_path, file, content, message):
-    write_results(tmp_path, Results("m", {}, (Score("t", "s", "m", 0.7, 2),)))
+    write_results(tmp_path, Scores((Score("t", "s", "m", 0.7, 2),), "m"))
     (tmp_path / file).write_bytes(content)
     with pytest.raises(EvaluationError, match=message):
         read_results(tmp_path)
@@ -306,7 +306,7 @@ def test_items_that_are_no_numbers_are_named(tmp_path, table):
 
 def test_items_cut_short_anywhere_are_noticed(tmp_path):
     rng = np.random.default_rng(0)
-    write_results(tmp_path, Results("m", {}, (with_items(rng.random(50)), with_items([0, 1], subset="b"))))
+    write_results(tmp_path, Scores((with_items(rng.random(50)), with_items([0, 1], subset="b")), "m"))
     whole = (tmp_path / "items.npz").read_bytes()
     for size in range(0, len(whole), 7):
         (tmp_path / "items.npz").write_bytes(whole[:size])
@@ -330,14 +330,14 @@ def test_results_from_before_the_fields_get_them_from_their_tasks(tmp_path):
     scores = [{"task": task, "subset": "s", "metric": metric, "value": 0.5, "n": 3} for task, metric in OLD]
     path = tmp_path / "results.json"
     path.write_text(json.dumps({"model": "m", "scores": scores}))
-    found = read_results(path).scores
+    found = read_results(path)
     assert [(score.unit, score.lower_is_better, score.main) for score in found] == list(OLD.values())
 
 
 def test_the_fields_of_a_score_go_through_the_file_whatever_its_task_declares(tmp_path):
     odd = Metric("accuracy/mean", "plain", lower_is_better=True).score("tatoeba", "s", 0.5, 3)
-    write_results(tmp_path, Results("m", {}, (odd,)))
-    assert read_results(tmp_path).scores == (odd,)
+    write_results(tmp_path, Scores((odd,), "m"))
+    assert read_results(tmp_path) == [odd]
 
 
 @pytest.mark.parametrize("field", [{"unit": "miles"}, {"unit": 3}, {"lower_is_better": "no"}, {"main": 1}])

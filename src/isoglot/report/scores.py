@@ -1,4 +1,4 @@
-"""Results on disk: a folder with `results.json`, which any program can read, and two files beside it.
+"""Scores on disk: a folder with `results.json`, which any program can read, and two files beside it.
 
     results.json    {"model": "...", "settings": {"prompt": "query: ", ...}, "scores": [
                       {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000,
@@ -19,41 +19,152 @@ import json
 import math
 import zipfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, SupportsIndex, overload
 from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from isoglot.data.files import atomic_write
-from isoglot.errors import EvaluationError
+from isoglot.data.files import atomic_write, check_json, check_output, exclusive
+from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Detail, Metric, Score, Unit
+from isoglot.evaluation.base import Detail, Metric, Score, Unit, main_metrics
 from isoglot.evaluation.statistics import STATISTICS
+from isoglot.evaluation.suites import SUITES
+from isoglot.report.tables import Grid, by_language, by_suite, to_markdown, to_text
+
+if TYPE_CHECKING:
+    import pandas
 
 Setting = str | int | float | bool | None
 Name = tuple[str, str, str]  # task, subset, metric
 
+_MTEB = Path("mteb/results")  # mteb looks for the second of these in the folder that it is given
+_FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold; a constant, so that bytes do not change
 _DRIFT = 1e-3  # tolerance for items stored in float32
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """One evaluation: the model's name or folder, the settings it was run with, and its scores in order.
+class Scores(list[Score]):
+    """The scores of one model, in order: a list that prints as tables.
 
-    `settings` are flat: names with strings, numbers, booleans or None, such as the prompt, the pooling, the maximum
-    length and the fingerprint of the encoder.
+    `scores["tatoeba"]` are those of a task, `scores["tatoeba", "mean"]` those of one subset of it, and
+    `scores["tatoeba", "mean", "accuracy/mean"]` is one `Score`; a number or a slice works as in any list.
+
+    model     name or folder of the model
+    settings  what it was evaluated with, such as prompt, pooling, maximum length and fingerprint; flat
+    suites    suites that were asked for, whose tables are shown first, each with lines on what it lacks
+    named     tasks that were asked for, which are shown even if a suite has a number of them
+    missing   lines on the data that were missing
     """
 
-    model: str
-    settings: Mapping[str, Setting]
-    scores: tuple[Score, ...]
+    def __init__(
+        self,
+        scores: Iterable[Score] = (),
+        model: str = "model",
+        settings: Mapping[str, Setting] | None = None,
+        *,
+        suites: Mapping[str, Sequence[str]] | None = None,
+        named: Sequence[str] = (),
+        missing: Sequence[str] = (),
+    ) -> None:
+        super().__init__(scores)
+        self.model, self.settings = model, dict(settings or {})
+        self.suites, self.named, self.missing = dict(suites or {}), tuple(named), tuple(missing)
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | tuple[str, str, str]) -> Score: ...
+    @overload
+    def __getitem__(self, key: slice | str | tuple[str] | tuple[str, str]) -> Scores: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A score by its number or (task, subset, metric), or those of a slice, of a task, or of (task, subset).
+
+        Raises KeyError for a name that no score has.
+        """
+        if isinstance(key, slice):
+            return Scores(super().__getitem__(key), self.model, self.settings)
+        wanted = (key,) if isinstance(key, str) else key
+        if not isinstance(wanted, tuple):
+            return super().__getitem__(key)
+        kept: list[Score] = list(self)
+        for at, (part, kind) in enumerate(zip(wanted, ("task", "subset", "metric"), strict=False)):
+            known = dict.fromkeys(_name(score)[at] for score in kept)
+            if part not in known:
+                raise KeyError(f"no score has the {kind} {part!r}; {nearest(str(part), known)}")
+            kept = [score for score in kept if _name(score)[at] == part]
+        return kept[0] if len(wanted) == 3 else Scores(kept, self.model, self.settings)
+
+    @property
+    def main(self) -> Scores:
+        """The scores in the metrics that stand for their tasks."""
+        chosen = main_metrics(self)
+        return Scores((s for s in self if s.metric in chosen[s.task]), self.model, self.settings)
+
+    def grids(self) -> list[Grid]:
+        """Its tables: of each suite, then of each task that was asked for or that no suite has a number of."""
+        found, covered = list[Grid](), set[str]()
+        for suite, lines in self.suites.items():
+            grid = by_suite({self.model: self}, suite=suite)
+            found.append(replace(grid, notes=(*grid.notes, *(f"missing: {line}" for line in lines))))
+            cells = zip(SUITES[suite].columns, SUITES[suite].table(self), strict=True)
+            covered |= {key[0] for column, cell in cells if not cell.lacking for key in column.keys}
+        tasks = dict.fromkeys(score.task for score in self)
+        return found + [by_language(self, task=task) for task in tasks if task in self.named or task not in covered]
+
+    def __str__(self) -> str:
+        """The tables as text, with the lines on missing data."""
+        parts = [to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids()]
+        return "\n".join([*parts, *(f"missing: {line}" for line in self.missing)])
+
+    def _repr_html_(self) -> str:
+        """The tables for a notebook."""
+        from isoglot.report.page import tables_html
+
+        return tables_html(self.grids())
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A pandas DataFrame with one row for each score; values are not scaled."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise EvaluationError("a data frame needs pandas: pip install pandas") from error
+        names = ("task", "subset", "metric", "value", "n", "unit", "lower_is_better", "main")
+        records = [{name: getattr(score, name) for name in names} | {"average": bool(score.over)} for score in self]
+        return pandas.DataFrame.from_records(records, columns=[*names, "average"])
+
+    def save(self, folder: str | Path, *, before: Sequence[Scores] = (), seen: Collection[str] = ()) -> None:
+        """Write everything into a folder: `results.json` and its neighbours, `results.md`, `mteb/` and `page.html`.
+
+        The page shows these scores after those `before`; `seen` are the languages of training, for the page. Raises
+        `OutputError` for a folder that cannot be written, and as `write_results` does.
+        """
+        from isoglot.report.mteb import write_mteb
+        from isoglot.report.page import write_page
+
+        folder = Path(folder)
+        check_folder(folder)
+        with exclusive(folder):
+            # First those of an earlier model go: a process killed below must not leave them beside new scores.
+            write_mteb(folder / _MTEB, Scores((), self.model, self.settings))
+            write_results(folder, self)
+            with atomic_write(folder / "results.md") as stream:
+                stream.write("\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in self.grids()))
+            write_mteb(folder / _MTEB, self)
+            write_page(folder / "page.html", [*before, self], seen=seen)
+
+
+def check_folder(folder: Path, *, inputs: Iterable[str | Path | None] = ()) -> None:
+    """Raise `OutputError`, before any work, unless `Scores.save` can write this folder."""
+    check_output(folder, folder=True)
+    inputs = list(inputs)
+    for name in _FILES:
+        check_output(folder / name, inputs=inputs)
+    check_json(folder / "results.json", ("model", "scores"))
 
 
 def _known(statistic: str) -> str:
@@ -127,25 +238,25 @@ class _Table(BaseModel):
         return self
 
 
-def write_results(folder: Path, results: Results) -> None:
-    """Write a folder of results, each file atomically and `results.json` last.
+def write_results(folder: Path, scores: Scores) -> None:
+    """Write `results.json`, `items.npz` and `details.jsonl`, each file atomically and `results.json` last.
 
     Files of an earlier evaluation that have no successor are removed. Raises `EvaluationError` when two scores have
     the same task, subset and metric, and `ValueError` for a number that JSON cannot hold, such as NaN, before anything
     is written.
     """
-    names = Counter(_name(score) for score in results.scores)
+    names = Counter(_name(score) for score in scores)
     if twice := [name for name, count in names.items() if count > 1]:
         raise EvaluationError(f"{folder}: duplicate score {' '.join(twice[0])!r}; list each task once")
-    head = {"model": str(results.model)} | ({"settings": dict(results.settings)} if results.settings else {})
+    head = {"model": str(scores.model)} | ({"settings": dict(scores.settings)} if scores.settings else {})
     start = json.dumps(head, ensure_ascii=False, allow_nan=False)[:-1]
-    body = ",\n".join(f"  {_json(_record(score))}" for score in results.scores)
+    body = ",\n".join(f"  {_json(_record(score))}" for score in scores)
     details = [
         _json({**dict(zip(("task", "subset", "metric"), _name(score), strict=True)), **asdict(detail)})
-        for score in results.scores
+        for score in scores
         for detail in score.details
     ]
-    items = {_name(score): _compact(score) for score in results.scores if score.items is not None}
+    items = {_name(score): _compact(score) for score in scores if score.items is not None}
     _write_details(folder / "details.jsonl", details)
     _write_items(folder / "items.npz", items)
     with atomic_write(folder / "results.json") as file:
@@ -159,7 +270,7 @@ def files_of(path: Path) -> list[Path]:
     return [file, folder / "items.npz", folder / "details.jsonl"] if file.name == "results.json" else [file]
 
 
-def read_results(path: str | Path) -> Results:
+def read_results(path: str | Path) -> Scores:
     """Read a folder of results, or a `results.json`.
 
     Items and details are filled in where their files exist. Raises `EvaluationError` with the file and the place in
@@ -184,7 +295,7 @@ def read_results(path: str | Path) -> Results:
     _require_a_tree(scores, file)
     if file.name == "results.json":
         scores = _with_neighbours(scores, file.parent)
-    return Results(found.model, found.settings, scores)
+    return Scores(scores, found.model, found.settings)
 
 
 def declared(task: str, metric: str) -> Metric:

@@ -1,0 +1,206 @@
+"""`isoglot.evaluate`: the scores of a model on tasks, on translations in memory, or on rated pairs in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from isoglot import __version__
+from isoglot.data.files import check_output, digest, exclusive
+from isoglot.data.groups import groups_of
+from isoglot.data.languages import canonical_list
+from isoglot.encoders import Encoder, load
+from isoglot.encoders.identity import identity
+from isoglot.errors import EvaluationError, shown
+from isoglot.evaluation.base import Encode, Task
+from isoglot.evaluation.precomputed import Precomputed
+from isoglot.evaluation.run import data_folder, function, plan, run_tasks
+from isoglot.evaluation.suites import SUITES
+from isoglot.evaluation.tasks.retrieval import Retrieval
+from isoglot.evaluation.tasks.sts import Pairs, Sts
+from isoglot.evaluation.vectors import Remembered
+from isoglot.report.scores import Scores, Setting, check_folder
+from isoglot.report.tables import lacking
+
+_SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # of groups whose languages are unknown
+
+
+def evaluate(
+    model: str | Path | Encoder | Encode,
+    tasks: str | Task | Sequence[str | Task] | None = None,
+    *,
+    data: str | Path | None = None,
+    pairs: Any = None,
+    sts: Any = None,
+    languages: str | Sequence[str] = (),
+    cache: str | Path | None = None,
+    output: str | Path | None = None,
+    seen: Collection[str] = (),
+    name: str | None = None,
+    skip_missing: bool = False,
+    report: Callable[[str], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Scores:
+    """Score a model.
+
+    model         an encoder, a name or folder for `isoglot.load`, a function from N texts to an array (N, D), or
+                  `Precomputed` vectors
+    tasks         names of tasks and suites (`isoglot tasks` lists them), or `Task` objects
+    data          the folder with the tasks' files; default: $ISOGLOT_DATA, else data/
+    pairs         translations that were held out, scored by retrieval in both directions: a list of pairs or tuples of
+                  sentences, `Group`s, a DataFrame, or a dict of columns such as {"en": [...], "de": [...]}
+    sts           rows (sentence, sentence, gold) or such columns: Spearman and Pearson correlation of cosines with gold
+    languages     only these languages of the tasks; default: all, or those of the suite. For tuples of `pairs` and
+                  `sts`: their languages, in order
+    cache         folder that keeps an encoder's vectors for later evaluations
+    output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
+                  scores of the tasks before it are saved before the error is raised
+    seen          languages of training, for the page in `output`
+    name          name of the model in tables; default: its own
+    skip_missing  leave out tasks and languages whose data are missing (`Scores.missing` lists them); otherwise they are
+                  an error
+    report        called with a line for each finished task and for what is left out
+    progress      called with (texts encoded, all texts) of each task
+
+    Raises `EvaluationError` for missing or unusable data, unknown tasks and unusable vectors; `EncoderError` for an
+    unknown model; `OutputError`; `TypeError` for an argument of the wrong kind.
+    """
+    _check_model(model)
+    asked, chosen = _asked(tasks), _split(languages)
+    in_memory = _in_memory(pairs, sts, chosen)
+    if not asked and not in_memory:
+        raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
+    planned = [*(plan(asked, languages=chosen) if asked else ()), *in_memory]
+    if output is not None:
+        check_folder(Path(output), inputs=(model.vectors, model.texts) if isinstance(model, Precomputed) else ())
+    if cache is not None:
+        check_output(cache, folder=True)
+    opened = load(model) if isinstance(model, str | Path) else model
+    label, settings = described(opened)
+    scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
+    suites = dict.fromkeys(entry for entry in asked if isinstance(entry, str) and entry in SUITES)
+    scores.named = tuple(
+        entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
+    )
+    root, report = data_folder(data), report or _ignore
+    vectors = function(opened, cache=cache, progress=progress)
+    with exclusive(output) if output is not None else nullcontext():
+        try:
+            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
+        finally:  # an error, Ctrl-C or the end that a scheduler asks for loses no finished task
+            scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
+            if output is not None and scores:
+                scores.save(output, seen=seen)
+        if output is not None and not scores:
+            raise EvaluationError(f"{root}: no data for {', '.join(scores.named)}: {'; '.join(scores.missing)}")
+    return scores
+
+
+def _collect(
+    scores: Scores,
+    vectors: Remembered,
+    tasks: Sequence[tuple[Task, Sequence[str]]],
+    data: Path,
+    *,
+    skip_missing: bool,
+    report: Callable[[str], None],
+) -> None:
+    """Add the scores of the tasks to `scores`, one task after the other."""
+
+    def skip(line: str) -> None:
+        scores.missing = (*scores.missing, line)
+        report(line)
+
+    try:
+        for done in run_tasks(vectors, tasks, data=data, on_missing=skip if skip_missing else None):
+            scores += done.scores
+            share = done.encoding / done.seconds if done.seconds else 0.0
+            report(f"{done.task}: {done.seconds:.1f} s ({share:.0%} encoding)")
+    except BaseException:
+        if scores:
+            report(f"finished: {', '.join(dict.fromkeys(score.task for score in scores))}; the next task failed")
+        raise
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, str | Path | Encoder) and not callable(model):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; pass an Encoder, a name or folder, or a function from a list of "
+            "N texts to an array (N, D)"
+        )
+
+
+def _ignore(_: str) -> None:
+    """Messages that nobody asked for."""
+
+
+def _split(languages: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(languages.split(",") if isinstance(languages, str) else languages)
+
+
+def _asked(tasks: Any) -> list[str | Task]:
+    """The tasks as a list. Raises TypeError for what is neither a name nor a task."""
+    found = [] if tasks is None else [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else list(tasks)
+    for task in found:
+        if not isinstance(task, str) and not hasattr(task, "run"):
+            raise TypeError(
+                f"tasks contains {shown(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
+                "(sentence, sentence, gold) as sts="
+            )
+    return found
+
+
+def described(model: Any) -> tuple[str, dict[str, Setting]]:
+    """The name of a model, and the settings that results keep of it."""
+    known: dict[str, Setting] = {"version": __version__}
+    if isinstance(model, Precomputed):
+        return str(model.vectors), {"vectors": digest(model.vectors)} | known
+    if not isinstance(model, Encoder):
+        return str(getattr(model, "__qualname__", type(model).__name__)), known
+    settings: dict[str, Setting] = {"pooling": model.pooling} if model.pooling else {}
+    settings |= {"prompt": model.prompt, "max_length": model.max_length, "encoder": identity(model)}
+    return str(getattr(model, "name", "")) or type(model).__name__, settings | known
+
+
+def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:
+    """The tasks on data in memory, each with the languages that it is restricted to."""
+    found: list[tuple[Task, Sequence[str]]] = []
+    if pairs is not None:
+        groups = tuple(group for group in groups_of(pairs, languages or None) if len(group.texts) > 1)
+        if not groups:
+            raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
+        known = all(len(set(group.langs)) == len(group.langs) for group in groups)
+        if not known:  # the sides are called by their places
+            groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
+        found.append((Retrieval(groups), languages if known else ()))
+    if sts is not None:
+        rows = list(_rated(sts))
+        if not rows:
+            raise EvaluationError("sts contains no rows; pass rows (sentence, sentence, gold)")
+        first, second, gold = zip(*rows, strict=True)
+        rated = Pairs((first, second), gold, tuple(f"row {number}" for number in range(1, len(rows) + 1)))
+        codes = dict.fromkeys(canonical_list(languages))
+        subset = "-".join(codes) if 0 < len(codes) <= 2 else "pairs"
+        found.append((Sts("sts", "rows in memory", lambda _: {subset: lambda **_: rated}), ()))
+    return found
+
+
+def _rated(rows: Any) -> Iterator[tuple[str, str, float]]:
+    """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
+    if isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names"):
+        for number, group in enumerate(groups_of(rows), 1):
+            gold = next((group.extras[name] for name in ("score", "gold", "label") if name in group.extras), None)
+            if len(group.texts) != 2 or not isinstance(gold, int | float):
+                raise TypeError(f"row {number} of sts: expected the columns sentence1, sentence2 and score")
+            yield group.texts[0], group.texts[1], float(gold)
+        return
+    if isinstance(rows, str) or not isinstance(rows, Iterable):
+        raise TypeError(f"sts is of type {type(rows).__name__}; pass rows (sentence, sentence, gold)")
+    for number, row in enumerate(rows, 1):
+        fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
+        if not fits or isinstance(row[2], str | bool | None):
+            raise TypeError(f"row {number} of sts is {shown(row)}; pass rows (sentence, sentence, gold)")
+        yield row[0], row[1], float(row[2])

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from isoglot.data.batching import Batches
-from isoglot.data.streams import Sources, build_table
+from isoglot.data.corpus import build_table
 from isoglot.encoders import encode, load
 from isoglot.encoders.packaged import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
@@ -60,17 +60,18 @@ def silent(_):
 
 def opened(recipe):
     """Sources, table and the teacher's column."""
-    sources = Sources(recipe.stages[0].streams[0], recipe.resolve)
+    sources = recipe.corpus(recipe.stages[0].streams[0])
     student = load(recipe.folder / "teacher")
     table = build_table(
         sources,
         student.tokenize,
         fingerprint=student.fingerprint,
         cache=cache_folder() / "tables",
-        watch=silent,
+        report=silent,
     )
-    model = open_teacher(recipe, sources.settings.teacher)
-    return sources, table, teacher_columns(model, sources, table, watch=silent)["teacher"]
+    settings = recipe.stages[0].streams[0].teacher
+    model = open_teacher(recipe, settings)
+    return sources, table, teacher_columns(model, settings, sources, table, watch=silent)["teacher"]
 
 
 def folders(project):
@@ -127,17 +128,19 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     first = column(ROWS)
     monkeypatch.setattr(teacher, "encode_file", None)
     monkeypatch.setattr(teacher, "_collect", None)
-    model = open_teacher(recipe, sources.settings.teacher)
-    again = teacher_columns(model, sources, table, watch=words.append)["teacher"]
+    settings = recipe.stages[0].streams[0].teacher
+    again = teacher_columns(open_teacher(recipe, settings), settings, sources, table, watch=words.append)["teacher"]
     np.testing.assert_array_equal(again(ROWS), first)
     assert words == []
 
 
 def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
-    sources, table, _ = opened(recipe_of(project))
-    other = Sources(recipe.stages[0].streams[0], sources.resolve)
-    teacher_columns(open_teacher(recipe, other.settings.teacher), other, table, watch=words.append)
+    _, table, _ = opened(recipe_of(project))
+    stream = recipe.stages[0].streams[0]
+    teacher_columns(
+        open_teacher(recipe, stream.teacher), stream.teacher, recipe.corpus(stream), table, watch=words.append
+    )
     assert words == ["stream train: encoding its sentences by the teacher teacher, once for all runs"]
 
 
@@ -215,8 +218,8 @@ def test_an_impossible_setting_is_told(project):
 def test_without_a_teacher_there_is_no_column(project):
     recipe = recipe_of(project)
     stream = recipe.stages[0].streams[0].model_copy(update={"teacher": None})
-    sources = Sources(stream, recipe.resolve)
-    assert teacher_columns(open_teacher(recipe, None), sources, None, watch=silent) == {}  # type: ignore[arg-type]
+    sources = recipe.corpus(stream)
+    assert teacher_columns(open_teacher(recipe, None), None, sources, None, watch=silent) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

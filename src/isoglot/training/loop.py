@@ -101,6 +101,7 @@ class Run:
         self.saved: dict[str, Any] | None = None
         self.selector = Selector(recipe, output)  # first, so that a mistake in [evaluation] is found at once
         torch.manual_seed(seed)
+        recipe.check_text()  # before a tokenizer is trained or a table is built
         with ranks.first_alone():
             self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
 

@@ -17,8 +17,8 @@ from time import monotonic
 
 import numpy as np
 
+from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
-from isoglot.data.streams import Sources
 from isoglot.data.table import Array, GroupTable
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
@@ -36,7 +36,7 @@ _SILENCE = 30.0  # seconds between words about a long computation
 
 
 def teacher_columns(
-    teacher: Encoder | None, sources: Sources, table: GroupTable, *, watch: Words
+    teacher: Encoder | None, settings: TeacherSettings | None, corpus: Corpus, table: GroupTable, *, watch: Words
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches; none without a teacher.
 
@@ -46,17 +46,17 @@ def teacher_columns(
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    if teacher is None or sources.settings.teacher is None:
+    if teacher is None or settings is None:
         return {}
-    key = hashlib.sha256(f"{identity(teacher)} {sources.digest()}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{identity(teacher)} {corpus.digest()}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
     vectors, index = folder / "vectors.npy", folder / "index.npy"
     if not vectors.exists():
         texts = folder / "texts"
         if not (index.exists() and texts.exists()):
-            _collect(sources, texts, index)
-        name = sources.settings.teacher.model
-        watch(f"stream {sources.settings.name}: encoding its sentences by the teacher {name}, once for all runs")
+            _collect(corpus, texts, index)
+        name = settings.model
+        watch(f"stream {corpus.name}: encoding its sentences by the teacher {name}, once for all runs")
         encode_file(teacher, texts, output=vectors, normalize=True, progress=_telling(name, watch))
         texts.unlink(missing_ok=True)
     return {"teacher": _column(vectors, index, table)}
@@ -82,12 +82,12 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings | None) -> Encoder | 
     return teacher.to(default_device())
 
 
-def _collect(sources: Sources, texts: Path, index: Path) -> None:
+def _collect(corpus: Corpus, texts: Path, index: Path) -> None:
     """Write the distinct texts, one a line, and which of them each row of the table is. The index comes last."""
     known: dict[bytes, int] = {}
     rows = array("q")
     with atomic_write(texts, binary=True) as stream:
-        for text in _in_order(sources):
+        for text in _in_order(corpus):
             line = _LINE_BREAKS.sub(" ", text).encode("utf-8")
             fresh = len(known)
             number = known.setdefault(hashlib.blake2b(line, digest_size=16).digest(), fresh)
@@ -98,9 +98,9 @@ def _collect(sources: Sources, texts: Path, index: Path) -> None:
         np.save(stream, np.frombuffer(rows, np.int64))
 
 
-def _in_order(sources: Sources) -> Iterator[str]:
+def _in_order(corpus: Corpus) -> Iterator[str]:
     """Every sentence of the stream in the order of the table's rows."""
-    for _, groups in sources.named():
+    for _, groups in corpus.named():
         for group in groups:
             yield from group.texts
             yield from group.hard_negatives

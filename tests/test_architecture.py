@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
 LAYERS = ["cli", "serve", "scale", "report", "training", "evaluation", "index", "objectives"]
-LAYERS += ["search", "encoders", "recipe", "data", "options", "memory", "errors"]
+LAYERS += ["search", "encoders", "recipe", "data", "options", "memory", "plugins", "errors"]
 OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli"}
 
 

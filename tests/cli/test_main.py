@@ -21,7 +21,8 @@ HEAVY = "streams.0.objectives.0.weight=1e9"
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("ISOGLOT_DEBUG", raising=False)
+    monkeypatch.setenv("ISOGLOT_DEBUG", "0")  # so that it is put back to nothing afterwards
+    monkeypatch.delenv("ISOGLOT_DEBUG")
     monkeypatch.chdir(tmp_path)
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE)

@@ -12,7 +12,7 @@ import torch
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
 from isoglot.encoders import encode, load
-from isoglot.encoders.packaged import cache_folder
+from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse
 from isoglot.training import teacher
@@ -79,7 +79,9 @@ def folders(project):
 
 
 def expected(project, name="teacher", **options):
-    return encode(load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize=True, **options)
+    return encode(
+        load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize_embeddings=True, **options
+    )
 
 
 def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
@@ -104,7 +106,7 @@ def test_joined_streams_too(project):
     texts = [text for _, groups in sources.named() for g in groups for text in (*g.texts, *g.hard_negatives)]
     assert table.sentences == len(texts)
     plain = [text.replace("\n", " ") for text in texts]
-    wanted = encode(load(project / "teacher"), plain, normalize=True)
+    wanted = encode(load(project / "teacher"), plain, normalize_embeddings=True)
     np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
 
 
@@ -152,7 +154,7 @@ def test_another_teacher_has_vectors_of_its_own(project, change):
     name = change.get("model", "teacher")
     settings = {key: value for key, value in change.items() if key in ("pooling", "max_length")}
     texts = [text.replace("\n", " ") for text in SENTENCES]
-    wanted = encode(load(project / name, **settings), texts, normalize=True, **options)
+    wanted = encode(load(project / name, **settings), texts, normalize_embeddings=True, **options)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
     assert len(folders(project)) == 2
     assert not np.allclose(found, expected(project), atol=1e-3)
@@ -168,7 +170,7 @@ def test_a_changed_corpus_is_read_anew(project):
     opened(recipe_of(project))
     (project / "more.jsonl").write_text(json.dumps({"texts": ["new", "neu"], "langs": ["eng", "deu"]}) + "\n")
     found = opened(recipe_of(project))[2](np.array([6]))
-    np.testing.assert_allclose(found, encode(load(project / "teacher"), ["new"], normalize=True), atol=1e-6)
+    np.testing.assert_allclose(found, encode(load(project / "teacher"), ["new"], normalize_embeddings=True), atol=1e-6)
 
 
 class KilledError(Exception):

@@ -18,7 +18,7 @@ from isoglot.cli.imported import imported
 from isoglot.cli.shown import show_grid, wrapped
 from isoglot.data.files import atomic_write, check_json, check_output, digest, exclusive
 from isoglot.encoders import load
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
 from isoglot.evaluation.precomputed import precomputed, write_texts

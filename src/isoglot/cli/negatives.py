@@ -112,12 +112,12 @@ def _vectors(asked: Asked, sides: tuple[list[str], list[str]], folder: Path) -> 
     """Unit vectors of the distinct texts of each side, mapped from the folder."""
     from isoglot.cli.counting import Counting
     from isoglot.encoders import encode, load
-    from isoglot.encoders.device import default_device
+    from isoglot.encoders.device import resolve
 
-    encoder = load(asked.model, pooling=asked.pooling, prompt=asked.prompt, device=default_device())
+    encoder = load(asked.model, pooling=asked.pooling, prompt=asked.prompt, device=resolve())
     with Counting() as counting:
         for number, side in enumerate(sides):
-            yield encode(encoder, side, normalize=True, out=folder / f"{number}.npy", progress=counting)
+            yield encode(encoder, side, normalize_embeddings=True, output=folder / f"{number}.npy", progress=counting)
 
 
 def _line(group: Group, hard: list[str], hard_langs: list[str]) -> str:

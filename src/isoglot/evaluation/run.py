@@ -12,7 +12,7 @@ import numpy as np
 
 from isoglot.encoders import Encoder, load
 from isoglot.encoders import encode as encode_texts
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task

@@ -10,11 +10,11 @@ import torch
 from isoglot.data.files import atomic_write
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.packaged import cache_folder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
+from isoglot.environment import cache_folder
 from isoglot.errors import EncoderError, RecipeError
 from isoglot.memory import check_memory
 from isoglot.settings import BackboneSettings, Recipe, StaticSettings, TowersSettings, TwinsSettings

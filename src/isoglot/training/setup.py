@@ -18,7 +18,7 @@ from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.data.table import GroupTable
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.packaged import cache_folder
+from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective

@@ -21,11 +21,10 @@ from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
 from isoglot.data.table import Array, GroupTable
 from isoglot.encoders import load
-from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import default_device
-from isoglot.encoders.identity import identity
-from isoglot.encoders.packaged import cache_folder
+from isoglot.encoders.base import Encoder, identity
+from isoglot.encoders.device import resolve
 from isoglot.encoders.resumable import encode_file
+from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.settings import Recipe, TeacherSettings
 
@@ -57,7 +56,7 @@ def teacher_columns(
             _collect(corpus, texts, index)
         name = settings.model
         watch(f"stream {corpus.name}: encoding its sentences by the teacher {name}, once for all runs")
-        encode_file(teacher, texts, output=vectors, normalize=True, progress=_telling(name, watch))
+        encode_file(teacher, texts, output=vectors, normalize_embeddings=True, progress=_telling(name, watch))
         texts.unlink(missing_ok=True)
     return {"teacher": _column(vectors, index, table)}
 
@@ -79,7 +78,7 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings | None) -> Encoder | 
         )
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{settings.model}: cannot be a teacher with these settings: {error}") from error
-    return teacher.to(default_device())
+    return teacher.to(resolve())
 
 
 def _collect(corpus: Corpus, texts: Path, index: Path) -> None:
@@ -122,11 +121,11 @@ def _column(vectors: Path, index: Path, table: GroupTable) -> Callable[[Array], 
     return lambda rows: np.asarray(matrix[places[rows]], dtype=np.float32)
 
 
-def _telling(name: str, watch: Words) -> Callable[[int, int], None]:
+def _telling(name: str, watch: Words) -> Callable[[int, int | None], None]:
     """A listener to the encoding that says now and then how far it is."""
     last = monotonic()
 
-    def tell(done: int, _: int) -> None:
+    def tell(done: int, _: int | None) -> None:
         nonlocal last
         if monotonic() - last > _SILENCE:
             last = monotonic()

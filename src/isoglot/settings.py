@@ -177,6 +177,9 @@ class StreamSettings(_Settings):
     name: Text = "train"
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
     languages: Texts = Field((), description="keep only sentences in these; empty: all")
+    on_unknown_language: Literal["error", "skip"] = Field(
+        "error", description="skip: leave out and count sentences in languages that are not known; also of a source"
+    )
     join: Flag = Field(False, description="merge groups that share a sentence")
     largest: int = Field(16, strict=True, gt=1, le=MOST, description="most sentences of a joined group")
     deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
@@ -316,10 +319,13 @@ class Recipe(_Settings):
     def corpus(self, stream: StreamSettings) -> Corpus:
         """The text of one of its streams."""
         from isoglot.data.corpus import Corpus, FileSource
+        from isoglot.data.readers import READERS, options_of
 
         sources = []
         for number, source in enumerate(stream.sources):
             path, options = self.resolve(source.path), source.options
+            if "on_unknown_language" in (options_of(source.reader) if source.reader in READERS else ()):
+                options.setdefault("on_unknown_language", stream.on_unknown_language)
             if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
                 options["other"] = str(found if (found := self.resolve(other)).exists() else path.parent / other)
             where = f"streams.{stream.name}.sources.{number}"

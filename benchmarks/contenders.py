@@ -30,7 +30,7 @@ def isoglot(setting: Values) -> Encode:
         from isoglot.encoders.int8 import quantize
 
         encoder, precision = quantize(encoder), "fp32"
-    return lambda texts: encode(encoder, texts, normalize=True, precision=precision)
+    return lambda texts: encode(encoder, texts, normalize_embeddings=True, precision=precision)
 
 
 def isoglot_single(setting: Values) -> Encode:

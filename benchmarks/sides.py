@@ -161,10 +161,10 @@ def judge(model: Path, held_out: Path) -> Values:
     import numpy as np
 
     from isoglot.encoders import load
-    from isoglot.encoders.inference import encode
+    from isoglot.encoders.base import encode
 
     encoder = load(model)
-    english, other = (encode(encoder, texts, normalize=True) for texts in material.texts_of(held_out))
+    english, other = (encode(encoder, texts, normalize_embeddings=True) for texts in material.texts_of(held_out))
     logits = (english @ other.T).astype(np.float64) / 0.05
     top = logits.max(axis=1)
     totals = np.log(np.exp(logits - top[:, None]).sum(axis=1)) + top

@@ -13,7 +13,7 @@ DATA holds `opus-tatoeba-v2021-08-07/<aaa>-<bbb>/<aaa>.txt.xz` (sentence pairs) 
 
 What is special here: every choice is made by the hash of a sentence, so the same DATA gives the same bytes. No
 sentence of dev, in any language, is in the training pairs, and none of the test is in either, both by the rule of
-`isoglot.data.corpus.leaks`; the script ends with an error if one is left.
+`isoglot.data.filters`; the script ends with an error if one is left.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from hashlib import blake2b
 from pathlib import Path
 from string import Template
 
-from isoglot.data.corpus.leaks import normalise
 from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.filters import normalise
 
 Pair = tuple[str, str]
 Corpus = dict[tuple[str, str], list[Pair]]

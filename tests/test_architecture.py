@@ -18,7 +18,7 @@ SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
 LAYERS = ["cli", "serve", "scale", "report", "training", "evaluation", "index", "objectives"]
-LAYERS += ["search", "encoders", "data", "recipe", "options", "memory", "errors"]
+LAYERS += ["search", "encoders", "recipe", "data", "options", "memory", "plugins", "progress", "environment", "errors"]
 OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli"}
 
 
@@ -64,6 +64,7 @@ def test_objectives_see_vectors_and_no_encoder():
 
 def test_what_is_exported_is_there_and_nothing_else():
     assert set(isoglot.__all__) == set(isoglot._HOMES) | {"__version__"}
+    assert dir(isoglot) == sorted(isoglot.__all__)
     for name in isoglot.__all__:
         assert getattr(isoglot, name) is not None
     with pytest.raises(AttributeError, match="nonsense"):

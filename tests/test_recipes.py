@@ -12,7 +12,6 @@ import pytest
 from isoglot import objectives
 from isoglot import recipe as recipes
 from isoglot.data.readers import check, read
-from isoglot.data.streams import Sources
 from isoglot.errors import CorpusError
 from isoglot.evaluation import TASKS
 from isoglot.objectives import build
@@ -36,8 +35,9 @@ def test_it_says_what_it_is_and_where_it_comes_from(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_readers_take_their_options(name, tmp_path):
-    for stream in streams(recipes.load(name)):
-        Sources(stream, lambda path: tmp_path / path).by_name()  # names that tell the sources apart
+    recipe = recipes.load(name)
+    for stream in streams(recipe):
+        recipe.corpus(stream)  # names that tell the sources apart
         for source in stream.sources:
             check(source.reader, source.options)
             with pytest.raises(CorpusError, match=MISSING):

@@ -1,13 +1,12 @@
 """isoglot: sentence embeddings in which every language is the same language.
 
-Ten lines are enough for most uses; the same names are the verbs of the command line.
-
     import isoglot
 
-    encoder = isoglot.load("multilingual-e5-small")
-    vectors = isoglot.encode(encoder, ["Guten Morgen!", "Good morning!"])
+    model = isoglot.load("multilingual-e5-small")
+    vectors = model.encode(["Guten Morgen!", "Good morning!"])
+    model.similarity("Guten Morgen!", ["Good morning!", "Good night!"])
 
-Importing this package imports nothing heavy; each name is fetched when it is first used.
+Importing this package imports nothing heavy; each name is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -18,29 +17,33 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Encoder": "isoglot.encoders",
     "Group": "isoglot.data.groups",
+    "Index": "isoglot.index",
     "IsoglotError": "isoglot.errors",
+    "Objective": "isoglot.objectives",
+    "Score": "isoglot.evaluation.base",
     "compare": "isoglot.report.compare",
     "encode": "isoglot.encoders",
     "evaluate": "isoglot.report.evaluate",
-    "for_mteb": "isoglot.encoders.mteb",
     "load": "isoglot.encoders",
-    "load_recipe": "isoglot.recipe",
     "mine": "isoglot.search.mining",
     "plot": "isoglot.report.plot",
     "train": "isoglot.training.loop",
 }
 
 __all__ = [
+    "Encoder",
     "Group",
+    "Index",
     "IsoglotError",
+    "Objective",
+    "Score",
     "__version__",
     "compare",
     "encode",
     "evaluate",
-    "for_mteb",
     "load",
-    "load_recipe",
     "mine",
     "plot",
     "train",
@@ -48,10 +51,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from isoglot.data.groups import Group
-    from isoglot.encoders import encode, load
-    from isoglot.encoders.mteb import for_mteb
+    from isoglot.encoders import Encoder, encode, load
     from isoglot.errors import IsoglotError
-    from isoglot.recipe import load as load_recipe
+    from isoglot.evaluation.base import Score
+    from isoglot.index import Index
+    from isoglot.objectives import Objective
     from isoglot.report.compare import compare
     from isoglot.report.evaluate import evaluate
     from isoglot.report.plot import plot
@@ -62,4 +66,10 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'isoglot' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name.removesuffix("_recipe"))
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value  # a subpackage of the same name, imported later, does not take its place
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -6,6 +6,7 @@ IsoglotError
 ├── EncoderError     a model cannot be found, loaded, saved or converted
 ├── OutputError      an output is in use, holds something else, or cannot be written
 ├── CheckpointError  a checkpoint cannot be written or read
+├── PluginError      a plug-in cannot be imported, or is not what it must be; names its package
 └── EvaluationError  a task's data or an encoder's vectors are not what they must be
 
 Every message says where, what is wrong with which value, and what to do. Wrong arguments of Python calls are plain
@@ -55,6 +56,10 @@ class OutputError(IsoglotError):
 
 class CheckpointError(IsoglotError):
     """A checkpoint cannot be written or read."""
+
+
+class PluginError(IsoglotError):
+    """A plug-in cannot be imported, or is not what it must be."""
 
 
 class EvaluationError(IsoglotError):

@@ -16,8 +16,9 @@ def free_bytes(device: torch.device) -> int | None:
 
     Of a CPU what Linux calls available, elsewhere all there is, and never more than a container may use.
     """
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+    if device.type != "cpu":
+        known = getattr(torch.get_device_module(device), "mem_get_info", None)
+        return None if known is None else int(known(device)[0])
     if MEMORY.exists():
         known = dict(line.split(":", 1) for line in MEMORY.read_text(encoding="ascii").splitlines())
         free = int(known["MemAvailable"].split()[0]) * 1024

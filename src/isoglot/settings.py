@@ -9,9 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from isoglot.data.batching import MOST, Batching, Count, Limit
+
+if TYPE_CHECKING:
+    from isoglot.data.corpus import Corpus
 
 BUNDLED = Path(__file__).parent / "bundled"
 
@@ -31,12 +36,11 @@ def _path(value: str) -> str:
 # The kinds of values, each with what is finite and sane; TOML's types are taken as they are (no 1 for true, no "3" for
 # 3). The bounds refuse slips and what no machine can hold, not what is unwise.
 NAME_BYTES = 255
-MOST = 2**31 - 1
 Text = Annotated[str, AfterValidator(_text)]
 Name = Annotated[Text, AfterValidator(_path)]  # a path, or the name of a model
+Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 Flag = Annotated[bool, Field(strict=True)]
-Count = Annotated[int, Field(strict=True, gt=0, le=MOST)]
-Limit = Annotated[int, Field(strict=True, ge=0, le=MOST)]  # 0: none
 Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # what is made so many times at once
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
@@ -115,7 +119,7 @@ class TowerSettings(BackboneSettings):
     """One tower: an encoder, and which texts are its own."""
 
     name: Text = Field(description="what the tower's folder is called")
-    scripts: tuple[Text, ...] = Field(
+    scripts: Texts = Field(
         (),
         description="first words of Unicode's names of the letters it reads, such as LATIN or CJK; none: all the rest",
     )
@@ -153,40 +157,6 @@ class SourceSettings(BaseModel):
         return dict(self.model_extra or {})
 
 
-class Batching(_Settings):
-    """How groups become batches (data/batching.py)."""
-
-    size: Count = Field(128, description="groups per batch over all ranks; with `tokens`, the most of them")
-    tokens: Limit = Field(0, description="token budget of a batch, rows x longest row; 0: none")
-    pool: Count = Field(
-        1,
-        description="batches among which like lengths meet: less padding, harder to learn from; 1: random order",
-    )
-    rows: Literal["all", "matching"] = Field(
-        "all",
-        description="matching: a random perfect matching cuts each group into cross-language pairs (MPCL +Single)",
-    )
-    most: Limit = Field(0, description="how many sentences of a group are drawn at random; 0: all")
-    hard_negatives: int = Field(
-        -1, strict=True, ge=-1, le=MOST, description="how many of a group's hard negatives are drawn; -1: all"
-    )
-    views: int = Field(
-        1, strict=True, gt=0, le=1024, description="times each sentence is repeated, for dropout masks (SimCSE)"
-    )
-    anchor: Literal["random", "first"] = Field(
-        "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
-    )
-    one_pair: Flag = Field(False, description="every batch holds one combination of languages only (IMASCL)")
-    temperature: float = Field(
-        1.0,
-        strict=True,
-        ge=0.1,
-        le=1e9,
-        allow_inf_nan=False,
-        description="languages are drawn as n^(1/temperature), at least 0.1; large: equal shares",
-    )
-
-
 class ObjectiveSettings(BaseModel):
     """An objective by name; all other keys are its options."""
 
@@ -206,11 +176,14 @@ class StreamSettings(_Settings):
 
     name: Text = "train"
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
-    languages: tuple[Text, ...] = Field((), description="keep only sentences in these; empty: all")
+    languages: Texts = Field((), description="keep only sentences in these; empty: all")
+    on_unknown_language: Literal["error", "skip"] = Field(
+        "error", description="skip: leave out and count sentences in languages that are not known; also of a source"
+    )
     join: Flag = Field(False, description="merge groups that share a sentence")
     largest: int = Field(16, strict=True, gt=1, le=MOST, description="most sentences of a joined group")
     deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
-    leakage: tuple[Name, ...] = Field((), description="test files or folders none of whose sentences may be trained on")
+    leakage: Names = Field((), description="test files or folders none of whose sentences may be trained on")
     teacher: TeacherSettings | None = Field(None, description="whose vectors the objectives read beside the batch")
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
@@ -267,7 +240,7 @@ class EvaluationSettings(_Settings):
     name: Text = Field("", description="several with one name choose together, by the mean of their scores")
     task: Text = Field("tatoeba", description="name of a task")
     data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
-    languages: tuple[Text, ...] = ()
+    languages: Texts = ()
     subset: Text = Field("mean", description="subset of the score that decides")
     metric: Text = Field("accuracy/mean", description="metric of the score that decides; an error is minimised")
     every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
@@ -336,3 +309,33 @@ class Recipe(_Settings):
         if path.startswith("data:"):
             return self.data.expanduser() / path.removeprefix("data:")
         return self.folder / Path(path).expanduser()
+
+    def check_text(self) -> None:
+        """Raise an `IsoglotError` for a source of any stream whose options, languages or first groups are wrong."""
+        for stage in self.stages:
+            for stream in stage.streams:
+                self.corpus(stream).check()
+
+    def corpus(self, stream: StreamSettings) -> Corpus:
+        """The text of one of its streams."""
+        from isoglot.data.corpus import Corpus, FileSource
+        from isoglot.data.readers import READERS, options_of
+
+        sources = []
+        for number, source in enumerate(stream.sources):
+            path, options = self.resolve(source.path), source.options
+            if "on_unknown_language" in (options_of(source.reader) if source.reader in READERS else ()):
+                options.setdefault("on_unknown_language", stream.on_unknown_language)
+            if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
+                options["other"] = str(found if (found := self.resolve(other)).exists() else path.parent / other)
+            where = f"streams.{stream.name}.sources.{number}"
+            sources.append(FileSource(source.reader, path, options, source.name or source.path, source.weight, where))
+        return Corpus(
+            sources,
+            name=stream.name,
+            languages=stream.languages,
+            join=stream.join,
+            largest=stream.largest,
+            deduplicate=stream.deduplicate,
+            leakage=[self.resolve(path) for path in stream.leakage],
+        )

@@ -25,14 +25,14 @@ def test_rows_in_the_asked_shape(project, capsys):
     assert (rows.shape, rows.dtype) == ((len(SENTENCES), 3), np.float16)
     assert "10 lines, 3 dimensions" in capsys.readouterr().err
     run(str(project / "model"), project / "lines.txt", project / "b.npy", devices="cpu, ", normalize=False)
-    expected = encode(StaticEncoder.create(build_tokenizer(), 8, seed=1), SENTENCES, normalize=False)
+    expected = encode(StaticEncoder.create(build_tokenizer(), 8, seed=1), SENTENCES, normalize_embeddings=False)
     np.testing.assert_allclose(np.load(project / "b.npy"), expected, atol=1e-6)
 
 
 def test_it_says_that_it_goes_on(project, capsys, monkeypatch):
-    from isoglot.encoders import computing, load
+    from isoglot.encoders import engine, load
 
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 4)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
 
     def stop(done, total):
         if done > 4:

@@ -28,7 +28,7 @@ def project(tmp_path):
 def test_whitening(project, capsys):
     run("whitening", str(project / "model"), project / "lines.txt", project / "white", dim=3)
     assert "50 sentences, 3 dimensions with" in capsys.readouterr().err
-    vectors = encode(load(project / "white"), CORPUS, normalize=False)
+    vectors = encode(load(project / "white"), CORPUS, normalize_embeddings=False)
     np.testing.assert_allclose(np.cov(vectors.T), np.eye(3), atol=1e-3)
 
 

@@ -272,9 +272,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from isoglot.cli import counting, mining
-from isoglot.encoders import computing
+from isoglot.encoders import engine
 from isoglot.search import checkpoint
-computing.STATIC_WINDOW = 16
+engine.STATIC_WINDOW = 16
 checkpoint.SHARE = 0
 calls = []
 def call(self, done, total):

@@ -10,13 +10,13 @@ import pytest
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli import vectors
 from isoglot.cli.vectors import encoded
-from isoglot.encoders import StaticEncoder, computing, encode
+from isoglot.encoders import StaticEncoder, encode, engine
 from isoglot.encoders.resumable import journal_path, partial_path
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 4)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
     (tmp_path / "side.txt").write_text("".join(f"{text}\n" for text in SENTENCES), encoding="utf-8")
     return tmp_path
 
@@ -35,7 +35,7 @@ def run(encoder, folder, **options):
 
 def test_the_second_time_nothing_is_encoded(encoder, folder):
     first, told = run(encoder, folder)
-    np.testing.assert_allclose(first, encode(encoder, SENTENCES, normalize=True), atol=1e-6)
+    np.testing.assert_allclose(first, encode(encoder, SENTENCES, normalize_embeddings=True), atol=1e-6)
     assert told[-1] == len(SENTENCES)
     again, told = run(encoder, folder)
     np.testing.assert_array_equal(again, first)
@@ -77,7 +77,7 @@ def test_other_lines_another_encoder_or_type_begin_anew(change, stopped, encoder
         encoder = StaticEncoder.create(build_tokenizer(), 8, seed=2)
     found, told = run(encoder, folder, **options)
     texts = SENTENCES[::-1] if change == "text" else SENTENCES
-    np.testing.assert_allclose(found, encode(encoder, texts, normalize=True), atol=1e-3 if options else 1e-6)
+    np.testing.assert_allclose(found, encode(encoder, texts, normalize_embeddings=True), atol=1e-3 if options else 1e-6)
     assert told[-1] == len(SENTENCES)
     assert found.dtype == options.get("dtype", "float32")
 

@@ -34,7 +34,7 @@ def project(tmp_path, monkeypatch, toy_static):
 def nearest(source, others):
     """The other targets from the nearest to the farthest."""
     model = load("model")
-    one, many = (encode(model, texts, normalize=True) for texts in ([source], others))
+    one, many = (encode(model, texts, normalize_embeddings=True) for texts in ([source], others))
     return [others[place] for place in (-(many @ one[0])).argsort(kind="stable")]
 
 

@@ -8,12 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.data.batching import Batches, Position, collate
+from isoglot.data.batching import Batches, Batching, Position, collate, matching_sizes
 from isoglot.data.groups import Group
-from isoglot.data.selection import matching_sizes
 from isoglot.data.table import GroupTable
 from isoglot.errors import CorpusError
-from isoglot.settings import Batching
 from toys import ToyEncoder, toy_groups
 
 ENCODER = ToyEncoder()

@@ -79,3 +79,19 @@ def test_a_code_without_script_stands_for_all_its_scripts():
     assert matches("zho", {"zho"})
     assert not matches("zho", {"zho_Hant"})
     assert not matches("zho_Hans", {"zho_Hant", "yue"})
+
+
+@pytest.mark.parametrize(
+    "code, house",
+    [
+        ("eml", "egl"),
+        ("be-x-old", "bel"),
+        ("zh-min-nan", "nan"),
+        ("simple", "eng"),
+        ("bat-smg", "sgs"),
+        ("roa_rup", "rup"),
+    ]
+    + [("map-bms", "jav"), ("isv", "isv"), ("tok", "tok"), ("vro", "vro"), ("nds-nl", "nds"), ("zh-classical", "lzh")],
+)
+def test_codes_of_wikipedias_and_retired_and_new_codes(code, house):
+    assert canonical(code) == house == canonical(house)

@@ -8,10 +8,10 @@ import torch
 
 from conftest import SENTENCES
 from isoglot.encoders import encode, layout, load
+from isoglot.encoders.base import identity
 from isoglot.encoders.behind import Behind
 from isoglot.encoders.dense import Dense
 from isoglot.encoders.flow import Flow
-from isoglot.encoders.identity import identity
 from isoglot.errors import EncoderError
 
 
@@ -34,9 +34,9 @@ def test_a_flow_behind_a_transformer(toy_transformer, tmp_path):
     vectors = encode(encoder, SENTENCES)
     np.testing.assert_array_equal(encode(opened, SENTENCES), vectors)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
-    raw = torch.from_numpy(encode(encoder.own, SENTENCES, normalize=False))
+    raw = torch.from_numpy(encode(encoder.own, SENTENCES, normalize_embeddings=False))
     expected = encoder.layer(raw).detach().numpy()
-    np.testing.assert_allclose(encode(opened, SENTENCES, normalize=False), expected, atol=1e-5)
+    np.testing.assert_allclose(encode(opened, SENTENCES, normalize_embeddings=False), expected, atol=1e-5)
     assert encode(opened, SENTENCES, prompt="").tolist() != vectors.tolist()
     assert opened.prompt == "q: "
 

@@ -33,18 +33,18 @@ def test_held_out_vectors_become_likelier():
 
 def test_the_encoder_is_frozen_and_the_seed_decides(toy_static):
     table = toy_static.table.detach().clone()
-    raw = encode(toy_static, CORPUS, normalize=False)
+    raw = encode(toy_static, CORPUS, normalize_embeddings=False)
 
     def made(seed):
         flow = Flow(8, levels=2, depth=1, width=4, seed=seed)
         return fit_flow(toy_static, iter(CORPUS), flow=flow, training=Training(seed=seed))
 
     first, again, other = made(0), made(0), made(1)
-    vectors = encode(first.encoder, CORPUS, normalize=False)
+    vectors = encode(first.encoder, CORPUS, normalize_embeddings=False)
     assert (table == toy_static.table).all()
     assert first.sentences == len(CORPUS)
     assert first.after == again.after != other.after
-    np.testing.assert_array_equal(vectors, encode(again.encoder, CORPUS, normalize=False))
+    np.testing.assert_array_equal(vectors, encode(again.encoder, CORPUS, normalize_embeddings=False))
     assert first.after == pytest.approx(mean_log_likelihood(first.encoder.layer, raw))
 
 

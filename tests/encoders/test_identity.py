@@ -6,7 +6,7 @@ import copy
 
 import torch
 
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
 
 
 def test_equal_encoders_are_one(toy_static):

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot.encoders import StaticEncoder, computing, encode, streaming
-from isoglot.encoders.computing import plan
-from isoglot.encoders.precision import settled
-from isoglot.encoders.streaming import distinct, windows
+from isoglot.encoders import StaticEncoder, encode, engine
+from isoglot.encoders.device import settle
+from isoglot.encoders.engine import distinct, plan, windows
 
 ENCODER = build_transformer(pooling="mean", prompt="")
 STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
@@ -24,8 +23,8 @@ ODD = ["", " ", "\0", "a\0b", "\ud800", "x\udfff\ud83d", "\u202e\u2066abc", "ðŸ‘
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    monkeypatch.setattr(computing, "CPU_WINDOW", 3)
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 3)
+    monkeypatch.setattr(engine, "CPU_WINDOW", 3)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 3)
 
 
 def cosines(a, b):
@@ -38,7 +37,7 @@ def test_a_stream_a_list_and_a_file_agree(encoder, tmp_path, small_windows):
     whole = np.concatenate([encode(encoder, [text]) for text in texts])
     np.testing.assert_allclose(encode(encoder, texts), whole, atol=1e-6)
     np.testing.assert_allclose(encode(encoder, iter(texts)), whole, atol=1e-6)
-    mapped = encode(encoder, iter(texts), out=tmp_path / "new" / "rows.npy")
+    mapped = encode(encoder, iter(texts), output=tmp_path / "new" / "rows.npy")
     assert isinstance(mapped, np.memmap)
     np.testing.assert_allclose(mapped, whole, atol=1e-6)
     np.save(tmp_path / "saved.npy", np.array(mapped))
@@ -48,20 +47,20 @@ def test_a_stream_a_list_and_a_file_agree(encoder, tmp_path, small_windows):
 @pytest.mark.parametrize("empty", [[], (), iter([])])
 def test_no_text_gives_no_row_in_any_shape(empty, tmp_path):
     assert encode(ENCODER, empty).shape == (0, ENCODER.dim)
-    mapped = encode(ENCODER, [], out=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
+    mapped = encode(ENCODER, [], output=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
     assert (mapped.shape, mapped.dtype) == ((0, 3), np.float16)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     (tmp_path / "rows.npy").write_bytes(b"old")
-    with pytest.raises(ValueError, match="text 1 is 7"):
-        encode(ENCODER, ["a", 7], out=tmp_path / "rows.npy")
+    with pytest.raises(TypeError, match="text 1 is 7"):
+        encode(ENCODER, ["a", 7], output=tmp_path / "rows.npy")
     assert (tmp_path / "rows.npy").read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [tmp_path / "rows.npy"]
 
 
 def test_a_wrong_text_of_a_stream_is_numbered(small_windows):
-    with pytest.raises(ValueError, match="text 7 is None"):
+    with pytest.raises(TypeError, match="text 7 is None"):
         encode(STATIC, (None if row == 7 else str(row) for row in range(20)))
 
 
@@ -69,7 +68,7 @@ def test_a_stream_is_never_held_as_a_whole(monkeypatch):
     class Text(str):
         __slots__ = ("__weakref__",)
 
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 50)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 50)
     alive, most = weakref.WeakSet(), 0
 
     def lines():
@@ -86,7 +85,7 @@ def test_a_stream_is_never_held_as_a_whole(monkeypatch):
 
 
 def test_memory_is_that_of_the_rows_and_no_second_copy(monkeypatch):
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 200)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 200)
     wide = StaticEncoder.create(build_tokenizer(), 512, seed=1)
     encode(wide, ["warm"])
     tracemalloc.start()
@@ -101,11 +100,11 @@ def test_windows_hold_every_text_once_in_order(texts, size, characters):
     def tokenize(found):
         return STATIC.tokenize(found)
 
-    before, streaming.CHARACTERS = streaming.CHARACTERS, characters
+    before, engine.CHARACTERS = engine.CHARACTERS, characters
     try:
         parts = list(windows(iter(texts), size, tokenize))
     finally:
-        streaming.CHARACTERS = before
+        engine.CHARACTERS = before
     assert [text for part in parts for text in part.texts] == texts
     for part in parts:
         assert 1 <= len(part.texts) <= size
@@ -115,7 +114,7 @@ def test_windows_hold_every_text_once_in_order(texts, size, characters):
 
 
 def test_very_long_texts_end_a_window(monkeypatch):
-    monkeypatch.setattr(streaming, "CHARACTERS", 1000)
+    monkeypatch.setattr(engine, "CHARACTERS", 1000)
     parts = list(windows(["x" * 100] * 300, 4096, STATIC.tokenize))
     assert [len(part.texts) for part in parts] == [64, 64, 64, 64, 44]
 
@@ -159,25 +158,26 @@ def test_bf16_is_near_and_told_apart():
 
 def test_what_precision_may_be():
     cpu = torch.device("cpu")
-    assert settled("auto", cpu) in ("fp32", "bf16")
-    with pytest.raises(ValueError, match="one of fp32, bf16, int8, auto, got 'fp64'"):
+    assert settle("auto", cpu) in ("float32", "bfloat16")
+    assert settle("bf16", cpu) == "bfloat16"
+    with pytest.raises(ValueError, match=r"float32.*got 'fp64'"):
         encode(ENCODER, ["a"], precision="fp64")
-    with pytest.raises(ValueError, match="int8 runs on a CPU and the encoder is on cuda:0"):
-        settled("int8", torch.device("cuda:0"))
+    with pytest.raises(ValueError, match=r"int8.*cuda:0"):
+        settle("int8", torch.device("cuda:0"))
     with pytest.raises(ValueError, match="kind of float, such as float32 or float16, got int8"):
         encode(ENCODER, ["a"], dtype=np.int8)
-    with pytest.raises(ValueError, match="batch_tokens must be at least one token, got 0"):
+    with pytest.raises(ValueError, match="batch_tokens must be at least 1, got 0"):
         encode(STATIC, ["a"], batch_tokens=0)
 
 
-def test_progress_of_a_stream_counts_what_was_read(small_windows):
+def test_progress_of_a_stream_has_no_total(small_windows):
     seen = []
     encode(STATIC, iter("abcde"), progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (5, 5)
+    assert seen[-1] == (5, None)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 
 def test_a_plan_is_complete():
-    made = plan(ENCODER, truncate_dim=4, normalize=True, dtype="float16")
-    assert (made.width, made.unit, made.dtype, made.budget, made.precision) == (4, True, "<f2", 512, "fp32")
-    assert plan(ENCODER, devices=[torch.device("cuda:0")]).budget == computing.DEVICE_TOKENS
+    made = plan(ENCODER, truncate_dim=4, normalize_embeddings=True, dtype="float16")
+    assert (made.width, made.unit, made.dtype, made.budget, made.precision) == (4, True, "<f2", 512, "float32")
+    assert plan(ENCODER, devices=[torch.device("cuda:0")]).budget == engine.DEVICE_TOKENS

@@ -98,5 +98,5 @@ def test_old_keys_are_written(tmp_path):
     assert pooling["pooling_mode_mean_tokens"] is False
     assert pooling["word_embedding_dimension"] == 7
     assert layout.read_modules(tmp_path)[1].config == pooling
-    assert layout.read_prompt(tmp_path) == "query: "
+    assert layout.read_prompts(tmp_path).default == "query: "
     assert "sentence_transformers.models.Pooling" in (tmp_path / "modules.json").read_text()

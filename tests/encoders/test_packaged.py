@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,16 +90,6 @@ def test_a_package_that_is_not_installed_is_named(stand_in, monkeypatch):
         packaged.get(NAME)
     with pytest.raises(EncoderError, match="no packaged model is called 'x'"):
         packaged.get("x")
-
-
-def test_the_cache_folder_follows_the_environment(monkeypatch):
-    monkeypatch.setenv("ISOGLOT_CACHE", "/a")
-    assert packaged.cache_folder() == Path("/a")
-    monkeypatch.delenv("ISOGLOT_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
-    assert packaged.cache_folder() == Path("/b/isoglot")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert packaged.cache_folder() == Path("~/.cache/isoglot").expanduser()
 
 
 ENGLISH = ["The cat sits on the mat.", "A cat is sitting on a rug.", "Stock prices fell sharply on Monday."]

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.encoders import StaticEncoder, computing, encode
+from isoglot.encoders import StaticEncoder, encode, engine
 from isoglot.encoders.resumable import encode_file, journal_path, partial_path
 from isoglot.errors import CorpusError, EncoderError, OutputError
 
 SLOW = """
 import sys, time
-from isoglot.encoders import computing, load
+from isoglot.encoders import engine, load
 from isoglot.encoders.resumable import encode_file
-computing.STATIC_WINDOW = 4
+engine.STATIC_WINDOW = 4
 encoder = load(sys.argv[1])
 encode_file(encoder, sys.argv[2], output=sys.argv[3], progress=lambda done, total: time.sleep(0.05))
 """
@@ -31,7 +31,7 @@ encode_file(encoder, sys.argv[2], output=sys.argv[3], progress=lambda done, tota
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 4)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_another_model_or_setting_is_refused(encoder, lines, tmp_path):
     other = StaticEncoder.create(build_tokenizer(), 8, seed=2)
     with pytest.raises(EncoderError, match="begun with another model; repeat that run as it was, or delete"):
         encode_file(other, path, output=output)
-    for settings in ({"normalize": False}, {"dtype": "float16"}, {"truncate_dim": 2}, {"prompt": "x"}):
+    for settings in ({"normalize_embeddings": False}, {"dtype": "float16"}, {"truncate_dim": 2}, {"prompt": "x"}):
         with pytest.raises(EncoderError, match="begun with another set of settings"):
             encode_file(encoder, path, output=output, **settings)
 

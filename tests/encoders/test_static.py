@@ -67,7 +67,9 @@ def test_weights_are_folded_into_what_is_saved(toy_static, tmp_path):
     assert (loaded.prompt, loaded.max_length, loaded.normalizes) == ("the ", toy_static.max_length, True)
     assert loaded.fingerprint == toy_static.fingerprint
     for normalize in (None, False):
-        before, after = (encode(encoder, [*SENTENCES, ""], normalize=normalize) for encoder in (toy_static, loaded))
+        before, after = (
+            encode(encoder, [*SENTENCES, ""], normalize_embeddings=normalize) for encoder in (toy_static, loaded)
+        )
         np.testing.assert_allclose(before, after, atol=1e-6)
 
 

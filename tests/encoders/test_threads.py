@@ -63,8 +63,8 @@ def together(encoder, count, settings):
     ("kind", "settings"),
     [
         *((kind, {}) for kind in ENCODERS),
-        ("transformer", {"normalize": True, "truncate_dim": 5}),
-        ("transformer", {"precision": "bf16", "normalize": True}),
+        ("transformer", {"normalize_embeddings": True, "truncate_dim": 5}),
+        ("transformer", {"precision": "bf16", "normalize_embeddings": True}),
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value) or "plain",
 )

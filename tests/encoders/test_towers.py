@@ -10,7 +10,7 @@ import torch
 
 from conftest import SENTENCES, build_transformer
 from isoglot.encoders import encode, load
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import STRIDE, Towers, _letters
 from isoglot.errors import EncoderError

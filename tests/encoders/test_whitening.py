@@ -61,8 +61,8 @@ def test_it_is_sklearns_whitening_up_to_sign(seed, dim):
 def test_a_transformer_is_whitened_before_it_is_scaled(dim, toy_transformer, tmp_path):
     encoder = toy_transformer(pooling="first1-last", prompt="q: ", normalizes=True)
     found = fit_whitening(encoder, CORPUS, dim=dim)
-    raw = encode(encoder, CORPUS, normalize=False).astype(np.float64)
-    vectors = encode(found.encoder, CORPUS, normalize=False)
+    raw = encode(encoder, CORPUS, normalize_embeddings=False).astype(np.float64)
+    vectors = encode(found.encoder, CORPUS, normalize_embeddings=False)
     assert (found.sentences, vectors.shape[1]) == (len(CORPUS), dim or 15)
     np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-3)
     np.testing.assert_allclose(np.cov(vectors.T), np.eye(vectors.shape[1]), atol=1e-2)
@@ -106,10 +106,10 @@ def test_a_static_encoder_stays_one(toy_static, tmp_path):
 
 def test_repeated_sentences_count_as_often(toy_static):
     twice = [*CORPUS[:20], *CORPUS[:5] * 3]
-    rows = encode(toy_static, twice, normalize=False)
-    vectors = encode(fit_whitening(toy_static, iter(twice), dim=3).encoder, twice, normalize=False)
+    rows = encode(toy_static, twice, normalize_embeddings=False)
+    vectors = encode(fit_whitening(toy_static, iter(twice), dim=3).encoder, twice, normalize_embeddings=False)
     np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-4)
-    assert np.abs(rows.mean(0) - encode(toy_static, CORPUS[:20], normalize=False).mean(0)).max() > 1e-4
+    assert np.abs(rows.mean(0) - encode(toy_static, CORPUS[:20], normalize_embeddings=False).mean(0)).max() > 1e-4
 
 
 def test_too_little_text_is_refused(toy_static):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot.encoders import StaticEncoder, computing, encode
+from isoglot.encoders import StaticEncoder, encode, engine
 from isoglot.errors import EncoderError
 
 ENCODER = build_transformer(pooling="mean", prompt="")
@@ -27,8 +27,8 @@ def threads():
 
 @pytest.fixture
 def small_windows(monkeypatch):
-    monkeypatch.setattr(computing, "CPU_WINDOW", 3)
-    monkeypatch.setattr(computing, "STATIC_WINDOW", 3)
+    monkeypatch.setattr(engine, "CPU_WINDOW", 3)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 3)
 
 
 def callers(encoder, texts, **settings):

@@ -173,3 +173,9 @@ def test_mteb_loads_the_folder_as_its_cache(mteb, tmp_path):
         (tmp_path / "results" / "isoglot__e5" / "0123456789abcdef" / "model_meta.json").read_text()
     )
     assert (meta.name, meta.max_tokens) == ("isoglot/e5", 128)
+
+
+def test_a_trained_model_is_called_by_its_run(tmp_path):
+    for model, name in (("runs/mpcl/model", "mpcl"), ("model", "model"), ("e5", "e5"), ("org/e5", "e5")):
+        paths = write_mteb(tmp_path / name / model, Scores(SCORES, model, SETTINGS))
+        assert {path.parent.parent.name for path in paths} == {f"isoglot__{name}"}

@@ -60,7 +60,7 @@ def test_a_run_that_was_cut_short_goes_on(model, files, tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda call, folder: call.update(settings={"normalize": True}), r"\(settings\)"),
+        (lambda call, folder: call.update(settings={"normalize_embeddings": True}), r"\(settings\)"),
         (lambda call, folder: call.update(lines=11), r"\(lines\)"),
         (lambda call, folder: (folder / "a.txt").write_text("other\n"), r"\(inputs\)"),
         (lambda call, folder: (folder / "model" / "more.txt").write_text("x"), r"\(weights\)"),
@@ -77,7 +77,7 @@ def test_a_folder_of_other_vectors_is_refused(model, files, tmp_path, change, me
 
 
 def test_a_model_that_was_trained_on_is_opened_anew(model, files, tmp_path, toy_static):
-    raw = {"normalize": False}
+    raw = {"normalize_embeddings": False}
     first = encode_shards(model, files[:1], tmp_path / "first", settings=raw).rows(0, 27)
     with torch.no_grad():
         toy_static.table.mul_(2)
@@ -88,7 +88,10 @@ def test_a_model_that_was_trained_on_is_opened_anew(model, files, tmp_path, toy_
 
 def test_settings_reach_the_encoder(model, files, tmp_path):
     found = encode_shards(
-        model, files[:1], tmp_path / "out", settings={"normalize": True, "truncate_dim": 4, "dtype": "float16"}
+        model,
+        files[:1],
+        tmp_path / "out",
+        settings={"normalize_embeddings": True, "truncate_dim": 4, "dtype": "float16"},
     )
     assert found.shape == (27, 4)
     rows = found.rows(0, 25)

@@ -202,7 +202,7 @@ def test_the_verb_names_a_wrong_origin(folder):
 
 def test_vectors_in_both_formats_are_those_of_the_encoder(server, encoder):
     texts = [LINES["eng"][0], "", LINES["tha"][0], "\0"]
-    expected = encode(encoder, texts, normalize=True)
+    expected = encode(encoder, texts, normalize_embeddings=True)
     for encoding in ("float", "base64"):
         body = ask(server, "POST", "/v1/embeddings", {"input": texts, "model": "model", "encoding_format": encoding})[2]
         found = json.loads(body)
@@ -218,7 +218,7 @@ def test_vectors_in_both_formats_are_those_of_the_encoder(server, encoder):
 def test_the_real_client_is_content(server, encoder):
     openai = pytest.importorskip("openai")
     client = openai.OpenAI(base_url=f"{server.url}v1", api_key="none", max_retries=0)
-    expected = encode(encoder, ["cat", "dog"], normalize=True)
+    expected = encode(encoder, ["cat", "dog"], normalize_embeddings=True)
     for options in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
         made = client.embeddings.create(model="model", input=["cat", "dog"], **options)
         values = [one.embedding for one in made.data]
@@ -240,7 +240,7 @@ def test_the_real_client_is_content(server, encoder):
 
 def test_two_hundred_clients_at_once_get_their_own_vectors(server, encoder):
     texts = [f"client {number} asks for cat number {number % 7}" for number in range(200)]
-    expected = encode(encoder, texts, normalize=True)
+    expected = encode(encoder, texts, normalize_embeddings=True)
     barrier = threading.Barrier(200)
 
     def client(number):

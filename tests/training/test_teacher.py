@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from isoglot.data.batching import Batches
-from isoglot.data.streams import Sources, build_table
+from isoglot.data.corpus import build_table
 from isoglot.encoders import encode, load
-from isoglot.encoders.packaged import cache_folder
+from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse
 from isoglot.training import teacher
@@ -60,17 +60,18 @@ def silent(_):
 
 def opened(recipe):
     """Sources, table and the teacher's column."""
-    sources = Sources(recipe.stages[0].streams[0], recipe.resolve)
+    sources = recipe.corpus(recipe.stages[0].streams[0])
     student = load(recipe.folder / "teacher")
     table = build_table(
         sources,
         student.tokenize,
         fingerprint=student.fingerprint,
         cache=cache_folder() / "tables",
-        watch=silent,
+        report=silent,
     )
-    model = open_teacher(recipe, sources.settings.teacher)
-    return sources, table, teacher_columns(model, sources, table, watch=silent)["teacher"]
+    settings = recipe.stages[0].streams[0].teacher
+    model = open_teacher(recipe, settings)
+    return sources, table, teacher_columns(model, settings, sources, table, watch=silent)["teacher"]
 
 
 def folders(project):
@@ -78,7 +79,9 @@ def folders(project):
 
 
 def expected(project, name="teacher", **options):
-    return encode(load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize=True, **options)
+    return encode(
+        load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize_embeddings=True, **options
+    )
 
 
 def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
@@ -103,7 +106,7 @@ def test_joined_streams_too(project):
     texts = [text for _, groups in sources.named() for g in groups for text in (*g.texts, *g.hard_negatives)]
     assert table.sentences == len(texts)
     plain = [text.replace("\n", " ") for text in texts]
-    wanted = encode(load(project / "teacher"), plain, normalize=True)
+    wanted = encode(load(project / "teacher"), plain, normalize_embeddings=True)
     np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
 
 
@@ -127,17 +130,19 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     first = column(ROWS)
     monkeypatch.setattr(teacher, "encode_file", None)
     monkeypatch.setattr(teacher, "_collect", None)
-    model = open_teacher(recipe, sources.settings.teacher)
-    again = teacher_columns(model, sources, table, watch=words.append)["teacher"]
+    settings = recipe.stages[0].streams[0].teacher
+    again = teacher_columns(open_teacher(recipe, settings), settings, sources, table, watch=words.append)["teacher"]
     np.testing.assert_array_equal(again(ROWS), first)
     assert words == []
 
 
 def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
-    sources, table, _ = opened(recipe_of(project))
-    other = Sources(recipe.stages[0].streams[0], sources.resolve)
-    teacher_columns(open_teacher(recipe, other.settings.teacher), other, table, watch=words.append)
+    _, table, _ = opened(recipe_of(project))
+    stream = recipe.stages[0].streams[0]
+    teacher_columns(
+        open_teacher(recipe, stream.teacher), stream.teacher, recipe.corpus(stream), table, watch=words.append
+    )
     assert words == ["stream train: encoding its sentences by the teacher teacher, once for all runs"]
 
 
@@ -149,7 +154,7 @@ def test_another_teacher_has_vectors_of_its_own(project, change):
     name = change.get("model", "teacher")
     settings = {key: value for key, value in change.items() if key in ("pooling", "max_length")}
     texts = [text.replace("\n", " ") for text in SENTENCES]
-    wanted = encode(load(project / name, **settings), texts, normalize=True, **options)
+    wanted = encode(load(project / name, **settings), texts, normalize_embeddings=True, **options)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
     assert len(folders(project)) == 2
     assert not np.allclose(found, expected(project), atol=1e-3)
@@ -165,7 +170,7 @@ def test_a_changed_corpus_is_read_anew(project):
     opened(recipe_of(project))
     (project / "more.jsonl").write_text(json.dumps({"texts": ["new", "neu"], "langs": ["eng", "deu"]}) + "\n")
     found = opened(recipe_of(project))[2](np.array([6]))
-    np.testing.assert_allclose(found, encode(load(project / "teacher"), ["new"], normalize=True), atol=1e-6)
+    np.testing.assert_allclose(found, encode(load(project / "teacher"), ["new"], normalize_embeddings=True), atol=1e-6)
 
 
 class KilledError(Exception):
@@ -215,8 +220,8 @@ def test_an_impossible_setting_is_told(project):
 def test_without_a_teacher_there_is_no_column(project):
     recipe = recipe_of(project)
     stream = recipe.stages[0].streams[0].model_copy(update={"teacher": None})
-    sources = Sources(stream, recipe.resolve)
-    assert teacher_columns(open_teacher(recipe, None), sources, None, watch=silent) == {}  # type: ignore[arg-type]
+    sources = recipe.corpus(stream)
+    assert teacher_columns(open_teacher(recipe, None), None, sources, None, watch=silent) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -38,9 +38,9 @@ class Counting:
     ) -> None:
         self._live.stop()
 
-    def __call__(self, done: int, total: int) -> None:
+    def __call__(self, done: int, total: int | None) -> None:
         """So much is done."""
-        line = self._line(done, total)
+        line = self._line(done, done if total is None else total)
         if self.console.is_terminal:
             self._live.update(Text(line))
         elif monotonic() - self._told > self._every:

@@ -27,7 +27,7 @@ def run(
     normalize: bool | None = None,
     batch_tokens: int | None = None,
     truncate_dim: int | None = None,
-    precision: str = "fp32",
+    precision: str = "float32",
     dtype: str = "float32",
     workers: int = 1,
     devices: str = "",
@@ -40,13 +40,13 @@ def run(
     With `ray`, `output` is a folder of pieces.
     """
     settings: dict[str, Any] = {
-        "normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
+        "normalize_embeddings": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
     }  # fmt: skip
     if ray:
         check_output(output, inputs=[model, source], folder=True)
-        if precision != "fp32" or workers != 1 or devices:
+        if precision not in ("float32", "fp32") or workers != 1 or devices:
             raise EncoderError(
-                "encode: --ray has workers of its own, in fp32; leave out --precision, --workers, --devices"
+                "encode: --ray has workers of its own, in float32; leave out --precision, --workers, --devices"
             )
         settings |= {"pooling": pooling, "prompt": prompt}
         with exclusive(output):

@@ -19,6 +19,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
 from isoglot.evaluation.precomputed import Precomputed, export_texts
 from isoglot.report.evaluate import evaluate
+from isoglot.report.scores import check_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ def run(
     seen: Sequence[str] = (),
 ) -> None:
     """Evaluate and save; tables go to stdout, what is missing and the time taken to stderr."""
+    check_folder(output, inputs=[subject.vectors, subject.texts])  # before the model is opened
     name, model = open_subject(subject)
     with Counting() as counting, _termination_is_an_error():
         scores = evaluate(

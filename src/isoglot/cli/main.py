@@ -43,10 +43,18 @@ for maker in (fit.fit, trim.trim, wikipedia.wikipedia):
 @app.callback()
 def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option("--import", metavar="MODULE", help="Module that adds objectives, tasks or readers; repeatable."),
+    ] = None,
 ) -> None:
     """Options of every verb."""
     if debug:
         os.environ["ISOGLOT_DEBUG"] = "1"
+    for module in modules or []:
+        from isoglot.plugins import import_module
+
+        import_module(module)
 
 
 @app.command()

@@ -208,7 +208,7 @@ def _vectors(model: str | None, sides: Sequence[Lines], work: Path, asked: Minin
 
 def _pieces(model: str, text: Path, asked: Mining) -> Shards:
     """Vectors of a side by workers, in a folder of the name of all that they depend on."""
-    settings = {"normalize": True, "dtype": asked.dtype, "prompt": asked.prompt, "pooling": asked.pooling}
+    settings = {"normalize_embeddings": True, "dtype": asked.dtype, "prompt": asked.prompt, "pooling": asked.pooling}
     mark = hashlib.sha256(f"{digest(text)} {model} {settings}".encode()).hexdigest()[:12]
     into = text.with_suffix(f".{mark}{PIECES}")
     return encode_pieces(model, [text], into, ray=asked.ray, cores=asked.cores, settings=settings)

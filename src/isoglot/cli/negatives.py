@@ -79,7 +79,7 @@ def run(asked: Asked, output: Path, *, count: int) -> int:
 
 
 def _pairs(asked: Asked) -> Iterator[Group]:
-    from isoglot.data import corpus
+    from isoglot.data import filters
     from isoglot.data.files import without_compression
     from isoglot.data.readers import read
     from isoglot.errors import CorpusError
@@ -88,9 +88,9 @@ def _pairs(asked: Asked) -> Iterator[Group]:
     reader = "folder" if path.is_dir() else _READERS.get(Path(without_compression(path.name)).suffix, "tsv")
     groups = read(reader, path, **options)
     if asked.leakage:
-        groups = corpus.remove_leaks(groups, corpus.test_sentences(map(_place, asked.leakage)))
+        groups = filters.remove_leaks(groups, filters.test_sentences(map(_place, asked.leakage)))
     number = 0
-    for number, group in enumerate(corpus.deduplicate(groups), 1):
+    for number, group in enumerate(filters.deduplicate(groups), 1):
         if len(group.texts) != 2:
             raise CorpusError(
                 f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), but hard negatives are "
@@ -112,12 +112,12 @@ def _vectors(asked: Asked, sides: tuple[list[str], list[str]], folder: Path) -> 
     """Unit vectors of the distinct texts of each side, mapped from the folder."""
     from isoglot.cli.counting import Counting
     from isoglot.encoders import encode, load
-    from isoglot.encoders.device import default_device
+    from isoglot.encoders.device import resolve
 
-    encoder = load(asked.model, pooling=asked.pooling, prompt=asked.prompt, device=default_device())
+    encoder = load(asked.model, pooling=asked.pooling, prompt=asked.prompt, device=resolve())
     with Counting() as counting:
         for number, side in enumerate(sides):
-            yield encode(encoder, side, normalize=True, out=folder / f"{number}.npy", progress=counting)
+            yield encode(encoder, side, normalize_embeddings=True, output=folder / f"{number}.npy", progress=counting)
 
 
 def _line(group: Group, hard: list[str], hard_langs: list[str]) -> str:

@@ -12,7 +12,6 @@ from isoglot import objectives
 from isoglot import recipe as recipes
 from isoglot.cli.shown import show_columns
 from isoglot.data.readers import check as check_reader
-from isoglot.data.streams import Sources
 from isoglot.errors import RecipeError
 from isoglot.settings import Recipe
 from isoglot.training.best import check as check_choices
@@ -58,12 +57,11 @@ def inspect(recipe: Recipe) -> None:
     """Raise an error that names the first key that would stop a run."""
     for stage in recipe.stages:
         for stream in stage.streams:
-            sources = Sources(stream, recipe.resolve)
-            sources.weights()
+            corpus = recipe.corpus(stream)
             for number, source in enumerate(stream.sources):
                 check_reader(source.reader, source.options, where=f"streams.{stream.name}.sources.{number}")
             for number, objective in enumerate(stream.objectives):
                 where = f"streams.{stream.name}.objectives.{number}"
                 objectives.check(objective.name, objective.options, where=where)
-            sources.digest()  # opens every file
+            corpus.check()
     check_choices(recipe)

@@ -21,7 +21,9 @@ def encode(
     ] = None,
     batch_tokens: Annotated[int | None, typer.Option(min=1, help="Token budget of a batch.")] = None,
     truncate_dim: Annotated[int | None, typer.Option(min=1, help="Keep only the first so many dimensions.")] = None,
-    precision: Annotated[str, typer.Option(help="fp32, bf16, int8, or auto: bf16 where the device has it.")] = "fp32",
+    precision: Annotated[
+        str, typer.Option(help="float32, bfloat16, int8, or auto: bfloat16 where the device has it.")
+    ] = "float32",
     dtype: Annotated[str, typer.Option(help="Of the file: float32 or float16.")] = "float32",
     workers: Annotated[int, typer.Option(min=1, help="Processes, with one thread each.")] = 1,
     devices: Annotated[str, typer.Option(help="Instead of processes: devices, for instance cuda:0,cuda:1.")] = "",

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from isoglot.data.files import atomic_write, digest
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder
-from isoglot.encoders.computing import plan
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
+from isoglot.encoders.engine import plan
 from isoglot.encoders.resumable import encode_file, journal_path, partial_path
 from isoglot.errors import EncoderError
 from isoglot.search.lines import Lines
@@ -35,7 +35,7 @@ def encoded(
     `progress` is called with the number of lines done, those of earlier runs counted.
     """
     stamp, before = into.with_suffix(".json"), 0
-    key = f"{identity(encoder)} {digest(text)} {plan(encoder, normalize=True, dtype=dtype)}"
+    key = f"{identity(encoder)} {digest(text)} {plan(encoder, normalize_embeddings=True, dtype=dtype)}"
     known = _read(stamp)
     if known.get("key") != key:
         for path in (into, partial_path(into), journal_path(into)):
@@ -47,13 +47,13 @@ def encoded(
         nonlocal before
         before = lines
 
-    def tick(done: int, _read: int) -> None:
+    def tick(done: int, _total: int | None) -> None:
         if progress is not None:
             progress(before + done)
 
     # A file without a digest was finished, for it has its name, but the run ended before it was looked over.
     if not into.is_file() or known.get("digest") not in (None, digest(into)):
-        encode_file(encoder, text, output=into, normalize=True, dtype=dtype, progress=tick, resumed=resumed)
+        encode_file(encoder, text, output=into, normalize_embeddings=True, dtype=dtype, progress=tick, resumed=resumed)
         known = {"key": key}
     if "digest" not in known:
         _write(stamp, known | {"digest": digest(into)})

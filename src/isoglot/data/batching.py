@@ -8,23 +8,79 @@ An epoch is an order of *items*. An item is a group, or one pair of it (`rows="m
 over sources and languages, cut into pools of `pool` batches, and inside a pool items of like length meet, so that
 little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by combination
 of languages, in random order (IMASCL). Held in memory: 16 bytes per item of the epoch; then, also its rows.
+
+An epoch has as many items as the table. Without weights of sources and at temperature 1 each is seen once. Otherwise
+every bucket (source, language) gets a quota; a bucket asked for more than it holds is gone through several times before
+any of its items is repeated once more. The language of a group is its rarest one, so an English-Korean pair counts as
+Korean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from isoglot.data.batch import Batch, Tokens
 from isoglot.data.groups import Group
-from isoglot.data.sampling import epoch_items
-from isoglot.data.selection import Items, Selection, mix, select
-from isoglot.data.table import Array, GroupTable, Tokenize
-from isoglot.settings import Batching
+from isoglot.data.table import Array, GroupTable, Tokenize, ragged
+from isoglot.errors import CorpusError
+
+MOST = 2**31 - 1
+Count = Annotated[int, Field(strict=True, gt=0, le=MOST)]
+Limit = Annotated[int, Field(strict=True, ge=0, le=MOST)]  # 0: none
+
+
+class Batching(BaseModel):
+    """How groups become batches."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    size: int = Field(
+        128, strict=True, gt=0, le=MOST, description="groups per batch over all ranks; with `tokens`, the most of them"
+    )
+    tokens: int = Field(
+        0, strict=True, ge=0, le=MOST, description="token budget of a batch, rows x longest row; 0: none"
+    )
+    pool: int = Field(
+        1,
+        strict=True,
+        gt=0,
+        le=MOST,
+        description="batches among which like lengths meet: less padding, harder to learn from; 1: random order",
+    )
+    rows: Literal["all", "matching"] = Field(
+        "all",
+        description="matching: a random perfect matching cuts each group into cross-language pairs (MPCL +Single)",
+    )
+    most: int = Field(
+        0, strict=True, ge=0, le=MOST, description="how many sentences of a group are drawn at random; 0: all"
+    )
+    hard_negatives: int = Field(
+        -1, strict=True, ge=-1, le=MOST, description="how many of a group's hard negatives are drawn; -1: all"
+    )
+    views: int = Field(
+        1, strict=True, gt=0, le=1024, description="times each sentence is repeated, for dropout masks (SimCSE)"
+    )
+    anchor: Literal["random", "first"] = Field(
+        "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
+    )
+    one_pair: bool = Field(
+        False, strict=True, description="every batch holds one combination of languages only (IMASCL)"
+    )
+    temperature: float = Field(
+        1.0,
+        strict=True,
+        ge=0.1,
+        le=1e9,
+        allow_inf_nan=False,
+        description="languages are drawn as n^(1/temperature), at least 0.1; large: equal shares",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +225,185 @@ def _boundaries(kind: Array, longest: Array, sizes: Array, size: int, tokens: in
             first, rows, top = i, 0, 0
         rows, top = rows + count, max(top, length)
     return np.array(cuts, dtype=np.int64)
+
+
+# How often each group is seen in an epoch, and in which order
+
+
+def epoch_items(
+    table: GroupTable, settings: Batching, *, seed: int, epoch: int, weights: Mapping[str, float] | None = None
+) -> Items:
+    """The items of an epoch in their order. `weights` gives the relative share of each source by name, else 1."""
+    parts = np.ones(len(table), dtype=np.int64)
+    if settings.rows == "matching":
+        parts = matching_sizes(table)
+    group = np.repeat(np.arange(len(table)), parts)
+    part = np.arange(len(group)) - np.repeat(np.cumsum(parts) - parts, parts)
+    if not len(group):
+        raise CorpusError(
+            'no group holds sentences of two languages, so batching.rows = "matching" finds no pairs in them'
+        )
+    rng = np.random.default_rng((seed, epoch))
+    bucket = buckets(table)[group]
+    plain = not weights and settings.temperature == 1.0
+    quotas = np.bincount(bucket) if plain else _quotas(table, bucket, settings.temperature, weights or {})
+    chosen, places = [], []
+    by_bucket = np.argsort(bucket, kind="stable")
+    held = np.bincount(bucket, minlength=len(quotas))
+    for number, (stop, count) in enumerate(zip(np.cumsum(held), quotas, strict=True)):
+        if not count:
+            continue
+        members = by_bucket[stop - held[number] : stop]
+        rounds = -(-int(count) // len(members))
+        drawn = np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count]
+        chosen.append(drawn)
+        places.append((np.arange(count) + rng.random(count)) / count)  # evenly spread over the epoch
+    order = np.concatenate(chosen)[np.argsort(np.concatenate(places), kind="stable")]
+    return Items(group[order], part[order])
+
+
+def buckets(table: GroupTable) -> Array:
+    """(G,) number of the bucket of each group: its source and its rarest language."""
+    count = np.bincount(table.lang[table.slot >= 0], minlength=len(table.languages))
+    starts, _ = table.row_bounds(np.arange(len(table)))
+    rarity = count[table.lang] * len(table.languages) + table.lang  # language breaks ties
+    rarest = np.minimum.reduceat(np.where(table.slot >= 0, rarity, np.iinfo(np.int64).max), starts) % len(
+        table.languages
+    )
+    return np.asarray(table.source.astype(np.int64) * len(table.languages) + rarest)
+
+
+def _quotas(table: GroupTable, bucket: Array, temperature: float, weights: Mapping[str, float]) -> Array:
+    """How many items of each bucket an epoch has; the total stays what it is."""
+    held = np.bincount(bucket).astype(float)
+    source = np.arange(len(held)) // len(table.languages)
+    share = np.power(held, 1.0 / temperature)  # 0 stays 0
+    for number, name in enumerate(table.sources):
+        own = source == number
+        natural = held[own].sum()
+        goal = weights.get(name, 1.0) if weights else natural
+        share[own] *= goal / max(share[own].sum(), 1e-12)
+    exact = share / share.sum() * held.sum()
+    quotas = np.floor(exact).astype(np.int64)
+    rest = int(held.sum()) - int(quotas.sum())
+    quotas[np.argsort(quotas - exact, kind="stable")[:rest]] += 1  # largest remainders, so the total is exact
+    return np.asarray(quotas)
+
+
+# Which sentences of a group become rows, and which of them is the anchor
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """n items of an epoch: the group (n,) of each, and which pair of it (n,) where groups are cut into pairs."""
+
+    group: Array
+    part: Array
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def take(self, numbers: Array) -> Items:
+        """The items of the given numbers."""
+        return Items(self.group[numbers], self.part[numbers])
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rows of some items: rows (R,) of the table, their slot (R,), and how many each item has (I,)."""
+
+    rows: Array
+    slots: Array
+    sizes: Array
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Candidate rows, item by item, an item's hard negatives behind its texts; all (R,)."""
+
+    row: Array
+    item: Array
+    hard: Array
+
+    def take(self, at: Array) -> _Rows:
+        return _Rows(self.row[at], self.item[at], self.hard[at])
+
+    @property
+    def place(self) -> Array:
+        """0, 1, 2, ... within each run of equal (item, hard)."""
+        fresh = np.ones(len(self.item), dtype=bool)
+        fresh[1:] = (self.item[1:] != self.item[:-1]) | (self.hard[1:] != self.hard[:-1])
+        first = np.maximum.accumulate(np.where(fresh, np.arange(len(self.item)), 0))
+        return np.asarray(np.arange(len(self.item)) - first)
+
+
+def select(table: GroupTable, items: Items, settings: Batching, salt: int) -> Selection:
+    """The rows of each item with their slots, following `rows`, `most`, `hard_negatives`, `views` and `anchor`."""
+    starts, stops = table.row_bounds(items.group)
+    row = ragged(starts, stops - starts)
+    rows = _Rows(row, np.repeat(np.arange(len(items)), stops - starts), table.slot[row] < 0)
+    rows = rows.take(np.lexsort((mix(rows.row, salt), rows.hard, rows.item)))  # within a group, in random order
+    rows = rows.take(~rows.hard | (settings.hard_negatives < 0) | (rows.place < settings.hard_negatives))
+    if settings.rows == "matching":
+        rows = _partners(table, rows, items, salt)
+    elif settings.most:
+        rows = rows.take(rows.hard | (rows.place < settings.most))
+    if settings.anchor == "first":
+        rows = rows.take(np.lexsort((rows.row, rows.hard, rows.item)))  # back in the order of the source
+    times = np.where(rows.hard, 1, settings.views)
+    again = np.repeat(np.arange(len(rows.row)), times)
+    view = np.arange(len(again)) - np.repeat(np.cumsum(times) - times, times)
+    place = rows.place
+    slots = np.where(rows.hard[again], -1 - place[again], place[again] * settings.views + view)
+    return Selection(rows.row[again], slots.astype(np.int64), np.bincount(rows.item[again], minlength=len(items)))
+
+
+def matching_sizes(table: GroupTable) -> Array:
+    """(G,) number of cross-language pairs that one perfect matching cuts from each group.
+
+    Where the most common language has more than half of the n sentences, only the others find a partner.
+    """
+    groups = np.arange(len(table))
+    starts, stops = table.row_bounds(groups)
+    group = np.repeat(groups, stops - starts)[table.slot >= 0]
+    total = np.bincount(group, minlength=len(table))
+    top = np.zeros(len(table), dtype=np.int64)
+    np.maximum.at(top, group, _same_language(table.lang[table.slot >= 0], group))
+    return np.asarray(np.minimum(total // 2, total - top))
+
+
+def _partners(table: GroupTable, rows: _Rows, items: Items, salt: int) -> _Rows:
+    """The two sentences of the item's pair in the matching of its group, and the hard negatives.
+
+    With the sentences of a language side by side, the most common language first, sentence i and the one half a group
+    on (or as far on as the most common language reaches) differ in language. Languages that are equally common stand
+    in random order, so that a group of distinct languages gets a uniformly random matching.
+    """
+    lang = table.lang[rows.row]
+    count = np.where(rows.hard, 0, _same_language(lang, rows.item * 2 + rows.hard))
+    group = items.group[rows.item].astype(np.uint64)
+    language = mix(lang.astype(np.uint64) + (group << np.uint64(16)), salt + 1)
+    rows = rows.take(np.lexsort((mix(rows.row, salt), language, -count, rows.hard, rows.item)))
+    total = np.bincount(rows.item[~rows.hard], minlength=len(items))
+    top = np.zeros(len(items), dtype=np.int64)
+    np.maximum.at(top, rows.item, count)
+    reach, part = np.maximum(total // 2, top)[rows.item], items.part[rows.item]
+    rows = rows.take(rows.hard | (rows.place == part) | (rows.place == part + reach))
+    chance = mix(rows.row, salt + 2)  # either of the two may be the anchor
+    return rows.take(np.lexsort((chance, rows.hard, rows.item)))
+
+
+def _same_language(lang: Array, group: Array) -> Array:
+    """(R,) how many rows of the same group have the row's language."""
+    cell = group.astype(np.int64) * 65536 + lang.astype(np.int64)
+    _, inverse, counts = np.unique(cell, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse])
+
+
+def mix(values: Any, salt: int) -> Any:
+    """A 64-bit hash of each value and the salt (the finaliser of SplitMix64): chance without a generator."""
+    with np.errstate(over="ignore"):
+        z = np.asarray(values).astype(np.uint64) + np.uint64((salt + 1) * 0x9E3779B97F4A7C15 % 2**64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return z ^ (z >> np.uint64(31))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
@@ -9,7 +10,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, matches
 from isoglot.data.numbers import fits
 from isoglot.errors import CorpusError, shown
 
@@ -61,7 +62,11 @@ class Group:
 
 
 def groups_of(
-    data: Any, languages: Languages = None, *, hard_negatives: Mapping[str, str] | None = None
+    data: Any,
+    languages: Languages = None,
+    *,
+    hard_negatives: Mapping[str, str] | None = None,
+    skipped: Counter[str] | None = None,
 ) -> Iterator[Group]:
     """Groups from data in memory.
 
@@ -73,6 +78,7 @@ def groups_of(
                or `und`. Of columns that are named by language, only these are read. A dict such as `{"english": "en"}`
                names the columns that are read
     hard_negatives  such a dict of the columns that contain hard negatives
+    skipped    counts sentences in unknown languages, which are left out; without it such a sentence is an error
 
     Raises TypeError for data of another kind and for a sentence that is not a string, and `CorpusError` for any other
     mistake in a row; both name the row, counted from 1.
@@ -84,7 +90,7 @@ def groups_of(
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
-    of_row = _picker(columns, hard) if columns or hard else _limiter(codes)
+    of_row = _picker(columns, hard) if columns or hard else _limiter(codes, skipped)
     return _groups(data if rows is None else rows, codes, of_row)
 
 
@@ -98,7 +104,7 @@ def digest_of(groups: Iterable[Group]) -> str:
     return found.hexdigest()
 
 
-def group_of(row: Mapping[str, Any], languages: Sequence[str] = ()) -> Group:
+def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: Counter[str] | None = None) -> Group:
     """The group of one row, in one of these shapes, which are told apart by the names in it.
 
         {"eng": "Hello.", "deu": "Hallo.", "score": 1.2}                      translations; numbers become extras
@@ -108,16 +114,17 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = ()) -> Group:
         {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}, {"text": "..."}
 
     `languages` are house codes: of the sentences that come without one, in their order, or one for all. A null or blank
-    sentence is left out. Raises `CorpusError`, without a place, for any other shape and for a row without text.
+    sentence is left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be
+    empty. Raises `CorpusError`, without a place, for any other shape and for a row without text.
     """
     roles = next((roles for roles in _ROLES if roles[0] in row and (not roles[1] or roles[1] in row)), None)
     if "texts" in row:
-        group = _written_out(row, languages)
+        group = _written_out(row, languages, skipped)
     elif roles:
         group = _by_role(row, roles, languages)
     else:
-        group = _by_language(_unnested(row))
-    if not group.texts:
+        group = _by_language(_unnested(row), skipped)
+    if not group.texts and skipped is None:
         raise CorpusError("contains no text in any language; remove it")
     return group
 
@@ -149,33 +156,39 @@ def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
 def _groups(data: Iterable[Any], codes: Sequence[str], of_row: Callable[[Mapping[str, Any]], Group]) -> Iterator[Group]:
     known: dict[int, tuple[str, ...]] = {}
     for number, item in enumerate(data, 1):
-        if isinstance(item, Group):
-            yield item
-            continue
-        texts = (item,) if isinstance(item, str) else item
-        if not isinstance(texts, (Mapping, Sequence)):
-            raise TypeError(f"row {number} of data is {_kind(item)}; {_PASS}")
         try:
-            if isinstance(texts, Mapping):
-                yield of_row({name: _plain(value) for name, value in texts.items()})
-                continue
-            for text in texts:
-                if not isinstance(text, str):
-                    raise TypeError(f"row {number} of data contains {_kind(text)} in place of a sentence; remove it")
-                if not text.strip():
-                    raise CorpusError("contains an empty sentence; remove the row")
-            if len(texts) not in known:
-                known[len(texts)] = _codes(codes, len(texts))
+            if isinstance(item, Group):
+                group = item
+            elif isinstance(item, Mapping):
+                group = of_row({name: _plain(value) for name, value in item.items()})
+            else:
+                texts = _texts(item, number)
+                if len(texts) not in known:
+                    known[len(texts)] = _codes(codes, len(texts))
+                group = Group(texts, known[len(texts)])
         except CorpusError as error:
             raise CorpusError(f"row {number} of data: {error}") from None
-        yield Group(tuple(texts), known[len(texts)])
+        if group.texts:
+            yield group
 
 
-def _limiter(codes: Sequence[str]) -> Callable[[Mapping[str, Any]], Group]:
+def _texts(item: Any, number: int) -> tuple[str, ...]:
+    if not isinstance(item, Sequence):
+        raise TypeError(f"row {number} of data is {_kind(item)}; {_PASS}")
+    texts = (item,) if isinstance(item, str) else tuple(item)
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(f"row {number} of data contains {_kind(text)} in place of a sentence; remove it")
+        if not text.strip():
+            raise CorpusError("contains an empty sentence; remove the row")
+    return texts
+
+
+def _limiter(codes: Sequence[str], skipped: Counter[str] | None) -> Callable[[Mapping[str, Any]], Group]:
     """Makes groups of rows by `group_of`, with the sentences in these languages only, if there are any."""
 
     def of_row(row: Mapping[str, Any]) -> Group:
-        group = group_of(row, codes)
+        group = group_of(row, codes, skipped=skipped)
         if not codes or all(matches(code, codes) for code in group.langs):
             return group
         kept = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], codes)]
@@ -206,25 +219,28 @@ def _picker(columns: Mapping[str, str], hard: Mapping[str, str]) -> Callable[[Ma
     return of_row
 
 
-def _written_out(row: Mapping[str, Any], languages: Sequence[str]) -> Group:
+def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
     if unknown := sorted(row.keys() - set(_PARTS)):
         raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
     texts, hard = (
-        _with_codes(row, "texts", "langs", languages),
-        _with_codes(row, "hard_negatives", "hard_langs", languages),
+        _with_codes(row, "texts", "langs", languages, skipped),
+        _with_codes(row, "hard_negatives", "hard_langs", languages, skipped),
     )
     return Group(*_unzipped(texts), str(row.get("key") or ""), *_unzipped(hard), _extras(row.get("extras") or {}))
 
 
-def _with_codes(row: Mapping[str, Any], name: str, langs: str, languages: Sequence[str]) -> list[tuple[str, str]]:
+def _with_codes(
+    row: Mapping[str, Any], name: str, langs: str, languages: Sequence[str], skipped: Counter[str] | None
+) -> list[tuple[str, str]]:
     texts = _sentences(row, name)
+    codes: Sequence[str | None]
     if row.get(langs) is None:
-        codes: Sequence[str] = _codes(languages, len(texts))
+        codes = _codes(languages, len(texts))
     else:
-        codes = [canonical(code) for code in _sentences(row, langs)]
+        codes = [canonical_or_skip(code, skipped) for code in _sentences(row, langs)]
     if len(codes) != len(texts):
         raise CorpusError(f"{len(texts)} sentences with {len(codes)} languages in {langs!r}; each needs one")
-    return [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
+    return [(text, code) for text, code in zip(texts, codes, strict=True) if code and text.strip()]
 
 
 def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
@@ -236,15 +252,15 @@ def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[s
     return Group(*_unzipped(kept), str(row.get("key") or ""), tuple(hard), _codes(codes[:1], len(hard)), extras)
 
 
-def _by_language(row: Mapping[str, Any]) -> Group:
+def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
     texts: list[tuple[str, str]] = []
     numbers: dict[str, float] = {}
     for name, value in row.items():
         if isinstance(value, (int, float)):
             numbers[name] = _number(value, name)
         elif isinstance(value, str) and name != "key":
-            code = canonical(name)
-            texts += [(value, code)] if value.strip() else []
+            code = canonical_or_skip(name, skipped) if value.strip() else canonical(name)
+            texts += [(value, code)] if code and value.strip() else []
         elif value is not None and name != "key":
             raise CorpusError(f"{name!r} holds {_kind(value)} where a sentence is expected")
     return Group(*_unzipped(texts), str(row.get("key") or ""), extras=numbers)

@@ -11,14 +11,18 @@ nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue
 *Scripts* are dropped where they are the usual one (`eng_Latn`, `arb_Arab`, `srp_Cyrl`) and kept elsewhere. Chinese has
 two usual scripts, so its script is kept whenever it is known, be it only from the country (`zh-TW` -> `zho_Hant`);
 `zho` alone means either, and `matches` lets it stand for both. Regions and variants are dropped.
+*Codes of Wikipedias* that are no codes elsewhere (`simple`, `zh-min-nan`, `bat-smg`) are read too; `als`, which is
+Albanian everywhere else, is not read as Alemannic.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from langcodes import Language
 from langcodes.data_dicts import LANGUAGE_ALPHA3, LANGUAGE_ALPHA3_BIBLIOGRAPHIC
@@ -27,6 +31,8 @@ from isoglot.data.numbers import shown
 from isoglot.errors import CorpusError
 
 UNKNOWN = "und"
+SKIPPED = "sentences in unknown languages"  # as they are counted
+OnUnknown: TypeAlias = Literal["error", "skip"]
 LONGEST_CODE = 64  # characters; a longer text is no code, and a whole sentence is not worth a search for a near one
 
 # Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
@@ -36,6 +42,13 @@ _OURS = {
     **{"nb": "nor", "nob": "nor", "no": "nor", "nor": "nor"},
     **{"tl": "tgl", "tgl": "tgl", "fil": "tgl"},
 }
+# Codes that corpora have and the library does not know: of Wikipedias, constructed, new and retired ones.
+WIKIPEDIAS = {
+    **{"bat-smg": "sgs", "be-tarask": "bel", "be-x-old": "bel", "cbk-zam": "cbk", "eml": "egl", "fiu-vro": "vro"},
+    **{"map-bms": "jav", "roa-rup": "rup", "roa-tara": "nap", "simple": "eng", "zh-classical": "lzh"},
+    **{"zh-min-nan": "nan", "zh-yue": "yue"},
+}
+_WHOLE = {**WIKIPEDIAS, "isv": "isv", "tok": "tok"}
 _ALWAYS_WITH_SCRIPT = {"zho"}
 _PART_OF_USUAL = {("kor", "Hang")}
 # Codes that are valid, yet mean something else whenever they stand at the top of a column.
@@ -51,6 +64,16 @@ def canonical(code: str, *, file: str | Path | None = None, line: int | None = N
     found = _house_code(code)
     if found is None:
         raise CorpusError(f"unknown language {shown(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
+    return found
+
+
+def canonical_or_skip(code: str, skipped: Counter[str] | None) -> str | None:
+    """The house code; for an unknown language None, counted in `skipped`, or without it `CorpusError`."""
+    found = _house_code(code)
+    if found is None and skipped is None:
+        return canonical(code)
+    if found is None and skipped is not None:
+        skipped[SKIPPED] += 1
     return found
 
 
@@ -78,7 +101,10 @@ def _house_code(code: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _resolve(code: str) -> str | None:
-    primary = code.replace("_", "-").partition("-")[0].lower()
+    whole = code.replace("_", "-").lower()
+    if whole in _WHOLE:
+        return _WHOLE[whole]
+    primary = whole.partition("-")[0]
     if primary == UNKNOWN:
         return UNKNOWN
     if not primary or primary in _NOT_MEANT:

@@ -1,42 +1,60 @@
-"""What an encoder is: anything that turns texts into tokens, and tokens into vectors."""
+"""Encoder: texts to tokens, tokens to vectors, and everything that is called on a model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+import numpy as np
 import torch
+from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
+from isoglot.data.vectors import unit
+from isoglot.errors import nearest, shown
+from isoglot.progress import Progress, bar
+
+if TYPE_CHECKING:
+    from isoglot.encoders.mteb import MtebModel
+
+_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
 
 
 class Encoder(nn.Module):
-    """Texts to tokens to vectors. Inference, batching, caching and saving are built on these members alone.
+    """Texts to tokens to vectors. Batching, inference, caches and saving are built on these members alone.
 
+    name         how results name the model: a packaged name, a hub id, or the name of a folder
     dim          width D of the vectors
-    max_length   most tokens kept of a sentence, special tokens included
-    prompt       put before every text unless a call passes another; None: the parts each have their own
+    max_length   maximum tokens per text, special tokens included
+    prompt       put before every text unless a call passes another; Towers: each tower has its own
+    prompts      further prompts by name, such as query and document, for `prompt_name`
     pooling      how a vector is made of a sentence's token states, a key of `POOLINGS`; "" where there is no choice
     normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
-    pads         whether forward pads its rows to the longest, so that rows of like length should meet
+    pads         whether forward pads its rows to the longest, so that rows of similar length should meet
+    pad          id of the padding token; None without padding
     concurrent   whether several threads may call forward at once, each with one of torch's threads; on a CPU that is
                  faster than one call with all of them, unless forward is no work for a thread
-    tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added; `prompt`, if not None, takes
-                 the place of the encoder's own for this call. Any number of threads may call it
+    tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added; `prompt`, if not None, is used
+                 instead of the encoder's own. Any number of threads may call it
     forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
     fingerprint  changes when the ids of any text would change: the key of token caches
     save         writes a folder that `isoglot.load` and sentence-transformers open
-    exports      what training may leave behind: itself, or the parts among which the dev score chooses
+    exports      what training may leave: itself, or the parts among which the dev score chooses
     """
 
+    name: str = ""
     dim: int
     max_length: int
-    prompt: str | None = ""
+    prompt: str = ""
+    prompts: Mapping[str, str] = MappingProxyType({})
     pooling: str = ""
     normalizes: bool = False
     pads: bool = True
+    pad: int | None = None
     concurrent: bool = False
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
@@ -56,20 +74,161 @@ class Encoder(nn.Module):
         """Write the encoder to `folder` in the sentence-transformers layout, atomically."""
         raise NotImplementedError
 
+    def exports(self) -> Sequence[Encoder]:
+        """The encoders that training may leave; the first one where there is no dev score."""
+        return (self,)
+
     @property
     def device(self) -> torch.device:
-        """Where the encoder's weights are; the CPU if it has none."""
+        """The device of the encoder's weights; the CPU if it has none."""
         return next((weight.device for weight in self.parameters()), torch.device("cpu"))
 
-    def exports(self) -> Sequence[Encoder]:
-        """The encoders that training may leave behind; the first one where there is no dev score."""
-        return (self,)
+    @property
+    def max_seq_length(self) -> int:
+        """The same as `max_length`."""
+        return self.max_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        self.max_length = value
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """The same as `dim`."""
+        return self.dim
+
+    def get_embedding_dimension(self) -> int:
+        """The same as `dim`."""
+        return self.dim
+
+    @overload
+    def encode(
+        self, texts: str | Iterable[str], *, convert_to_tensor: Literal[False] = False, **settings: Any
+    ) -> NDArray[np.floating]: ...
+
+    @overload
+    def encode(self, texts: str | Iterable[str], *, convert_to_tensor: Literal[True], **settings: Any) -> Tensor: ...
+
+    def encode(  # type: ignore[misc]  # the overloads name only the one that decides the type
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool | None = None,
+        convert_to_tensor: bool = False,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        truncate_dim: int | None = None,
+        precision: str = "float32",
+        dtype: DTypeLike = np.float32,
+        batch_tokens: int | None = None,
+        workers: int | Sequence[str | torch.device] = 1,
+        output: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.floating] | Tensor:
+        """Vectors (N, D) of N texts in their order, or (D,) of a single string; no texts give (0, D).
+
+        texts                 a string, a list, or any iterable, which is read once and never held as a whole
+        batch_size            maximum texts per chunk; None: as many as `batch_tokens` allows
+        batch_tokens          padded tokens per chunk; None: 512 on a CPU, tens of thousands elsewhere
+        show_progress_bar     None: on a terminal or in a notebook, when the work is long
+        normalize_embeddings  scale every vector to length one, after truncation (a zero vector stays zero); None: if
+                              the model was saved with a Normalize module
+        convert_to_tensor     return a torch tensor on the encoder's device, not an array
+        prompt                put before every text instead of the encoder's own; None keeps that, "" is none
+        prompt_name           a key of `prompts`, instead of `prompt`
+        truncate_dim          keep only the first so many dimensions
+        precision             float32, bfloat16, int8 (transformers on a CPU, extra `onnx`), or auto: bfloat16 where the
+                              hardware has it, else float32
+        dtype                 of the array: float32, float16 or float64
+        workers               number of processes, each with one thread, or a list of devices, a process for each
+        output                .npy file to write atomically; the result is a read-only memory map of it
+        progress              called with (distinct texts done, total or None) after every chunk
+
+        The encoder computes in evaluation mode, whatever its mode is, and nothing in it is changed: any number of
+        threads may encode with it at once, each with its own prompt and settings.
+
+        Raises TypeError for texts of another type, ValueError for an impossible setting, EncoderError if a vector is
+        not finite, the precision is not available, or a worker dies.
+        """
+        from isoglot.encoders import engine
+
+        encoder = evaluating(self)
+        places = engine.places(encoder, workers)
+        asked = engine.plan(
+            encoder,
+            normalize_embeddings=normalize_embeddings,
+            batch_size=batch_size,
+            batch_tokens=batch_tokens,
+            truncate_dim=truncate_dim,
+            dtype=dtype,
+            precision=precision,
+            devices=places,
+        )
+        if prompt is None and prompt_name is not None:
+            prompt = self._named_prompt(prompt_name)
+        with bar("encoding", show=show_progress_bar, progress=progress) as tick:
+            rows = engine.encode(encoder, texts, asked, output=output, prompt=prompt, places=places, progress=tick)
+        return torch.from_numpy(np.array(rows)).to(self.device) if convert_to_tensor else rows
+
+    def encode_query(self, texts: str | Iterable[str], **settings: Any) -> Any:
+        """`encode` with the prompt named query, if the model has one and no prompt is passed."""
+        return self._encode_as(_QUERY, texts, settings)
+
+    def encode_document(self, texts: str | Iterable[str], **settings: Any) -> Any:
+        """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
+        return self._encode_as(_DOCUMENT, texts, settings)
+
+    def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
+        """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
+        rows, columns = (unit(self._vectors(side)) for side in (a, b))
+        return np.asarray(rows @ columns.T, np.float32)
+
+    def for_mteb(self, *, name: str = "") -> MtebModel:
+        """The encoder as a model for `mteb.evaluate`; `name` (organisation/model) replaces its own in the results."""
+        from isoglot.encoders.mteb import MtebModel
+
+        return MtebModel(self, name=name)
+
+    def _encode_as(self, names: Sequence[str], texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
+        if settings.get("prompt") is None and settings.get("prompt_name") is None:
+            settings["prompt"] = next((self.prompts[name] for name in names if name in self.prompts), None)
+        return self.encode(texts, **settings)
+
+    def _named_prompt(self, name: str) -> str:
+        if name not in self.prompts:
+            hint = nearest(name, self.prompts) if self.prompts else "this model was saved without any"
+            raise ValueError(f"prompt_name {name!r} is unknown; {hint}")
+        return self.prompts[name]
+
+    def _vectors(self, side: Any) -> NDArray[np.float32]:
+        if isinstance(side, Tensor):
+            side = side.detach().float().cpu().numpy()
+        elif isinstance(side, str) or (isinstance(side, Sequence) and all(isinstance(item, str) for item in side)):
+            side = self.encode(side)
+        elif isinstance(side, Sequence) and all(isinstance(item, Tensor) for item in side):
+            side = torch.stack(list(side)).detach().float().cpu().numpy()
+        rows = np.asarray(side)
+        if rows.ndim not in (1, 2) or rows.dtype.kind not in "fiu":
+            raise TypeError(f"similarity takes texts or vectors (N, D), got {shown(side)}")
+        return np.atleast_2d(rows).astype(np.float32, copy=False)
+
+
+def encode(model: Encoder, texts: str | Iterable[str], **settings: Any) -> NDArray[np.floating]:
+    """`model.encode(texts, **settings)`: see `Encoder.encode` for the settings. Raises TypeError without an Encoder."""
+    if isinstance(model, Encoder):
+        return cast("NDArray[np.floating]", model.encode(texts, **settings))
+    if isinstance(model, str | Path):
+        raise TypeError(
+            f"encode needs an Encoder, got the name {str(model)!r}: isoglot.load({str(model)!r}).encode(texts)"
+        )
+    raise TypeError(f"encode needs an Encoder and texts, got {type(model).__name__}: isoglot.load().encode(texts)")
 
 
 def evaluating(encoder: Encoder, *, always_copy: bool = False) -> Encoder:
     """The encoder in evaluation mode: itself if all of it is, else a copy that shares everything but the mode.
 
-    So nobody's mode is changed: another thread may be training the encoder or encoding with it meanwhile.
+    So no mode is changed: another thread may be training the encoder or encoding with it meanwhile.
     """
     if not always_copy and not any(module.training for module in encoder.modules()):
         return encoder
@@ -85,3 +244,19 @@ def evaluating(encoder: Encoder, *, always_copy: bool = False) -> Encoder:
         return copies[module]
 
     return cast(Encoder, copied(encoder))
+
+
+def identity(encoder: Encoder) -> str:
+    """Hexadecimal digest of weights, tokenizer, truncation, prompt and pooling; a second for a billion weights' bytes.
+
+    Two encoders of one identity give the same vectors up to rounding; device and batch size are not part of it.
+    """
+    known = [f"{type(encoder).__qualname__} {encoder.fingerprint}", f"dim={encoder.dim}", f"pads={encoder.pads}"]
+    known += [f"pooling={encoder.pooling}"] if encoder.pooling else []
+    known += [f"normalizes={encoder.normalizes}"]
+    known += [] if encoder.pad is None else [f"pad={encoder.pad}"]
+    checksum = hashlib.sha256("\n".join(known).encode())
+    for name, weight in sorted(encoder.state_dict().items()):
+        checksum.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+        checksum.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return checksum.hexdigest()

@@ -34,7 +34,8 @@ class Behind(Encoder):
         self.dim, self.max_length, self.pads = layer.out, encoder.max_length, encoder.pads
         self.concurrent = encoder.concurrent
         self.normalizes = encoder.normalizes
-        self.pooling = encoder.pooling  # two poolings of one model are two encoders: see identity.py
+        self.pooling = encoder.pooling  # two poolings of one model are two encoders: see `identity`
+        self.name, self.prompts = encoder.name, encoder.prompts
         self.train(encoder.training)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
@@ -48,12 +49,12 @@ class Behind(Encoder):
         return vectors
 
     @property
-    def prompt(self) -> str | None:
+    def prompt(self) -> str:
         """That of the encoder."""
         return self.own.prompt
 
     @prompt.setter
-    def prompt(self, value: str | None) -> None:
+    def prompt(self, value: str) -> None:
         self.own.prompt = value
 
     @property

@@ -1,20 +1,77 @@
-"""Where to compute, and in which precision."""
+"""Where to compute and in which number format. No other module chooses a device.
+
+Number formats: float32; bfloat16, which is autocast: weights stay float32, products are rounded to eight bits of
+mantissa, sums and norms are not; and eight-bit integers on a CPU (see int8.py).
+"""
 
 from __future__ import annotations
 
+import os
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 
+from isoglot import environment
+from isoglot.errors import EncoderError
 
-def default_device() -> torch.device:
-    """A GPU if there is one, else the CPU. Under torchrun, the GPU of this process."""
-    if torch.cuda.is_available():
-        return torch.device("cuda", torch.cuda.current_device())
-    return torch.device("cpu")
+PRECISIONS = ("float32", "bfloat16", "int8", "auto")
+_SHORT = {"fp32": "float32", "bf16": "bfloat16"}
+
+
+def resolve(device: torch.device | str = "auto") -> torch.device:
+    """The device to use. `auto`: `$ISOGLOT_DEVICE` if set, else the accelerator (CUDA, XPU or MPS), else the CPU.
+
+    An accelerator without a number is the one of this process: under torchrun that of its local rank. Raises
+    EncoderError for a device that this machine or this build of PyTorch does not have.
+    """
+    name = str(device)
+    if name == "auto":
+        name = environment.default_device()
+    present = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
+    if name == "auto":
+        name = "cpu" if present is None else present.type
+    try:
+        found = torch.device(name)
+    except RuntimeError as error:
+        raise EncoderError(f"device {name!r} is unknown; pass auto, cpu, cuda, cuda:1, xpu or mps") from error
+    if found.type == "cpu":
+        return torch.device("cpu")
+    if present is None or found.type != present.type:
+        there = "only the CPU" if present is None else f"the CPU and {present.type}"
+        raise EncoderError(f"device {name!r} is not available: PyTorch finds {there} here; pass device='auto'")
+    count = torch.accelerator.device_count()
+    index = found.index
+    if index is None:
+        index = int(os.environ.get("LOCAL_RANK", torch.accelerator.current_device_index()))
+    if index >= count:
+        raise EncoderError(f"device '{found.type}:{index}' is not available: there are {count}, numbered from 0")
+    return torch.device(found.type, index)
 
 
 def bf16_pays(device: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware; elsewhere autocast to it is slower than float32."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_capability(device) >= (8, 0)
-    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # private, absent in some versions
-    return any(getattr(torch.cpu, name, lambda: False)() for name in checks)
+    if device.type == "cpu":
+        checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # private, absent in some versions
+        return any(getattr(torch.cpu, name, lambda: False)() for name in checks)
+    supported = getattr(torch.get_device_module(device), "is_bf16_supported", None)
+    return supported is not None and bool(supported(including_emulation=False))
+
+
+def settle(precision: str, device: torch.device) -> str:
+    """The precision by its full name; `auto` is bfloat16 where the hardware has it, else float32. Raises ValueError."""
+    precision = _SHORT.get(precision, precision)
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
+    if precision == "int8" and device.type != "cpu":
+        raise ValueError(f"precision int8 needs a CPU and the encoder is on {device}; use bfloat16 there")
+    if precision != "auto":
+        return precision
+    return "bfloat16" if bf16_pays(device) else "float32"
+
+
+def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """The context to compute in."""
+    if precision == "bfloat16":
+        # Without its cache of weights in bfloat16: all threads share it, and a chunk uses each weight once.
+        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
+    return nullcontext()

@@ -25,8 +25,8 @@ from torch import Tensor
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.behind import Behind
 from isoglot.encoders.flow import Flow
-from isoglot.encoders.inference import Progress, encode
 from isoglot.errors import EncoderError
+from isoglot.progress import Progress
 
 Vectors = NDArray[np.floating]
 _BLOCK = 4096
@@ -80,7 +80,9 @@ def fit_flow(
     flow = Flow(encoder.dim) if flow is None else flow
     whole = Behind(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
-        vectors = encode(encoder, texts, normalize=False, out=Path(folder) / "vectors.npy", progress=progress)
+        vectors = encoder.encode(
+            texts, normalize_embeddings=False, output=Path(folder) / "vectors.npy", progress=progress
+        )
         before, after = train(flow.to(encoder.device), vectors, training)
     return Fitted(whole.eval(), len(vectors), before, after)
 

@@ -43,7 +43,8 @@ class Int8Encoder(Encoder):
         super().__init__()
         self.own, self.graph = cast(TransformerEncoder, evaluating(encoder)), graph
         self.dim, self.max_length, self.normalizes = encoder.dim, encoder.max_length, encoder.normalizes
-        self.prompt, self.pooling = encoder.prompt, encoder.pooling
+        self.prompt, self.prompts, self.pooling = encoder.prompt, encoder.prompts, encoder.pooling
+        self.name = encoder.name
         self._session: Any = None  # made when first used, in the process that uses it
         self.eval()
 
@@ -78,12 +79,12 @@ class Int8Encoder(Encoder):
 def quantize(encoder: Encoder) -> Encoder:
     """The encoder in int8; takes some seconds, so keep the result if you encode often. One in int8 is given back.
 
-    Raises EncoderError if it is no transformer on a CPU, or the extra `onnx` is not installed.
+    Raises EncoderError if it is not a transformer on a CPU, or the extra `onnx` is not installed.
     """
     if isinstance(encoder, Int8Encoder):
         return encoder
     if not isinstance(encoder, TransformerEncoder):
-        raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; leave it in fp32")
+        raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; use float32")
     if encoder.backbone.device.type != "cpu":
         raise EncoderError(f"int8 runs on a CPU and the encoder is on {encoder.backbone.device}; take bf16 there")
     with (

@@ -15,7 +15,7 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,7 +227,9 @@ def write_json(path: Path, value: object) -> None:
     path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def write_modules(folder: Path, kinds: Sequence[tuple[str, str]], *, prompt: str = "") -> None:
+def write_modules(
+    folder: Path, kinds: Sequence[tuple[str, str]], *, prompt: str = "", prompts: Mapping[str, str] | None = None
+) -> None:
     """modules.json for (class, sub-folder) pairs in order of use, and the settings file beside it.
 
     A class of sentence-transformers goes by its name alone, any other by its whole path.
@@ -239,11 +241,15 @@ def write_modules(folder: Path, kinds: Sequence[tuple[str, str]], *, prompt: str
     for _, path in kinds:
         (folder / path).mkdir(exist_ok=True)
     write_json(folder / "modules.json", modules)
+    named = dict(prompts or {})
+    default = next((name for name, text in named.items() if text == prompt), "default") if prompt else None
+    if default is not None:
+        named[default] = prompt
     settings = {
         "__version__": {"sentence_transformers": "5.0.0"},
         "model_type": "SentenceTransformer",
-        "prompts": {"default": prompt} if prompt else {},
-        "default_prompt_name": "default" if prompt else None,
+        "prompts": named,
+        "default_prompt_name": default,
         "similarity_fn_name": "cosine",
     }
     write_json(folder / "config_sentence_transformers.json", settings)
@@ -297,6 +303,6 @@ def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
     return configs.checked(module.folder / "config.json", kind, module.config)
 
 
-def read_prompt(folder: Path) -> str:
-    """The prompt put before every text by default; "" if there is none."""
-    return configs.read_if_there(folder / "config_sentence_transformers.json", configs.Prompts).default
+def read_prompts(folder: Path) -> configs.Prompts:
+    """The prompts by name, and which of them is put before every text by default."""
+    return configs.read_if_there(folder / "config_sentence_transformers.json", configs.Prompts)

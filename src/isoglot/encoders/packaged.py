@@ -7,12 +7,12 @@ says what a cached folder was made from and how large its files are; a folder th
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from isoglot import environment
 from isoglot.data.files import digest, exclusive
 from isoglot.encoders import layout
 from isoglot.encoders.sources import SOURCES, Source
@@ -79,19 +79,12 @@ def get(name: str) -> Path:
     return folder
 
 
-def cache_folder() -> Path:
-    """`$ISOGLOT_CACHE`, or `isoglot` in the user's cache folder."""
-    if own := os.environ.get("ISOGLOT_CACHE"):
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "isoglot"
-
-
 def _plain(source: Source) -> dict[str, dict[str, str]]:
     return {package.name: dict(package.files) for package in source.packages}
 
 
 def _place(name: str) -> Path:
-    return cache_folder() / "models" / name
+    return environment.cache_folder() / "models" / name
 
 
 def _valid(folder: Path, source: Source) -> bool:

@@ -46,12 +46,12 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
     if "Normalize" in kinds[:-1]:  # here it is a habit of `encode`, after all layers
         raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} behind Normalize is not run here")
     modules, behind = _parted(modules)
-    prompt = layout.read_prompt(folder)
+    saved = layout.read_prompts(folder)
     if modules and modules[0].kind == "Towers":
         if is_tower:
             raise EncoderError(f"{folder}: a tower cannot be towers itself")
     else:  # the prompts of towers are those of each
-        given = {"prompt": prompt, **given}
+        given = {"prompt": saved.default, "prompts": saved.prompts, **given}
     return put(_first(folder, modules, pooling, given), behind)
 
 

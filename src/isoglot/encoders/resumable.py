@@ -24,12 +24,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from isoglot.data.files import atomic_write, check_output, exclusive, read_lines, writing
 from isoglot.encoders import vectorfile
-from isoglot.encoders.base import Encoder
-from isoglot.encoders.computing import Plan, plan
-from isoglot.encoders.identity import identity
-from isoglot.encoders.inference import Progress, engine
-from isoglot.encoders.workers import devices
+from isoglot.encoders.base import Encoder, identity
+from isoglot.encoders.engine import Plan, engine, plan
+from isoglot.encoders.engine import places as places_of
 from isoglot.errors import EncoderError, OutputError
+from isoglot.progress import Progress
 
 _FORMAT = 1
 _WHAT = {"format": "version of isoglot", "encoder": "model", "size": "input", "settings": "set of settings"}
@@ -56,11 +55,11 @@ def encode_file(
     *,
     output: str | Path,
     prompt: str | None = None,
-    normalize: bool | None = None,
+    normalize_embeddings: bool | None = None,
     batch_tokens: int | None = None,
     truncate_dim: int | None = None,
     dtype: DTypeLike = np.float32,
-    precision: str = "fp32",
+    precision: str = "float32",
     workers: int | Sequence[str | torch.device] = 1,
     progress: Progress | None = None,
     resumed: Callable[[int], None] | None = None,
@@ -77,9 +76,16 @@ def encode_file(
     given, target = Path(source), Path(os.path.realpath(output))
     for path in (target, partial_path(target), journal_path(target)):
         check_output(path, inputs=[given])
-    settings = {"normalize": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype}
-    places = devices(encoder, workers)
-    asked = plan(encoder, **settings, precision=precision, devices=places)  # type: ignore[arg-type]
+    places = places_of(encoder, workers)
+    asked = plan(
+        encoder,
+        normalize_embeddings=normalize_embeddings,
+        batch_tokens=batch_tokens,
+        truncate_dim=truncate_dim,
+        dtype=dtype,
+        precision=precision,
+        devices=places,
+    )
     next(read_lines(given))  # a file that cannot be read is told before anything is written
     if target.exists() and not target.is_file():
         raise OutputError(f"{target}: is not a regular file, as resuming needs; choose the name of a .npy file")

@@ -8,7 +8,7 @@ the plain mean of sentence-transformers' StaticEmbedding is the very same vector
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,11 +32,11 @@ class StaticEncoder(Encoder):
     token_weights  train one weight per token beside the rows; all begin at one
     sparse         give row-sparse gradients (for `torch.optim.SparseAdam`), else dense ones
     prompt         put before every text
+    prompts        further prompts by name
     normalizes     saved with a Normalize module, and `encode` gives unit vectors unless told otherwise
     """
 
     pads = False
-    prompt: str
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class StaticEncoder(Encoder):
         sparse: bool = True,
         max_length: int = 512,
         prompt: str = "",
+        prompts: Mapping[str, str] | None = None,
         normalizes: bool = True,
     ) -> None:
         super().__init__()
@@ -60,6 +61,7 @@ class StaticEncoder(Encoder):
         self.table = nn.Parameter(table)
         self.token_weights = nn.Parameter(table.new_ones(len(table), 1)) if token_weights else None
         self.sparse, self.prompt, self.normalizes = sparse, prompt, normalizes
+        self.prompts = dict(prompts or {})
         self.dim, self.max_length, self.tokenizer = table.shape[1], max_length, tokenizer
 
     @classmethod
@@ -119,4 +121,4 @@ class StaticEncoder(Encoder):
             save_file({"embedding.weight": self.folded().float().cpu().contiguous()}, new / "model.safetensors")
             layout.write_backend(new, self.tokenizer, self.max_length)
             kinds = [("StaticEmbedding", ""), *([("Normalize", "1_Normalize")] if self.normalizes else [])]
-            layout.write_modules(new, kinds, prompt=self.prompt)
+            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts)

@@ -6,7 +6,7 @@ The backbone's own pooler, where a checkpoint has one, is kept for the saved fil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +31,7 @@ class TransformerEncoder(Encoder):
     max_length         most tokens of a sentence; None: what tokenizer and backbone allow
     head               a new linear layer with tanh behind cls pooling, in training mode only, never saved (SimCSE)
     prompt             put before every text
+    prompts            further prompts by name
     layers             keep only the first so many layers of the backbone
     freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
@@ -41,7 +42,7 @@ class TransformerEncoder(Encoder):
     Raises ValueError for settings that contradict each other or the backbone.
     """
 
-    prompt: str
+    pad: int
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class TransformerEncoder(Encoder):
         max_length: int | None = None,
         head: bool = False,
         prompt: str = "",
+        prompts: Mapping[str, str] | None = None,
         layers: int | None = None,
         freeze_embeddings: bool = False,
         sparse_embeddings: bool = False,
@@ -67,6 +69,7 @@ class TransformerEncoder(Encoder):
         self.max_length = _allowed_length(backbone, tokenizer, max_length)
         self.backbone, self.tokenizer = backbone, tokenizer
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
+        self.prompts = dict(prompts or {})
         self.concurrent = pooling not in FIRST_LAYER  # transformers 4 makes no promise for threads there
         if layers is not None:
             _keep_layers(backbone, layers)
@@ -119,7 +122,7 @@ class TransformerEncoder(Encoder):
         with layout.replacing(folder) as new:
             self._save_backbone(new)
             layout.write_tokenizer(new, self.tokenizer, self.max_length)
-            layout.write_modules(new, kinds, prompt=self.prompt)
+            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts)
             places = {kind: new / path for kind, path in kinds}
             layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
             if layered:

@@ -33,6 +33,7 @@ class Twins(Encoder):
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second
         self.max_length, self.pads, self.concurrent = first.max_length, first.pads, first.concurrent
+        self.name, self.prompts = first.name, first.prompts
         self.prompt, self.pooling, self.normalizes = first.prompt, first.pooling, first.normalizes
         self.train(self.training)
 

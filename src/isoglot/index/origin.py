@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.encoders.base import Encoder
-from isoglot.encoders.identity import identity
-from isoglot.encoders.inference import encode
+from isoglot.encoders.base import Encoder, encode, identity
 from isoglot.encoders.loading import load
 from isoglot.errors import EncoderError
 from isoglot.index.errors import SearchError
@@ -22,7 +20,7 @@ class Origin:
     """The model behind an index.
 
     name          folder, packaged name or hub id it is loaded by
-    identity      digest of the encoder as it was called (`isoglot.encoders.identity`)
+    identity      digest of the encoder as it was called (`isoglot.encoders.base.identity`)
     dim           width of its vectors
     pooling       instead of the model's own; None keeps that
     prompt        put before every sentence, instead of the model's own; None keeps that
@@ -73,9 +71,9 @@ class Origin:
 
 def encode_sentences(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors (N, D), a zero vector for a text without tokens, as they are kept in an index."""
-    return np.asarray(encode(encoder, texts, normalize=True), np.float32)
+    return np.asarray(encode(encoder, texts, normalize_embeddings=True), np.float32)
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str], origin: Origin) -> NDArray[np.float32]:
     """Unit vectors (N, D) of queries, with the prompt that queries have in this index."""
-    return np.asarray(encode(encoder, texts, prompt=origin.query_prompt, normalize=True), np.float32)
+    return np.asarray(encode(encoder, texts, prompt=origin.query_prompt, normalize_embeddings=True), np.float32)

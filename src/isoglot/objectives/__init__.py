@@ -20,8 +20,9 @@ from isoglot.objectives.multi_positive import MultiPositive
 from isoglot.objectives.pair_softmax import PairSoftmax
 from isoglot.objectives.soft_contrastive import SoftContrastive
 from isoglot.options import check_values
+from isoglot.plugins import Registry
 
-OBJECTIVES: dict[str, type[Objective]] = {
+_OWN: dict[str, type[Objective]] = {
     "additive_margin": AdditiveMargin,
     "contrastive_tension": ContrastiveTension,
     "distillation": Distillation,
@@ -32,6 +33,12 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "pair_softmax": PairSoftmax,
     "soft_contrastive": SoftContrastive,
 }
+OBJECTIVES: Registry[type[Objective]] = Registry(
+    "isoglot.objectives",
+    _OWN,
+    kind="a subclass of Objective",
+    is_valid=lambda found: isinstance(found, type) and issubclass(found, Objective),
+)
 HANDED = ("encoder", "languages", "sizes")  # what an objective may ask for beside its options
 
 __all__ = [

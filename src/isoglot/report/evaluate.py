@@ -8,20 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isoglot import __version__
+from isoglot import __version__, environment
 from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of
 from isoglot.data.languages import canonical_list
 from isoglot.encoders import Encoder, load
-from isoglot.encoders.identity import identity
+from isoglot.encoders.base import identity
 from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
-from isoglot.evaluation.run import data_folder, function, plan, run_tasks
+from isoglot.evaluation.run import function, plan, run_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.evaluation.tasks.sts import Pairs, Sts
 from isoglot.evaluation.vectors import Remembered
+from isoglot.progress import Progress
 from isoglot.report.scores import Scores, Setting, check_folder
 from isoglot.report.tables import lacking
 
@@ -42,7 +43,7 @@ def evaluate(
     name: str | None = None,
     skip_missing: bool = False,
     report: Callable[[str], None] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Scores:
     """Score a model.
 
@@ -63,7 +64,7 @@ def evaluate(
     skip_missing  leave out tasks and languages whose data are missing (`Scores.missing` lists them); otherwise they are
                   an error
     report        called with a line for each finished task and for what is left out
-    progress      called with (texts encoded, all texts) of each task
+    progress      called with (texts encoded, all texts) for each batch of texts; default: a bar on a terminal
 
     Raises `EvaluationError` for missing or unusable data, unknown tasks and unusable vectors; `EncoderError` for an
     unknown model; `OutputError`; `TypeError` for an argument of the wrong kind.
@@ -85,7 +86,7 @@ def evaluate(
     scores.named = tuple(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
-    root, report = data_folder(data), report or _ignore
+    root, report = Path(data) if data is not None else environment.data_folder(), report or _ignore
     vectors = function(opened, cache=cache, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
@@ -162,7 +163,7 @@ def described(model: Any) -> tuple[str, dict[str, Setting]]:
         return str(getattr(model, "__qualname__", type(model).__name__)), known
     settings: dict[str, Setting] = {"pooling": model.pooling} if model.pooling else {}
     settings |= {"prompt": model.prompt, "max_length": model.max_length, "encoder": identity(model)}
-    return str(getattr(model, "name", "")) or type(model).__name__, settings | known
+    return model.name or type(model).__name__, settings | known
 
 
 def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:

@@ -176,9 +176,9 @@ def write_mteb(folder: Path, results: Scores) -> list[Path]:
 
     Left out are subsets that MTEB does not have or that have another number of items there, those without its main
     score, and averages; without any other, nothing is written. What an earlier call wrote below `folder`, of whatever
-    model, is removed first; any other file stays. The model is called `isoglot/` and the last part of its name, since
-    MTEB requires two parts; its revision is its fingerprint, or that of its vectors. The same results give the same
-    bytes.
+    model, is removed first; any other file stays. The model is called `isoglot/` and the last part of its name (of
+    RUN/model, RUN), since MTEB requires two parts; its revision is its fingerprint, or that of its vectors. The same
+    results give the same bytes.
     """
     tables: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for task, at in MTEB.items():
@@ -188,7 +188,7 @@ def write_mteb(folder: Path, results: Scores) -> list[Path]:
     if not tables:
         return []
     fingerprint = str(results.settings.get("encoder") or results.settings.get("vectors") or "")
-    name, revision = f"isoglot/{Path(results.model).name}", fingerprint[:16] or "no_revision_available"
+    name, revision = f"isoglot/{_name(results.model)}", fingerprint[:16] or "no_revision_available"
     inner = folder / name.replace("/", "__") / revision
     files = {f"{task}.json": _task(task, splits) for task, splits in tables.items()}
     files["model_meta.json"] = _model(name, revision, results)
@@ -196,6 +196,12 @@ def write_mteb(folder: Path, results: Scores) -> list[Path]:
         with atomic_write(inner / file) as stream:
             stream.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
     return [inner / file for file in files]
+
+
+def _name(model: str) -> str:
+    """What tells a model apart: the last part of its name; of RUN/model, as training writes it, RUN."""
+    path = Path(model)
+    return path.parent.name if path.name == "model" and path.parent.name else path.name
 
 
 def _remove_earlier(folder: Path) -> None:

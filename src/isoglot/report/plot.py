@@ -456,17 +456,14 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen) -> NDArr
             raise ValueError(f"vectors of shape {model.shape} for {chosen.total} sentences; expected (N, D)")
         pairs = zip(chosen.starts, chosen.groups, strict=True)
         return model[[start + at for start, group in pairs for at in range(len(group.texts))]]
-    if isinstance(model, str | Path) or not hasattr(model, "encode"):
-        from isoglot.encoders import Encoder, encode, load
+    if isinstance(model, str | Path):
+        from isoglot.encoders import load
 
-        found = load(model) if isinstance(model, str | Path) else model
-        if isinstance(found, Encoder):
-            return encode(found, texts)
-        if not callable(found):
-            raise TypeError(f"expected an encoder, a function or vectors, not {type(model).__name__}")
-        vectors = np.asarray(found(texts))
-    else:
-        vectors = np.asarray(model.encode(texts))
+        model = load(model)
+    compute = getattr(model, "encode", model)  # an encoder of any library, or a function
+    if not callable(compute):
+        raise TypeError(f"model is of type {type(model).__name__}; pass an encoder, a name, a function or vectors")
+    vectors = np.asarray(compute(texts))
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise ValueError(f"the model returned shape {vectors.shape} for {len(texts)} sentences; expected (N, D)")
     return vectors

@@ -24,7 +24,7 @@ from isoglot.errors import EncoderError
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
 
-_OPENING, _ENCODING = ("pooling", "prompt"), ("normalize", "batch_tokens", "truncate_dim", "dtype")
+_OPENING, _ENCODING = ("pooling", "prompt"), ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype")
 LINES = 100_000  # of a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
 NOTE = "shards.json"
 
@@ -133,7 +133,7 @@ def _encode_piece(
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        vectors = encode(_encoder(model, weights, "cuda" if accelerated else None, **opening), texts, **rest)
+        vectors = encode(_encoder(model, weights, "auto" if accelerated else "cpu", **opening), texts, **rest)
     finally:
         torch.set_num_threads(before)
     with atomic_write(output, binary=True) as stream:
@@ -141,6 +141,6 @@ def _encode_piece(
 
 
 @lru_cache(maxsize=1)
-def _encoder(model: str, weights: str, device: str | None, **settings: Any) -> Encoder:  # noqa: ARG001 - a model that was trained on is another
+def _encoder(model: str, weights: str, device: str, **settings: Any) -> Encoder:  # noqa: ARG001 - a model that was trained on is another
     """The model, opened once in a process, which works on many pieces."""
     return load(model, device=device, **settings)

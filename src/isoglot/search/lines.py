@@ -1,6 +1,6 @@
 """The sentences of a file as mining needs them: each once, on disk, found by row; 32 bytes a line are in memory.
 
-What is special here: repeated lines are told by 64-bit hashes (see `data.corpus.hashes` for how often two different
+What is special here: repeated lines are told by 64-bit hashes (see `data.filters` for how often two different
 sentences would be taken for one: hardly ever), so a corpus need not fit into memory to be freed of them.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.corpus.hashes import Seen, hash_sentence
 from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.filters import Seen, hash_sentence
 from isoglot.errors import CorpusError
 from isoglot.search.top import Ids
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.languages import is_language
-from isoglot.encoders.base import Encoder
-from isoglot.encoders.inference import encode
+from isoglot.encoders.base import Encoder, encode
 from isoglot.errors import RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score

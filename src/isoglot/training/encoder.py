@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from isoglot.data.files import atomic_write
-from isoglot.data.streams import Sources
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.packaged import cache_folder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
+from isoglot.environment import cache_folder
 from isoglot.errors import EncoderError, RecipeError
 from isoglot.memory import check_memory
 from isoglot.settings import BackboneSettings, Recipe, StaticSettings, TowersSettings, TwinsSettings
@@ -97,7 +96,7 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, watch: Watch) -> Tokeni
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare exceptions
             raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
-    streams = [Sources(stream, recipe.resolve) for stream in recipe.stages[0].streams]
+    streams = [recipe.corpus(stream) for stream in recipe.stages[0].streams]
     made = [settings.algorithm, settings.vocabulary, settings.lowercase]
     path = (
         cache_folder() / "tokenizers" / f"{streams[0].text_digest(*made, *(s.text_digest() for s in streams[1:]))}.json"

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from isoglot.data.batching import Position
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import default_device
+from isoglot.encoders.device import resolve
 from isoglot.errors import CheckpointError
 from isoglot.settings import Recipe
 from isoglot.training import checkpoint, optimizer, ranks
@@ -75,9 +75,7 @@ def train(
     began, output = time.monotonic(), Path(output)
     models = [choice.folder for choice in Selector(recipe, output).choices] or [output / "model"]
     with ranks.group(), alone(recipe, output, models):
-        run = Run(
-            recipe, output, seed=recipe.seed if seed is None else seed, device=device or default_device(), watch=watch
-        )
+        run = Run(recipe, output, seed=recipe.seed if seed is None else seed, device=device or resolve(), watch=watch)
         run.open(resume=resume)
         try:
             for number in range(run.state.stage, len(recipe.stages)):
@@ -101,6 +99,7 @@ class Run:
         self.saved: dict[str, Any] | None = None
         self.selector = Selector(recipe, output)  # first, so that a mistake in [evaluation] is found at once
         torch.manual_seed(seed)
+        recipe.check_text()  # before a tokenizer is trained or a table is built
         with ranks.first_alone():
             self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
 

@@ -13,12 +13,12 @@ import torch
 
 from isoglot.data.batch import Batch
 from isoglot.data.batching import Batches, Position
+from isoglot.data.corpus import build_table
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
-from isoglot.data.streams import Sources, build_table
 from isoglot.data.table import GroupTable
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.packaged import cache_folder
+from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
@@ -59,11 +59,11 @@ def make_streams(
     """The streams of a stage, each from its position, or from the beginning where there is none."""
     streams = []
     for number, settings in enumerate(stage.streams):
-        sources = Sources(settings, recipe.resolve)
-        weights = sources.weights()
+        corpus = recipe.corpus(settings)
+        weights = corpus.weights()
         with ranks.first_alone():
             table = build_table(
-                sources, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", watch=watch
+                corpus, encoder.tokenize, fingerprint=encoder.fingerprint, cache=cache_folder() / "tables", report=watch
             )
         teacher = open_teacher(recipe, settings.teacher)
         sizes = _sizes(table, teacher)
@@ -77,7 +77,7 @@ def make_streams(
             for i, o in enumerate(settings.objectives)
         ]
         with ranks.first_alone():  # after the objectives, whose mistakes are found at once
-            columns = teacher_columns(teacher, sources, table, watch=watch)
+            columns = teacher_columns(teacher, settings.teacher, corpus, table, watch=watch)
         position = positions[number] if number < len(positions) else None
         batches = Batches(
             table,
@@ -196,7 +196,7 @@ def write_run(recipe: Recipe, folder: Path, *, seed: int, resume: bool) -> None:
         "recipe": recipe.model_dump(mode="json", exclude={"folder", "data"}),
         "seed": seed,
         "number of ranks": ranks.world(),
-        "text": [Sources(stream, recipe.resolve).digest() for stream in streams],
+        "text": [recipe.corpus(stream).digest() for stream in streams],
     }
     if resume and begun(folder):
         try:

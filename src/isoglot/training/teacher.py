@@ -17,15 +17,14 @@ from time import monotonic
 
 import numpy as np
 
+from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
-from isoglot.data.streams import Sources
 from isoglot.data.table import Array, GroupTable
 from isoglot.encoders import load
-from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import default_device
-from isoglot.encoders.identity import identity
-from isoglot.encoders.packaged import cache_folder
+from isoglot.encoders.base import Encoder, identity
+from isoglot.encoders.device import resolve
 from isoglot.encoders.resumable import encode_file
+from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.settings import Recipe, TeacherSettings
 
@@ -36,7 +35,7 @@ _SILENCE = 30.0  # seconds between words about a long computation
 
 
 def teacher_columns(
-    teacher: Encoder | None, sources: Sources, table: GroupTable, *, watch: Words
+    teacher: Encoder | None, settings: TeacherSettings | None, corpus: Corpus, table: GroupTable, *, watch: Words
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches; none without a teacher.
 
@@ -46,18 +45,18 @@ def teacher_columns(
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    if teacher is None or sources.settings.teacher is None:
+    if teacher is None or settings is None:
         return {}
-    key = hashlib.sha256(f"{identity(teacher)} {sources.digest()}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{identity(teacher)} {corpus.digest()}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
     vectors, index = folder / "vectors.npy", folder / "index.npy"
     if not vectors.exists():
         texts = folder / "texts"
         if not (index.exists() and texts.exists()):
-            _collect(sources, texts, index)
-        name = sources.settings.teacher.model
-        watch(f"stream {sources.settings.name}: encoding its sentences by the teacher {name}, once for all runs")
-        encode_file(teacher, texts, output=vectors, normalize=True, progress=_telling(name, watch))
+            _collect(corpus, texts, index)
+        name = settings.model
+        watch(f"stream {corpus.name}: encoding its sentences by the teacher {name}, once for all runs")
+        encode_file(teacher, texts, output=vectors, normalize_embeddings=True, progress=_telling(name, watch))
         texts.unlink(missing_ok=True)
     return {"teacher": _column(vectors, index, table)}
 
@@ -79,15 +78,15 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings | None) -> Encoder | 
         )
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{settings.model}: cannot be a teacher with these settings: {error}") from error
-    return teacher.to(default_device())
+    return teacher.to(resolve())
 
 
-def _collect(sources: Sources, texts: Path, index: Path) -> None:
+def _collect(corpus: Corpus, texts: Path, index: Path) -> None:
     """Write the distinct texts, one a line, and which of them each row of the table is. The index comes last."""
     known: dict[bytes, int] = {}
     rows = array("q")
     with atomic_write(texts, binary=True) as stream:
-        for text in _in_order(sources):
+        for text in _in_order(corpus):
             line = _LINE_BREAKS.sub(" ", text).encode("utf-8")
             fresh = len(known)
             number = known.setdefault(hashlib.blake2b(line, digest_size=16).digest(), fresh)
@@ -98,9 +97,9 @@ def _collect(sources: Sources, texts: Path, index: Path) -> None:
         np.save(stream, np.frombuffer(rows, np.int64))
 
 
-def _in_order(sources: Sources) -> Iterator[str]:
+def _in_order(corpus: Corpus) -> Iterator[str]:
     """Every sentence of the stream in the order of the table's rows."""
-    for _, groups in sources.named():
+    for _, groups in corpus.named():
         for group in groups:
             yield from group.texts
             yield from group.hard_negatives
@@ -122,11 +121,11 @@ def _column(vectors: Path, index: Path, table: GroupTable) -> Callable[[Array], 
     return lambda rows: np.asarray(matrix[places[rows]], dtype=np.float32)
 
 
-def _telling(name: str, watch: Words) -> Callable[[int, int], None]:
+def _telling(name: str, watch: Words) -> Callable[[int, int | None], None]:
     """A listener to the encoding that says now and then how far it is."""
     last = monotonic()
 
-    def tell(done: int, _: int) -> None:
+    def tell(done: int, _: int | None) -> None:
         nonlocal last
         if monotonic() - last > _SILENCE:
             last = monotonic()

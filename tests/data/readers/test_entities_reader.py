@@ -8,12 +8,11 @@ from collections import Counter
 
 import pytest
 
-from isoglot.data.batching import Batches
+from isoglot.data.batching import Batches, Batching
 from isoglot.data.readers import read, read_entities
 from isoglot.data.readers.entities import read_table
 from isoglot.data.table import GroupTable
 from isoglot.errors import CorpusError
-from isoglot.settings import Batching
 from toys import ToyEncoder
 
 IDS = [f"Q{number}" for number in (64, 90, 220, 585, 70, 1741)]

@@ -28,6 +28,7 @@ from isoglot.data.readers.tsv import read_tsv
 from isoglot.data.readers.xnli import read_xnli
 from isoglot.errors import CorpusError, RecipeError, shown
 from isoglot.options import check_values
+from isoglot.plugins import Registry
 
 __all__ = [
     "READERS",
@@ -49,7 +50,7 @@ __all__ = [
 
 Reader = Callable[..., Iterator[Group]]
 
-READERS: dict[str, Reader] = {
+_OWN: dict[str, Reader] = {
     "tsv": read_tsv,
     "moses": read_moses,
     "folder": read_folder,
@@ -61,6 +62,7 @@ READERS: dict[str, Reader] = {
     "entities": read_entities,
     "dataset": read_dataset,
 }
+READERS: Registry[Reader] = Registry("isoglot.readers", _OWN, kind="a function", is_valid=callable)
 
 
 def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:

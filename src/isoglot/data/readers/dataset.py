@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from isoglot.data.groups import Group, groups_of
+from isoglot.data.languages import OnUnknown
 from isoglot.errors import CorpusError
 
 
@@ -15,13 +17,16 @@ def read_dataset(
     columns: Mapping[str, str] | None = None,
     hard_negatives: Mapping[str, str] | None = None,
     split: str | None = None,
+    on_unknown_language: OnUnknown = "error",
+    counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
     """The groups of a dataset saved in a folder by `save_to_disk`; needs the `datasets` library.
 
     `columns` and `hard_negatives` map a column to the language of its sentences, as in `{"en": "eng"}`; without
     `columns` the names of the columns say what they are, as for `groups_of`. A null or blank sentence is left out.
-    `split` names one where the folder contains several. Raises `CorpusError` for a row without any text, a column that
-    is missing or contains no strings, and where the library, the folder or the split is missing.
+    `split` names one where the folder contains several. With `on_unknown_language = "skip"`, sentences in a language
+    that is not known are left out and counted. Raises `CorpusError` for a row without any text, a column that is
+    missing or contains no strings, and where the library, the folder or the split is missing.
     """
     try:
         from datasets import load_from_disk
@@ -35,7 +40,8 @@ def read_dataset(
         if split not in dataset:
             raise CorpusError(f"has no split {split!r}; give split= as one of {', '.join(dataset)}", file=path)
         dataset = dataset[split]
+    skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
     try:
-        yield from groups_of(dataset, columns, hard_negatives=hard_negatives)
+        yield from groups_of(dataset, columns, hard_negatives=hard_negatives, skipped=skipped)
     except (CorpusError, TypeError) as error:
         raise CorpusError(str(error), file=path) from None

@@ -9,6 +9,7 @@ once and for all, as EASE does (Nishikawa et al. 2022, section 3.2). Entities le
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -16,7 +17,7 @@ from typing import Any
 
 from isoglot.data.files import COMPRESSED, json_object, read_lines
 from isoglot.data.groups import Group
-from isoglot.data.languages import canonical
+from isoglot.data.languages import OnUnknown, canonical_or_skip
 from isoglot.data.numbers import whole
 from isoglot.errors import CorpusError
 
@@ -24,11 +25,19 @@ SENTENCES, TABLE = "sentences.jsonl", "entities.tsv"
 NONE = -1  # in place of a hard entity that an instance does not have
 
 
-def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator[Group]:
+def read_entities(
+    path: str | Path,
+    *,
+    hard: int = 1,
+    seed: int = 0,
+    on_unknown_language: OnUnknown = "error",
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
     """One group of one sentence a line, with the extras `entity` and `hard_entities` (a tuple of `hard` rows or -1).
 
     `path` is the folder, in which the sentences may be compressed. With `hard = 0` there is no column of hard entities.
-    Held in memory: the ids of the table. Raises `CorpusError` for a file instead of the folder, for a missing table, a
+    With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Held in
+    memory: the ids of the table. Raises `CorpusError` for a file instead of the folder, for a missing table, a
     line that is not such an object, and an id that the table has not.
     """
     if not 0 <= hard <= 1024:
@@ -38,6 +47,7 @@ def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator
     names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]
     file = next((there for name in names if (there := Path(path) / name).exists()), Path(path) / SENTENCES)
     rows: dict[str, int] = {}
+    skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
     for number, text in read_lines(file):
         rows = rows or {name: row for row, (name, _, _) in enumerate(read_table(file.parent / TABLE))}
         item = _parse(text, file, number)
@@ -47,7 +57,12 @@ def read_entities(path: str | Path, *, hard: int = 1, seed: int = 0) -> Iterator
             drawn = chance.sample(item["hard"], min(hard, len(item["hard"])))
             found = [_row(name, rows, file, number) for name in drawn]
             extras["hard_entities"] = (*found, *[NONE] * (hard - len(found)))
-        yield Group((item["text"],), (canonical(item["lang"], file=file, line=number),), extras=extras)
+        try:
+            language = canonical_or_skip(item["lang"], skipped)
+        except CorpusError as error:
+            raise CorpusError(str(error), file=file, line=number) from None
+        if language:
+            yield Group((item["text"],), (language,), extras=extras)
 
 
 def read_table(path: Path) -> Iterator[tuple[str, int, str]]:

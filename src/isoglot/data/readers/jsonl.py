@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from isoglot.data.files import json_object, read_lines
 from isoglot.data.groups import Group, group_of
-from isoglot.data.languages import UNKNOWN, canonical
+from isoglot.data.languages import UNKNOWN, OnUnknown, canonical
 from isoglot.errors import CorpusError
 
 
-def read_jsonl(path: str | Path, *, language: str = UNKNOWN) -> Iterator[Group]:
+def read_jsonl(
+    path: str | Path,
+    *,
+    language: str = UNKNOWN,
+    on_unknown_language: OnUnknown = "error",
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
     """One group a line; `language` is that of sentences that come without one.
 
-    Raises `CorpusError` for a line that is blank, no JSON object, of no known shape, names an unknown
-    language, or holds a number that is not finite.
+    With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Raises
+    `CorpusError` for a line that is blank, no JSON object, of no known shape, names an unknown language, or holds a
+    number that is not finite.
     """
     codes = (canonical(language, file=path),)
+    skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
     for number, text in read_lines(path):
         item = json_object(text, file=path, line=number)
         try:
-            yield group_of(item, codes)
+            group = group_of(item, codes, skipped=skipped)
         except CorpusError as error:
             raise CorpusError(str(error), file=path, line=number) from None
+        if group.texts:
+            yield group

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from isoglot.data.groups import Group
-from isoglot.data.languages import canonical
+from isoglot.data.languages import OnUnknown, canonical_or_skip
 from isoglot.data.xml_stream import Gathered, XmlStream
 from isoglot.errors import CorpusError
 
@@ -22,19 +22,23 @@ _LAYOUT = re.compile(r"[ \t\r\n]+")
 _LANG = ("xml:lang", "lang")
 
 
-def read_tmx(path: str | Path, *, counts: Counter[str] | None = None) -> Iterator[Group]:
+def read_tmx(
+    path: str | Path, *, on_unknown_language: OnUnknown = "error", counts: Counter[str] | None = None
+) -> Iterator[Group]:
     """One group a translation unit; segments without text are left out.
 
-    Units without any text are counted in `counts["empty"]`. The encoding is the one the file declares. Raises
-    `CorpusError` with the line for what `XmlStream` refuses, truncated XML, a version without a language, and unknown
-    languages, and for a file without units.
+    With `on_unknown_language = "skip"`, segments in a language that is not known are left out and counted. Units
+    without any text are counted in `counts["empty"]`. The encoding is the one the file declares. Raises `CorpusError`
+    with the line for what `XmlStream` refuses, truncated XML, a version without a language, and unknown languages, and
+    for a file without units.
     """
-    units = _Units(path)
+    counts = Counter() if counts is None else counts
+    units = _Units(path, counts if on_unknown_language == "skip" else None)
     for _ in units.stream.blocks():
         for group in units.ready:
             if group.texts:
                 yield group
-            elif counts is not None:
+            else:
                 counts["empty"] += 1
         units.ready.clear()
     units.stream.close()
@@ -45,7 +49,8 @@ def read_tmx(path: str | Path, *, counts: Counter[str] | None = None) -> Iterato
 class _Units:
     """Events to groups: a `tu` holds `tuv`s, the first `seg` of which is its text."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, skipped: Counter[str] | None) -> None:
+        self.skipped = skipped
         self.stream = XmlStream(path, start=self._start, end=self._end, text=self._text)
         self.ready: list[Group] = []
         self.number = 0
@@ -87,9 +92,9 @@ class _Units:
         elif depth == self._version:
             self._version = 0
             text = _LAYOUT.sub(" ", self._gathered.take()).strip(" ")
-            if text.strip():
+            if text.strip() and (language := self._language(self._code_of_language)):
                 self._texts.append(text)
-                self._languages.append(self._language(self._code_of_language))
+                self._languages.append(language)
         elif depth == self._unit:
             self._unit = 0
             self.ready.append(Group(tuple(self._texts), tuple(self._languages)))
@@ -100,8 +105,8 @@ class _Units:
             raise self.stream.error(f"translation unit {self.number} has a <tuv> without xml:lang; add it")
         return code
 
-    def _language(self, code: str) -> str:
+    def _language(self, code: str) -> str | None:
         try:
-            return canonical(code)
+            return canonical_or_skip(code, self.skipped)
         except CorpusError as error:
             raise self.stream.error(f"translation unit {self.number}: {error}") from None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from isoglot.data.files import read_lines
 from isoglot.data.groups import Group
-from isoglot.data.languages import canonical
+from isoglot.data.languages import OnUnknown, canonical, is_language
 from isoglot.data.numbers import finite
 from isoglot.errors import CorpusError
 
@@ -15,18 +16,26 @@ SCORE = "score"
 IGNORED = "_"
 
 
-def read_tsv(path: str | Path, *, languages: str | Iterable[str] | None = None) -> Iterator[Group]:
+def read_tsv(
+    path: str | Path,
+    *,
+    languages: str | Iterable[str] | None = None,
+    on_unknown_language: OnUnknown = "error",
+    counts: Counter[str] | None = None,
+) -> Iterator[Group]:
     """One group a line, one sentence a column; blank cells are left out.
 
     The first line names the language of each column, unless `languages` does (then a first line that names the same
     ones is passed over). Two more names are understood: `score` becomes the extra of that name (mined pairs), `_` is
-    ignored. Raises `CorpusError` for a header that names no languages, a line with another number of columns, a score
-    that is not a finite number, and a line without any text.
+    ignored. With `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted.
+    Raises `CorpusError` for a header that names no languages, a line with another number of columns, a score that is
+    not a finite number, and a line without any text.
     """
     lines = read_lines(path)
     first, text = next(lines)
     if languages is None:
-        columns = _columns(text.split("\t"), path, first)
+        skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
+        columns = _columns(text.split("\t"), path, first, skipped)
     else:
         columns = _columns(languages.split(",") if isinstance(languages, str) else list(languages), path, None)
         if not _names_columns(text, columns):
@@ -39,11 +48,17 @@ def read_tsv(path: str | Path, *, languages: str | Iterable[str] | None = None) 
         raise CorpusError("holds a header and no text below it", file=path)
 
 
-def _columns(names: Sequence[str], path: str | Path, line: int | None) -> tuple[str, ...]:
+def _columns(
+    names: Sequence[str], path: str | Path, line: int | None, skipped: Counter[str] | None = None
+) -> tuple[str, ...]:
     columns = []
     for name in names:
         if name.strip().lower() in (SCORE, IGNORED):
             columns.append(name.strip().lower())
+            continue
+        if skipped is not None and not is_language(name):
+            skipped["columns in unknown languages"] += 1
+            columns.append(IGNORED)
             continue
         try:
             columns.append(canonical(name, file=path, line=line))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
-from isoglot.data.languages import canonical
+from isoglot.data.languages import WIKIPEDIAS, canonical
 
 # Codes of Wikipedias, open and closed, as they stand before a colon in links between languages.
 _CODES = """
@@ -33,11 +33,7 @@ _CODES = """
     zh-yue zu"""
 WIKIS = frozenset(_CODES.split())
 # Codes of Wikipedias that are not, or not in the sense of ISO 639, codes of their language.
-_HOUSE = {
-    **{"als": "gsw", "bat-smg": "sgs", "be-tarask": "bel", "be-x-old": "bel", "cbk-zam": "cbk", "eml": "egl"},
-    **{"fiu-vro": "vro", "map-bms": "jav", "nrm": "nrf", "roa-rup": "rup", "roa-tara": "nap", "simple": "eng"},
-    **{"zh-classical": "lzh", "zh-min-nan": "nan", "zh-yue": "yue"},
-}
+_HOUSE = {**WIKIPEDIAS, "als": "gsw", "nrm": "nrf"}
 _PROJECTS = """
     b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
     species toollabs v voy w wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource wikispecies

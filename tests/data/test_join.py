@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.data import corpus
 from isoglot.data.groups import Group
+from isoglot.data.join import join
 from isoglot.errors import CorpusError
 
 SENTENCE = st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["eng", "deu", "fra"]))
@@ -37,19 +37,19 @@ def components(groups):
 
 @given(GROUPS)
 def test_joined_groups_are_connected_components(groups):
-    joined = list(corpus.join(groups, largest=1000))
+    joined = list(join(groups, largest=1000))
     assert Counter(frozenset(sentences(group)) for group in joined) == Counter(map(frozenset, components(groups)))
 
 
 @given(GROUPS)
 def test_an_iterator_is_joined_like_a_list(groups):
-    assert list(corpus.join(iter(groups), largest=6)) == list(corpus.join(groups, largest=6))
+    assert list(join(iter(groups), largest=6)) == list(join(groups, largest=6))
 
 
 @given(GROUPS, st.integers(1, 10))
 def test_a_cap_bounds_what_is_merged_and_loses_nothing(groups, largest):
     counts = Counter()
-    joined = list(corpus.join(groups, largest=largest, counts=counts))
+    joined = list(join(groups, largest=largest, counts=counts))
     assert set().union(*map(sentences, joined)) == set().union(*map(sentences, groups))
     originals = Counter(frozenset(sentences(group)) for group in groups)
     apart = [group for group in joined if len(sentences(group)) > largest]
@@ -62,7 +62,7 @@ def test_a_cap_bounds_what_is_merged_and_loses_nothing(groups, largest):
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.sampled_from("ijklmnop")), max_size=30), st.integers(2, 6))
 def test_pairs_left_apart_share_a_key_with_a_group_they_touch(pairs, largest):
     counts = Counter()
-    joined = list(corpus.join([Group(pair, ("eng", "deu")) for pair in pairs], largest=largest, counts=counts))
+    joined = list(join([Group(pair, ("eng", "deu")) for pair in pairs], largest=largest, counts=counts))
     shared = [
         group
         for group in joined
@@ -81,7 +81,7 @@ def test_bitexts_over_one_sentence_become_one_group():
         Group(("Guten Tag", "Salut"), ("deu", "fra")),
     ]
     counts = Counter()
-    assert list(corpus.join(pairs, counts=counts)) == [
+    assert list(join(pairs, counts=counts)) == [
         pairs[1],
         pairs[3],
         Group(("Hi", "Hallo", "Salut", "Guten Tag"), ("eng", "deu", "fra", "deu")),
@@ -92,7 +92,7 @@ def test_bitexts_over_one_sentence_become_one_group():
 def test_keys_extras_and_hard_negatives_are_gathered():
     one = Group(("a", "b"), ("eng", "deu"), "", ("n", "c"), ("eng", "fra"), {"x": 1.0})
     two = Group(("b", "c"), ("deu", "fra"), "k", ("n",), ("eng",), {"x": 2.0, "y": 3.0})
-    assert list(corpus.join([one, two])) == [
+    assert list(join([one, two])) == [
         Group(("a", "b", "c"), ("eng", "deu", "fra"), "k", ("n",), ("eng",), {"x": 1.0, "y": 3.0})
     ]
 
@@ -100,7 +100,7 @@ def test_keys_extras_and_hard_negatives_are_gathered():
 def test_a_chain_stops_at_the_cap_and_the_rest_shares_a_key():
     chain = [Group((str(i), str(i + 1)), ("eng", "eng")) for i in range(4)]
     counts = Counter()
-    joined = list(corpus.join(chain, largest=3, counts=counts))
+    joined = list(join(chain, largest=3, counts=counts))
     assert [group.texts for group in joined] == [("0", "1", "2"), ("2", "3"), ("3", "4")]
     assert joined[0].key == joined[1].key != ""
     assert counts == {"joined": 2, "left apart": 1}
@@ -108,8 +108,8 @@ def test_a_chain_stops_at_the_cap_and_the_rest_shares_a_key():
 
 def test_groups_without_sentences_pass():
     empty = Group((), ())
-    assert list(corpus.join([empty])) == [empty]
-    assert list(corpus.join([])) == []
+    assert list(join([empty])) == [empty]
+    assert list(join([])) == []
 
 
 def test_groups_that_change_between_the_readings_are_an_error():
@@ -120,9 +120,9 @@ def test_groups_that_change_between_the_readings_are_an_error():
             return iter([Group(("a", str(i)), ("eng", "eng")) for i in range(self.lengths.pop())])
 
     with pytest.raises(CorpusError, match="differ between two readings"):
-        list(corpus.join(Fickle()))
+        list(join(Fickle()))
 
 
 def test_a_cap_below_one_is_refused_at_once():
     with pytest.raises(ValueError, match="largest must be at least 1, not 0"):
-        corpus.join([], largest=0)
+        join([], largest=0)

@@ -9,7 +9,7 @@ from unicodedata import category
 
 import pytest
 
-from isoglot.data import corpus
+from isoglot.data import filters
 from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
@@ -32,23 +32,23 @@ def pair(english, german="Etwas ganz anderes"):
     ],
 )
 def test_spellings_that_are_the_same(one, other):
-    assert corpus.normalise(one) == corpus.normalise(other)
+    assert filters.normalise(one) == filters.normalise(other)
 
 
 @pytest.mark.parametrize(
     "one, other", [("Tom is here", "Tom was here"), ("1 2", "1 3"), ("?!", "!?"), ("?", "Ja?"), ("...", "!")]
 )
 def test_spellings_that_are_not(one, other):
-    assert corpus.normalise(one) != corpus.normalise(other)
+    assert filters.normalise(one) != filters.normalise(other)
 
 
 def test_letters_and_numbers_are_all_that_is_left():
     everything = "".join(map(chr, [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]))
-    assert {category(character)[0] for character in corpus.normalise(everything)} == {"L", "N"}
+    assert {category(character)[0] for character in filters.normalise(everything)} == {"L", "N"}
 
 
 def test_groups_that_touch_a_test_sentence_are_dropped_and_counted():
-    tests = frozenset(map(corpus.normalise, ["Tom is here.", "Nein!", "?!"]))
+    tests = frozenset(map(filters.normalise, ["Tom is here.", "Nein!", "?!"]))
     clean = [pair("Tom was here."), pair("?")]
     leaks = [
         pair("TOM IS HERE"),
@@ -57,7 +57,7 @@ def test_groups_that_touch_a_test_sentence_are_dropped_and_counted():
         Group(("a",), ("eng",), "", ("Nein",), ("deu",)),
     ]
     counts = Counter()
-    assert list(corpus.remove_leaks([*leaks, *clean], tests, counts=counts)) == clean
+    assert list(filters.remove_leaks([*leaks, *clean], tests, counts=counts)) == clean
     assert counts == {"leaked": 4}
 
 
@@ -67,15 +67,15 @@ def test_test_sentences_come_from_files_patterns_and_folders(tmp_path):
     (tmp_path / "b.jsonl").write_text('{"en": "Four", "de": "Vier"}\n')
     (tmp_path / "c.tmx").write_text('<tmx><body><tu><tuv xml:lang="en"><seg>Five</seg></tuv></tu></body></tmx>')
     (tmp_path / ".hidden").write_bytes(b"\xff")
-    assert corpus.test_sentences(tmp_path) == {"one", "two", "three", "four", "vier", "five"}
-    assert corpus.test_sentences([tmp_path / "b.jsonl", str(tmp_path / "*" / "*.gz")]) == {
+    assert filters.test_sentences(tmp_path) == {"one", "two", "three", "four", "vier", "five"}
+    assert filters.test_sentences([tmp_path / "b.jsonl", str(tmp_path / "*" / "*.gz")]) == {
         "one",
         "two",
         "three",
         "four",
         "vier",
     }
-    assert [path.name for path in corpus.files_in(str(tmp_path / "**" / "*.t*"))] == ["c.tmx", "a.txt.gz"]
+    assert [path.name for path in filters.files_in(str(tmp_path / "**" / "*.t*"))] == ["c.tmx", "a.txt.gz"]
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_test_sentences_come_from_files_patterns_and_folders(tmp_path):
 def test_test_files_that_are_not_there_are_errors(tmp_path, name, message):
     (tmp_path / "empty").mkdir()
     with pytest.raises(CorpusError, match=message):
-        corpus.test_sentences(tmp_path / name)
+        filters.test_sentences(tmp_path / name)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isoglot.data import corpus
-from isoglot.data.corpus.hashes import Seen
+from isoglot.data import filters
+from isoglot.data.filters import Seen
 from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 
@@ -19,17 +19,17 @@ PAIR = Group(("Hi", "Hallo"), ("eng", "deu"))
 def test_only_the_wanted_languages_stay():
     groups = [PAIR, Group(("Hi", "你好", "Salut"), ("eng", "zho_Hans", "fra"), "k", ("No", "Non"), ("eng", "fra"))]
     counts = Counter()
-    assert list(corpus.select_languages(groups, "en,zh", counts=counts)) == [
+    assert list(filters.select_languages(groups, "en,zh", counts=counts)) == [
         Group(("Hi", "你好"), ("eng", "zho_Hans"), "k", ("No",), ("eng",))
     ]
     assert counts == {"of other languages": 1, "shortened": 1}
-    assert list(corpus.select_languages([PAIR], ["en"], smallest=1)) == [Group(("Hi",), ("eng",))]
-    assert list(corpus.select_languages([PAIR], ["de", "en"])) == [PAIR]
+    assert list(filters.select_languages([PAIR], ["en"], smallest=1)) == [Group(("Hi",), ("eng",))]
+    assert list(filters.select_languages([PAIR], ["de", "en"])) == [PAIR]
 
 
 def test_selecting_an_unknown_language_is_an_error():
     with pytest.raises(CorpusError, match="unknown language 'xx'"):
-        list(corpus.select_languages([PAIR], "en,xx"))
+        list(filters.select_languages([PAIR], "en,xx"))
 
 
 def test_groups_with_the_same_sentences_are_repetitions():
@@ -41,14 +41,14 @@ def test_groups_with_the_same_sentences_are_repetitions():
     ]
     counts = Counter()
     again = [Group(("Hallo", "Hi"), ("deu", "eng")), PAIR, Group(("Hi", "Hallo", "Hi"), ("eng", "deu", "eng"))]
-    assert list(corpus.deduplicate([PAIR, *others, *again, *others], counts=counts)) == [PAIR, *others]
+    assert list(filters.deduplicate([PAIR, *others, *again, *others], counts=counts)) == [PAIR, *others]
     assert counts == {"repeated": 7}
 
 
 def test_one_memory_finds_repetitions_across_sources():
-    seen = corpus.Seen()
-    assert list(corpus.deduplicate([PAIR], seen=seen)) == [PAIR]
-    assert list(corpus.deduplicate([PAIR], seen=seen)) == []
+    seen = filters.Seen()
+    assert list(filters.deduplicate([PAIR], seen=seen)) == [PAIR]
+    assert list(filters.deduplicate([PAIR], seen=seen)) == []
 
 
 @given(st.lists(st.integers(0, 300) | st.integers(0, 2**64 - 1), max_size=3000))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.corpus.hashes import hash_sentence
+from isoglot.data.filters import hash_sentence
 from isoglot.data.groups import Group
 from isoglot.errors import CorpusError
 

@@ -1,0 +1,290 @@
+"""A corpus: sources of groups, what is done to them, and the table of tokenised groups that is made of it.
+
+    read -> select languages -> remove leaks -> deduplicate -> join -> tokenise
+
+A table is made once for every content, tokenizer and setting: it is written to a cache folder under a name made of all
+that it depends on, the digests of the files or of the groups in memory, the settings of the corpus and the fingerprint
+of the encoder. Other seeds, other objectives and resumed runs map the same file. Held in memory while a table is built:
+what deduplication and joining need (see `filters`, `join`), and one block of groups.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from isoglot.data import filters
+from isoglot.data.files import atomic_write, digest, first_bytes
+from isoglot.data.groups import Group, Languages, digest_of, groups_of
+from isoglot.data.join import join
+from isoglot.data.languages import canonical_list
+from isoglot.data.readers import READERS, check, files_of, read
+from isoglot.data.table import FORMAT, GroupTable, Tokenize
+from isoglot.errors import CorpusError, RecipeError
+
+
+class Source(ABC):
+    """Groups that can be read again and again, with a name and their share of an epoch (None: by their number)."""
+
+    name: str
+    weight: float | None
+
+    @abstractmethod
+    def groups(self, counts: Counter[str]) -> Iterator[Group]:
+        """All groups, read anew; what is left out of them is counted."""
+
+    @abstractmethod
+    def check(self, first: int) -> None:
+        """Raise an `IsoglotError` for what is found by reading the `first` groups of each file."""
+
+    @abstractmethod
+    def digest(self) -> object:
+        """A value that changes with the groups."""
+
+
+@dataclass
+class MemorySource(Source):
+    """Data in memory, of any kind that `groups_of` takes; of an iterator, the groups are kept."""
+
+    data: Any
+    languages: Languages = None
+    name: str = "data"
+    weight: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.data, Iterator):
+            self.data = list(groups_of(self.data, self.languages))
+
+    def groups(self, counts: Counter[str]) -> Iterator[Group]:  # noqa: ARG002
+        """Read the groups."""
+        return groups_of(self.data, self.languages)
+
+    def check(self, first: int) -> None:
+        """Read the first groups."""
+        _exhaust(islice(groups_of(self.data, self.languages), first))
+
+    def digest(self) -> object:
+        """Digest of what is read."""
+        return digest_of(groups_of(self.data, self.languages))
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """Files in one format, and the options of their reader. `path` is a file, a folder, a pattern, or a beginning.
+
+    `where` is the place in a recipe, for errors.
+    """
+
+    reader: str
+    path: Path
+    options: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    weight: float | None = None
+    where: str = ""
+
+    def groups(self, counts: Counter[str]) -> Iterator[Group]:
+        """Read the groups."""
+        check(self.reader, self.options, where=self.where)
+        return chain.from_iterable(self._read(path, counts) for path in self.paths())
+
+    def check(self, first: int) -> None:
+        """Read the first groups."""
+        check(self.reader, self.options, where=self.where)
+        for path in self.paths():
+            _exhaust(islice(self._read(path, Counter()), first))
+
+    def digest(self) -> object:
+        """Digest of what is read."""
+        files = [file for path in self.paths() for file in files_of(path)]
+        if other := self.options.get("other"):
+            files.append(Path(other))
+        return [self.reader, dict(self.options), contents(files)]
+
+    def paths(self) -> list[Path]:
+        """The files, folders or beginnings of names that the path stands for, in alphabetical order."""
+        if not any(mark in str(self.path) for mark in "*?["):
+            return [self.path]
+        anchor = Path(self.path.anchor)
+        if not (found := sorted(anchor.glob(str(self.path.relative_to(anchor))))):
+            raise CorpusError("no file has a name like this", file=self.path)
+        return found
+
+    def _read(self, path: Path, counts: Counter[str]) -> Iterator[Group]:
+        counting = "counts" in inspect.signature(READERS[self.reader]).parameters
+        return read(self.reader, path, **self.options, **({"counts": counts} if counting else {}))
+
+
+@dataclass
+class Corpus:
+    """Sources, and what is done to their groups before they are tokenised.
+
+    languages    keep only sentences in these; empty: all
+    join         merge groups that share a sentence, up to `largest` sentences
+    deduplicate  drop exact repetitions of a group
+    leakage      test files or folders none of whose sentences may stay
+    """
+
+    sources: Sequence[Source]
+    name: str = "train"
+    languages: Sequence[str] = ()
+    join: bool = False
+    largest: int = 16
+    deduplicate: bool = True
+    leakage: Sequence[Path] = ()
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        names = [source.name for source in self.sources]
+        if len(set(names)) < len(names):
+            raise RecipeError(f"streams.{self.name}.sources: two sources are called {max(names, key=names.count)!r}")
+        if self.join and self.weights():
+            raise RecipeError(f"streams.{self.name}: joined sources are one source; leave out weight or join")
+
+    def weights(self) -> dict[str, float]:
+        """Shares of the sources by name; empty where none is given."""
+        return {source.name: source.weight for source in self.sources if source.weight is not None}
+
+    def check(self, first: int = 100) -> None:
+        """Raise an `IsoglotError` for what is found in seconds: in options, languages, first groups of files."""
+        for source in self.sources:
+            source.check(first)
+        try:
+            canonical_list(self.languages)
+        except CorpusError as error:
+            raise RecipeError(f"streams.{self.name}.languages: {error}") from None
+        for file in self._leak_files():
+            first_bytes(file)
+
+    def named(self) -> list[tuple[str, Iterable[Group]]]:
+        """Each source's name and its groups, read anew, after all filters; a joined corpus is one source."""
+        counts = self.counts = Counter()
+        if not self.join:
+            seen = filters.Seen()
+            return [(source.name, self._kept(self._filtered(source, seen, counts))) for source in self.sources]
+        read: Counter[str] = Counter()
+
+        def everything() -> Iterator[Group]:
+            read.clear()  # joining reads twice
+            seen = filters.Seen()
+            yield from chain.from_iterable(self._filtered(source, seen, read) for source in self.sources)
+            counts.update(read)
+
+        return [("joined", self._kept(join(_Again(everything), largest=self.largest, counts=counts)))]
+
+    def texts(self) -> Iterator[str]:
+        """Every sentence of every group before any joining, for a tokenizer to be trained on."""
+        seen, counts = filters.Seen(), Counter[str]()
+        for source in self.sources:
+            for group in self._filtered(source, seen, counts):
+                yield from group.texts
+                yield from group.hard_negatives
+
+    def digest(self, *more: object) -> str:
+        """Changes when a source, a setting of the corpus or anything in `more` changes."""
+        return self._digest(self.join, self.largest, *more)
+
+    def text_digest(self, *more: object) -> str:
+        """`digest`, of what `texts` gives: joining makes no difference."""
+        return self._digest(*more)
+
+    def _digest(self, *more: object) -> str:
+        settings = [list(self.languages), self.deduplicate, contents(self._leak_files())]
+        sources = [[source.name, source.digest()] for source in self.sources]
+        state = [FORMAT, sources, settings, *map(str, more)]
+        return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()[:32]
+
+    def _filtered(self, source: Source, seen: filters.Seen, counts: Counter[str]) -> Iterator[Group]:
+        """The groups of a source without what must not be trained on."""
+        groups = counted(source.groups(counts), counts, "read")
+        if self.languages:
+            groups = filters.select_languages(groups, self.languages, counts=counts)
+        if self.leakage:
+            groups = filters.remove_leaks(groups, self._leaks, counts=counts)
+        if self.deduplicate:
+            groups = filters.deduplicate(groups, seen=seen, counts=counts)
+        return groups
+
+    def _kept(self, groups: Iterable[Group]) -> Iterator[Group]:
+        return counted(groups, self.counts, "kept")
+
+    @cached_property
+    def _leaks(self) -> frozenset[str]:
+        return filters.test_sentences(self.leakage)
+
+    def _leak_files(self) -> list[Path]:
+        return [file for path in self.leakage for file in filters.files_in(path)]
+
+
+def contents(files: Iterable[Path]) -> list[tuple[str, str]]:
+    """Names and digests of files. Raises `CorpusError` for one that cannot be read."""
+    try:
+        return [(file.name, digest(file)) for file in files]
+    except OSError as error:
+        raise CorpusError(f"cannot be read: {error.strerror}; check the name", file=error.filename) from error
+
+
+def _exhaust(groups: Iterable[Group]) -> None:
+    for _ in groups:
+        pass
+
+
+class _Again:
+    """An iterable that is made anew each time it is gone through."""
+
+    def __init__(self, make: Callable[[], Iterator[Group]]) -> None:
+        self.make = make
+
+    def __iter__(self) -> Iterator[Group]:
+        return self.make()
+
+
+def counted(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:
+    """The same groups, counted as they pass."""
+    for group in groups:
+        counts[name] += 1
+        yield group
+
+
+def build_table(
+    corpus: Corpus, tokenize: Tokenize, *, fingerprint: str, cache: Path, report: Callable[[str], None]
+) -> GroupTable:
+    """The table of a corpus, mapped from the cache or built into it; `report` gets a line of what was counted."""
+    folder = cache / corpus.digest(fingerprint)
+    note = folder.with_suffix(".json")
+    counts = _counts(note)
+    if counts is None or not folder.exists():
+        table = GroupTable.build(corpus.named(), tokenize, folder=folder)
+        with atomic_write(note) as stream:
+            json.dump({"counts": dict(corpus.counts), "sentences": table.sentences}, stream)
+        counts = dict(corpus.counts)
+    table = GroupTable.open(folder)
+    name, languages = corpus.name, len(table.languages)
+    report(f"stream {name}: {describe(counts)}; {table.sentences:,} sentences in {languages} languages")
+    if not len(table):
+        raise CorpusError(f"stream {name}: nothing is left to train on; {describe(counts)}")
+    return table
+
+
+def _counts(note: Path) -> dict[str, int] | None:
+    """What building a table counted; None if it was not built, or the note is damaged."""
+    try:
+        return dict(json.loads(note.read_text(encoding="utf-8"))["counts"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def describe(counts: dict[str, int]) -> str:
+    """Counts as a phrase: 12,000 groups read, 3 leaked, 11,997 kept."""
+    first = ("read", "leaked", "repeated")
+    names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
+    found = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]
+    return "groups: " + ", ".join(found or ["none"])

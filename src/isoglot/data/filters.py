@@ -1,0 +1,211 @@
+"""What is left out of a corpus: other languages, repetitions, test sentences. And sentences as 64-bit hashes.
+
+Every filter takes an iterable of groups and gives an iterator, so they chain without holding the corpus. What happened
+to how many groups is added to the `counts` passed to it, a `Counter` of participles ("leaked", "repeated"), complete
+when the iterator is exhausted.
+
+*Leaks.* A training sentence leaks when it equals a test sentence after Unicode NFKC, casefold, and removal of
+everything but letters and numbers (categories L and N; so punctuation, symbols, control and format characters, white
+space and combining marks go). Sentences of nothing else, such as "?!", are compared as their NFKC text. The language
+is not compared. Dropping marks makes some Indic sentences equal that differ in a vowel sign: a pair too many is lost
+rather than one too few. Sentences with a word changed are not found.
+
+*Hashes.* Two different sentences get the same number with a chance of n * n / 2**65 for n sentences: one in 3,700 for a
+hundred million of them. Equal sentences always do. Zero is never given, and marks an empty place.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from unicodedata import normalize
+
+from isoglot.data.files import read_lines, without_compression
+from isoglot.data.groups import Group
+from isoglot.data.languages import canonical_list, matches
+from isoglot.data.readers.jsonl import read_jsonl
+from isoglot.data.readers.tmx import read_tmx
+from isoglot.errors import CorpusError
+
+# \W and "_" are together exactly what is not in the categories L and N.
+_NEITHER_LETTER_NOR_NUMBER = re.compile(r"[\W_]+")
+
+
+def select_languages(
+    groups: Iterable[Group], languages: str | Iterable[str], *, smallest: int = 2, counts: Counter[str] | None = None
+) -> Iterator[Group]:
+    """The groups with only the sentences in `languages`; a code without a script stands for all its scripts.
+
+    Groups cut to fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`; groups
+    that lost a sentence and stay are counted in `counts["shortened"]`. A group that was smaller stays if all of it is
+    wanted. Held in memory: nothing. Raises `CorpusError` for an unknown language.
+    """
+    wanted = frozenset(canonical_list(languages))
+    counts = Counter() if counts is None else counts
+    untouched: dict[tuple[str, ...], bool] = {}
+    for group in groups:
+        codes = group.langs + group.hard_langs
+        if codes not in untouched:
+            untouched[codes] = all(matches(code, wanted) for code in codes)
+        kept = group if untouched[codes] else _limited(group, wanted)
+        if len(kept.texts) < min(smallest, max(1, len(group.texts))):
+            counts["of other languages"] += 1
+            continue
+        counts["shortened"] += len(kept.texts) < len(group.texts)
+        yield kept
+
+
+def deduplicate(
+    groups: Iterable[Group], *, seen: Seen | None = None, counts: Counter[str] | None = None
+) -> Iterator[Group]:
+    """The groups without exact repetitions, the first of each kept.
+
+    Groups repeat each other when they hold the same sentences in the same languages, in any order, and the same hard
+    negatives. Dropped ones are counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across
+    their sources. Held in memory: 11 to 22 bytes for each group kept.
+    """
+    seen = Seen() if seen is None else seen
+    counts = Counter() if counts is None else counts
+    for group in groups:
+        if seen.add(_hash_group(group)):
+            yield group
+        else:
+            counts["repeated"] += 1
+
+
+def _limited(group: Group, wanted: frozenset[str]) -> Group:
+    kept = [(text, code) for text, code in zip(group.texts, group.langs, strict=True) if matches(code, wanted)]
+    hard = [
+        (text, code) for text, code in zip(group.hard_negatives, group.hard_langs, strict=True) if matches(code, wanted)
+    ]
+    return replace(
+        group,
+        texts=tuple(text for text, _ in kept),
+        langs=tuple(code for _, code in kept),
+        hard_negatives=tuple(text for text, _ in hard),
+        hard_langs=tuple(code for _, code in hard),
+    )
+
+
+def _hash_group(group: Group) -> bytes:
+    # Control characters keep "a" + "bc" apart from "ab" + "c"; a line feed cannot occur in either part.
+    sentences = sorted({f"{code}\0{text}" for text, code in zip(group.texts, group.langs, strict=True)})
+    hard = sorted({f"{code}\0{text}" for text, code in zip(group.hard_negatives, group.hard_langs, strict=True)})
+    return blake2b("\n".join([*sentences, "\n", *hard]).encode(), digest_size=8).digest()
+
+
+def normalise(text: str) -> str:
+    """The text as the rule above compares it."""
+    plain = normalize("NFKC", text)
+    return _NEITHER_LETTER_NOR_NUMBER.sub("", normalize("NFKC", plain.casefold())) or plain.strip()
+
+
+def remove_leaks(
+    groups: Iterable[Group], tests: frozenset[str], *, counts: Counter[str] | None = None
+) -> Iterator[Group]:
+    """The groups none of whose sentences, hard negatives included, is a test sentence by the rule above.
+
+    `tests` holds normalised sentences: what `test_sentences` gives, or `frozenset(map(normalise, sentences))`. Dropped
+    groups are counted in `counts["leaked"]`. Held in memory: `tests`.
+    """
+    counts = Counter() if counts is None else counts
+    for group in groups:
+        if tests.isdisjoint(map(normalise, group.texts)) and tests.isdisjoint(map(normalise, group.hard_negatives)):
+            yield group
+        else:
+            counts["leaked"] += 1
+
+
+def test_sentences(paths: str | Path | Iterable[str | Path]) -> frozenset[str]:
+    """The normalised sentences of test files, given as names, patterns (`test/*.txt`) or folders with all below them.
+
+    Files are plain text, one sentence a line or several with tabs between them, or JSON lines (`.jsonl`) or TMX
+    (`.tmx`) as their readers take them; any may be compressed; blank lines are passed over. Hidden files and folders
+    are not read. Raises `CorpusError` for a pattern or folder without files, and for files that cannot be read.
+    """
+    given = [paths] if isinstance(paths, (str, Path)) else paths
+    return frozenset(normalise(text) for path in given for file in files_in(path) for text in _sentences(file))
+
+
+def files_in(path: str | Path) -> list[Path]:
+    """The files a name, a pattern or a folder stands for, sorted. Raises `CorpusError` when there are none.
+
+    A plain name stands for itself, whether or not there is such a file.
+    """
+    root = Path(path)
+    if root.is_dir():
+        found = sorted(file for file in root.rglob("*") if file.is_file() and not _hidden(file.relative_to(root)))
+    elif not root.exists() and any(mark in str(path) for mark in "*?["):
+        found = sorted(file for file in _matching(root) if file.is_file())
+    else:
+        return [root]
+    if not found:
+        raise CorpusError("holds no files of test sentences; check the name", file=path)
+    return found
+
+
+def _matching(pattern: Path) -> Iterator[Path]:
+    anchor = Path(pattern.anchor)
+    yield from anchor.glob(str(pattern.relative_to(anchor)))
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _sentences(path: Path) -> Iterator[str]:
+    kind = Path(without_compression(path.name)).suffix
+    if kind in (".jsonl", ".tmx"):
+        for group in read_jsonl(path) if kind == ".jsonl" else read_tmx(path):
+            yield from group.texts
+        return
+    for _, text in read_lines(path):
+        yield from (cell for cell in text.split("\t") if cell.strip())
+
+
+def hash_sentence(text: str, language: str) -> bytes:
+    """Eight bytes, equal for the same text in the same language."""
+    return blake2b(f"{language}\0{text}".encode(), digest_size=8).digest()
+
+
+class Seen:
+    """The hashes met so far, in a flat table: 11 to 22 bytes for each, where a `set` of integers takes about 80."""
+
+    def __init__(self) -> None:
+        self._table = array("Q", bytes(8 * 1024))
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, digest: bytes) -> bool:
+        """Put in a hash of eight bytes; whether it was new."""
+        if not self._place(int.from_bytes(digest, "little") or 1):
+            return False
+        self._size += 1
+        if 4 * self._size > 3 * len(self._table):
+            self._grow()
+        return True
+
+    def _place(self, value: int) -> bool:
+        table = self._table
+        mask = len(table) - 1
+        place = value & mask
+        while table[place]:
+            if table[place] == value:
+                return False
+            place = (place + 1) & mask
+        table[place] = value
+        return True
+
+    def _grow(self) -> None:
+        values = self._table
+        self._table = array("Q", bytes(16 * len(values)))
+        for value in values:
+            if value:
+                self._place(value)

@@ -1,0 +1,454 @@
+"""Texts to vectors: read in windows, tokenised in a thread ahead, packed by token count, computed, put in order.
+
+Only the distinct texts of a window are computed. Sorting by token count rather than by characters matters for languages
+whose characters carry more: a chunk of similar lengths spends its time on tokens, not on padding. The vectors are those
+of each sentence alone, up to rounding. A window is some thousand texts, so that ten million lines need no more memory
+than their vectors, and not even that when these go to a file. Windows depend on the texts alone: the same stream is
+always cut alike, so that an interrupted and resumed encoding equals an uninterrupted one byte for byte.
+
+A thread computes a whole chunk. If all of torch's threads shared each product of it, they would wait for each other
+some hundred times per chunk: on two cores that cost a sixth to two fifths of the speed. Worker processes have one
+thread each; the parent reads, tokenises and packs, a worker receives the token ids of a chunk and returns its rows.
+Chunks and rows are the same whatever the number of threads or workers. Weights on a CPU are shared memory, not copies.
+Workers are spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs
+the usual `if __name__ == "__main__":`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike, NDArray
+
+from isoglot.data.batch import Tokens
+from isoglot.data.files import atomic_write
+from isoglot.data.vectors import not_finite, unit
+from isoglot.encoders import vectorfile
+from isoglot.encoders.base import Encoder, evaluating
+from isoglot.encoders.device import autocast, settle
+from isoglot.encoders.packing import pack
+from isoglot.errors import EncoderError
+from isoglot.progress import Progress
+
+Rows = NDArray[np.floating]
+Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
+Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
+
+CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that stays in a core's cache; one that fills an accelerator
+STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
+CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 16_384, 65_536  # texts sorted together: a hundred chunks or so
+CHARACTERS = 16_777_216  # a window of very long texts ends here, whatever their number
+_STEP = 64  # texts between two checks of their length
+_AHEAD = 4  # chunks handed out for each worker, so that none waits for the parent
+
+_alone = threading.RLock()  # held for a forward that only one thread may be in
+_starting = threading.Lock()
+_task: partial[Rows]  # of a worker: its encoder and plan, set when it starts
+
+
+# What is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The settings of an encoding, complete. `window` and `most` count texts, `budget` padded tokens."""
+
+    width: int
+    unit: bool
+    dtype: str
+    budget: int
+    most: int | None
+    window: int
+    precision: str
+
+
+def plan(
+    encoder: Encoder,
+    *,
+    normalize_embeddings: bool | None = None,
+    batch_size: int | None = None,
+    batch_tokens: int | None = None,
+    truncate_dim: int | None = None,
+    dtype: DTypeLike = np.float32,
+    precision: str = "float32",
+    devices: Iterable[torch.device] = (),
+) -> Plan:
+    """Settings of `Encoder.encode`, checked and completed. `devices`: where it runs, if not where the encoder is.
+
+    Raises ValueError for an impossible value.
+    """
+    width = encoder.dim if truncate_dim is None else truncate_dim
+    if not 1 <= width <= encoder.dim:
+        raise ValueError(f"truncate_dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {width}")
+    for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    kind = np.dtype(dtype)
+    if kind.kind != "f":
+        raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
+    unit = encoder.normalizes if normalize_embeddings is None else normalize_embeddings
+    where = next(iter(devices), encoder.device)
+    budget, window = STATIC_TOKENS, STATIC_WINDOW
+    if encoder.pads:
+        budget, window = (CPU_TOKENS, CPU_WINDOW) if where.type == "cpu" else (DEVICE_TOKENS, DEVICE_WINDOW)
+    return Plan(width, unit, kind.str, batch_tokens or budget, batch_size, window, settle(precision, where))
+
+
+def places(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> list[torch.device]:
+    """The device of each worker process; none: this process. Raises ValueError for less than one worker."""
+    if isinstance(workers, int):
+        if workers < 1:
+            raise ValueError(f"workers must be at least 1, or a list of devices, got {workers}")
+        return [encoder.device] * workers if workers > 1 else []
+    if isinstance(workers, str) or not workers:
+        raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
+    return [torch.device(name) for name in workers]
+
+
+def encode(
+    encoder: Encoder, texts: str | Iterable[str], asked: Plan, *, output: str | Path | None = None, **engaged: Any
+) -> Rows:
+    """Vectors (N, D) of N texts, or (D,) of a string; with `output`, written there and read as a memory map.
+
+    `engaged` is passed to `engine`.
+    """
+    single = isinstance(texts, str)
+    given = checked(texts)
+    with engine(encoder, asked, **engaged) as blocks:
+        if output is not None:
+            return _to_file(blocks, given, asked, Path(output))
+        rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
+    return rows[0] if single else rows
+
+
+def checked(texts: object) -> Iterable[str]:
+    """The texts as an iterable of strings. Raises TypeError for anything else than a string or an iterable."""
+    if isinstance(texts, str):
+        return [texts]
+    if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping):
+        raise TypeError(f"texts must be a string or an iterable of strings, got {type(texts).__name__}")
+    return texts
+
+
+@contextmanager
+def engine(
+    encoder: Encoder,
+    asked: Plan,
+    *,
+    prompt: str | None = None,
+    places: Sequence[torch.device] = (),
+    progress: Progress | None = None,
+) -> Iterator[Blocks]:
+    """A function from texts to pairs (window, rows of its texts), one after the other, each in the texts' order."""
+    if asked.precision == "int8":
+        from isoglot.encoders.int8 import quantize
+
+        encoder = quantize(encoder)
+    encoder = evaluating(encoder)
+    tokenize = encoder.tokenize if prompt is None else partial(encoder.tokenize, prompt=prompt)
+    with _applying(encoder, asked, places) as apply:
+
+        def blocks(texts: Iterable[str]) -> Iterator[tuple[Window, Rows]]:
+            total = len(texts) if isinstance(texts, Sequence) else None
+            done = 0
+
+            def tick(count: int) -> None:
+                nonlocal done
+                done += count
+                if progress is not None:
+                    progress(done, total)
+
+            with closing(windows(texts, asked.window, tokenize)) as parts:  # type: ignore[type-var]
+                for part in parts:
+                    rows = _computed(part, asked, pads=encoder.pads, apply=apply, tick=tick)
+                    yield part, rows if part.rows is None else rows[part.rows]
+
+        yield blocks
+
+
+# Where the rows go
+
+
+def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> Rows:
+    """Texts that are in memory anyway: repetitions are found among all of them, and rows go where they first appear."""
+    found, rows = distinct(texts)
+    first = None if rows is None else np.unique(rows, return_index=True)[1]
+    out: Rows = np.empty((len(texts), asked.width), dtype=asked.dtype)
+    done = 0
+    for _, vectors in blocks(found):
+        stop = done + len(vectors)
+        out[slice(done, stop) if first is None else first[done:stop]] = vectors
+        done = stop
+    if rows is not None and first is not None:
+        repeated = np.setdiff1d(np.arange(len(texts)), first, assume_unique=True)
+        for start in range(0, len(repeated), asked.window):  # in parts, so that no second array of this size is made
+            part = repeated[start : start + asked.window]
+            out[part] = out[first[rows[part]]]
+    return out
+
+
+def _grown(blocks: Blocks, texts: Iterable[str], asked: Plan) -> Rows:
+    """Texts of unknown number: the array grows in place, where the system can move its pages without a copy."""
+    out: Rows = np.empty((0, asked.width), dtype=asked.dtype)
+    done = 0
+    for _, vectors in blocks(texts):
+        if done + len(vectors) > len(out):
+            out.resize((max(done + len(vectors), len(out) * 5 // 4), asked.width), refcheck=False)
+        out[done : done + len(vectors)] = vectors
+        done += len(vectors)
+    out.resize((done, asked.width), refcheck=False)
+    return out
+
+
+def _to_file(blocks: Blocks, texts: Iterable[str], asked: Plan, path: Path) -> Rows:
+    with atomic_write(path, binary=True) as stream:
+        stream.write(bytes(vectorfile.HEADER))
+        count = 0
+        for _, vectors in blocks(texts):
+            stream.write(vectors.data if vectors.size else b"")
+            count += len(vectors)
+        stream.seek(0)
+        stream.write(vectorfile.header(count, asked.width, asked.dtype))
+    mapped: Rows = np.load(path, mmap_mode="r")
+    return mapped
+
+
+# Texts to windows
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Texts in their order, the distinct ones, which of these each text is (None: all differ), and their tokens."""
+
+    texts: list[str]
+    distinct: list[str]
+    rows: NDArray[np.int64] | None
+    tokens: Tokens
+
+
+def windows(texts: Iterable[str], size: int, tokenize: Callable[[list[str]], Tokens]) -> Iterator[Window]:
+    """Windows of at most `size` texts, tokenised one ahead of the caller. Raises TypeError for texts of other types.
+
+    At most three windows are in memory: one being computed, one being tokenised, one being read.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as pool:
+        waiting: deque[Future[Window]] = deque()
+        for first, part in _cut(texts, size):
+            waiting.append(pool.submit(_window, part, first, tokenize))
+            if len(waiting) > 1:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[np.int64] | None]:
+    """The distinct texts in order of first appearance, and which of them each text is; None if all differ.
+
+    `first` is the number of the first text, for the message of the TypeError that is raised for another type.
+    """
+    if not set(map(type, texts)) <= {str}:  # the loop below is slow, and seldom needed
+        for row, text in enumerate(texts, first):
+            if not isinstance(text, str):
+                raise TypeError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
+    place = dict.fromkeys(texts, 0)
+    if len(place) == len(texts):
+        return list(texts), None
+    found = list(place)
+    place.update(zip(found, range(len(found)), strict=True))
+    return found, np.fromiter(map(place.__getitem__, texts), dtype=np.int64, count=len(texts))
+
+
+def _window(texts: list[str], first: int, tokenize: Callable[[list[str]], Tokens]) -> Window:
+    found, rows = distinct(texts, first)
+    return Window(texts, found, rows, tokenize(found))
+
+
+def _cut(texts: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
+    """(number of the first text, texts), ended by `size` or, checked every 64 texts, by CHARACTERS."""
+    source, first = iter(texts), 0
+    part: list[str] = []
+    length = 0
+    while step := list(islice(source, min(_STEP, size - len(part)))):
+        part += step
+        length += sum(len(text) for text in step if isinstance(text, str))
+        if len(part) == size or length >= CHARACTERS:
+            yield first, part
+            first, part, length = first + len(part), [], 0
+    if part:
+        yield first, part
+
+
+# Windows to rows
+
+
+def _computed(part: Window, asked: Plan, *, pads: bool, apply: Apply, tick: Callable[[int], None]) -> Rows:
+    """Rows (N, width) of the N distinct texts of a window in their order, of length one if the plan says so.
+
+    `tick` is called with the size of every finished chunk. Raises EncoderError, naming the text, for a vector that is
+    not finite.
+    """
+    tokens, lengths = part.tokens, part.tokens.lengths.numpy()
+    chunks = pack(lengths, asked.budget, most=asked.most) if pads else runs(lengths, asked.budget, most=asked.most)
+    out: Rows = np.zeros((len(tokens), asked.width), dtype=asked.dtype)
+    for chunk, rows in zip(chunks, apply(_pieces(tokens, chunks, pads)), strict=True):
+        damaged = "the weights are damaged or training diverged; use an earlier checkpoint"
+        _require_finite(rows, chunk, part.distinct, damaged)
+        with np.errstate(over="ignore"):  # what does not fit is an error below
+            out[chunk] = unit(rows) if asked.unit else rows
+        _require_finite(out[chunk], chunk, part.distinct, f"it does not fit {out.dtype}; use a wider dtype")
+        tick(len(chunk))
+    return out
+
+
+def runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
+    """The rows in their order, cut where the tokens so far pass another `budget`, and at `most` rows."""
+    rounds = lengths.cumsum() // budget
+    found: list[NDArray[np.int64]] = np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(rounds)) + 1)
+    if most is not None:
+        found = [run[start : start + most] for run in found for start in range(0, len(run), most)]
+    return [run for run in found if len(run)]
+
+
+def _pieces(tokens: Tokens, chunks: list[NDArray[np.int64]], pads: bool) -> Iterator[Tokens]:
+    """The tokens of each chunk. Sorted once, so that a chunk is a slice and not a gather."""
+    if pads:
+        tokens = tokens.select(torch.from_numpy(np.concatenate([np.empty(0, np.int64), *chunks])))
+    lengths = torch.split(tokens.lengths, [len(chunk) for chunk in chunks])
+    ids = torch.split(tokens.ids, [int(counts.sum()) for counts in lengths])
+    return map(Tokens, ids, lengths)
+
+
+def _require_finite(rows: Rows, chunk: NDArray[np.int64], texts: list[str], why: str) -> None:
+    if len(bad := not_finite(rows)):
+        text = texts[chunk[bad[0]]]
+        raise EncoderError(f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinity): {why}")
+
+
+def _applied(encoder: Encoder, asked: Plan, piece: Tokens) -> Rows:
+    """The raw rows (N, width) of one chunk, in float32."""
+    device = encoder.device
+    with torch.inference_mode(), autocast(asked.precision, device), nullcontext() if encoder.concurrent else _alone:
+        rows: Rows = encoder(piece.to(device))[:, : asked.width].float().cpu().numpy()
+    return rows
+
+
+# Chunks side by side
+
+
+@contextmanager
+def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> Iterator[Apply]:
+    """A function from chunks to rows: in this process if `places` is empty, else with a worker for each place.
+
+    This process computes as many chunks at once as torch has threads, if the encoder allows it. Raises EncoderError
+    when a worker dies.
+    """
+    if not places:
+        with _threading(encoder, partial(_applied, encoder, plan)) as apply:
+            yield apply
+        return
+    from torch import multiprocessing
+
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue()
+    for place in places:
+        queue.put(str(place))
+    pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(encoder, plan, queue))
+
+    def submit(piece: Tokens) -> Future[Rows]:
+        return pool.submit(_work, piece.ids.numpy(), piece.lengths.numpy())
+
+    try:
+        yield partial(_spread, submit, _AHEAD * len(places))
+    except BrokenProcessPool as error:
+        raise EncoderError(
+            "a worker process ended before its work was done: possibly out of memory, or the script lacks "
+            '`if __name__ == "__main__":`; use fewer workers'
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[Apply]:
+    """As many threads as torch has, each with one of torch's; a single chunk is computed with all of them."""
+    threads = torch.get_num_threads() if encoder.device.type == "cpu" and encoder.concurrent else 1
+    if threads == 1:
+        yield partial(map, work)
+        return
+    with ExitStack() as stack:
+        pool: ThreadPoolExecutor | None = None
+
+        def apply(pieces: Iterable[Tokens]) -> Iterator[Rows]:
+            nonlocal pool
+            rest = iter(pieces)
+            head = list(islice(rest, 2))
+            if len(head) == 1:
+                return map(work, head)
+            made = pool = pool or _single_threads(threads)
+            stack.callback(made.shutdown, cancel_futures=True)
+            return _spread(lambda piece: made.submit(work, piece), _AHEAD * threads, chain(head, rest))
+
+        yield apply
+
+
+def _single_threads(count: int) -> ThreadPoolExecutor:
+    """A pool of threads that compute with one of torch's threads each; `count` is how many the caller has."""
+    pool = ThreadPoolExecutor(count, "isoglot-encode")
+    started = threading.Barrier(count + 1)
+
+    def start() -> None:
+        torch.get_num_threads()  # the first call in a thread takes over what others have set; later ones do not
+        torch.set_num_threads(1)
+        started.wait()
+
+    with _starting:  # what a thread sets for itself is also what later threads begin with, until it is set back
+        for _ in range(count):
+            pool.submit(start)
+        started.wait()
+        torch.set_num_threads(count)
+    return pool
+
+
+def _spread(submit: Callable[[Tokens], Future[Rows]], ahead: int, pieces: Iterable[Tokens]) -> Iterator[Rows]:
+    waiting: deque[Future[Rows]] = deque()
+    for piece in pieces:
+        waiting.append(submit(piece))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _start(encoder: Encoder, plan: Plan, places: Any) -> None:
+    global _task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    _task = partial(_applied, encoder.to(torch.device(places.get())).eval(), plan)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed cannot end its workers, and their queue stays open."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
+    return _task(Tokens(torch.from_numpy(ids), torch.from_numpy(lengths)))

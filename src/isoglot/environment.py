@@ -1,0 +1,53 @@
+"""The environment variables that isoglot reads. This is the only module that reads them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+VARIABLES: Mapping[str, str] = MappingProxyType(
+    {
+        "ISOGLOT_CACHE": "Folder of the cache: unpacked models, tables of tokens, vectors of teachers.",
+        "ISOGLOT_DATA": "Folder of the data sets, and of paths in recipes that begin with `data:`.",
+        "ISOGLOT_MODEL": "Model that `isoglot.load()` opens when no name is passed.",
+        "ISOGLOT_DEVICE": "Device that `auto` stands for, such as cpu or cuda:1.",
+        "ISOGLOT_DEBUG": "If set and not 0, errors are shown with their traceback.",
+        "ISOGLOT_LOG": "Level of the log: debug, info, warning or error.",
+    }
+)
+
+
+def cache_folder() -> Path:
+    """`$ISOGLOT_CACHE`, or isoglot's folder in the user's cache folder of this operating system."""
+    if own := os.environ.get("ISOGLOT_CACHE"):
+        return Path(own).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("isoglot", appauthor=False)
+
+
+def data_folder() -> Path:
+    """`$ISOGLOT_DATA`, or `data` in the current folder."""
+    return Path(os.environ.get("ISOGLOT_DATA") or "data").expanduser()
+
+
+def default_model() -> str | None:
+    """`$ISOGLOT_MODEL`; None if it is not set."""
+    return os.environ.get("ISOGLOT_MODEL") or None
+
+
+def default_device() -> str:
+    """`$ISOGLOT_DEVICE`, or `auto`."""
+    return os.environ.get("ISOGLOT_DEVICE") or "auto"
+
+
+def is_debugging() -> bool:
+    """Whether `$ISOGLOT_DEBUG` is set to anything but 0."""
+    return os.environ.get("ISOGLOT_DEBUG", "0") not in ("", "0")
+
+
+def log_level() -> str:
+    """`$ISOGLOT_LOG` in lower case, or `info`."""
+    return (os.environ.get("ISOGLOT_LOG") or "info").lower()

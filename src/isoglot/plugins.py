@@ -1,0 +1,73 @@
+"""Plug-ins: objectives, tasks and readers of other packages, found by name.
+
+A package declares them as entry points of the groups `isoglot.objectives`, `isoglot.tasks` and `isoglot.readers`:
+
+    [project.entry-points."isoglot.readers"]
+    csv = "my_package.readers:read_csv"
+
+A module that is imported by `import_module` (`isoglot --import MODULE`) enters its own: `READERS["csv"] = read_csv`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, TypeVar
+
+from isoglot.errors import PluginError, shown
+
+T = TypeVar("T")
+
+
+class Registry(UserDict[str, T]):
+    """Names and what they stand for: the entries made here, and plug-ins for the names that these lack.
+
+    A plug-in is imported when its name is looked up. `is_valid` says whether it is of the right `kind`.
+    """
+
+    def __init__(self, group: str, entries: Mapping[str, T], *, kind: str, is_valid: Callable[[Any], bool]) -> None:
+        self.group, self.kind, self.is_valid = group, kind, is_valid
+        super().__init__(entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data or name in self._plugins()
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.data
+        yield from (name for name in self._plugins() if name not in self.data)
+
+    def __len__(self) -> int:
+        return len({*self.data, *self._plugins()})
+
+    def __missing__(self, name: str) -> T:
+        entry = self._plugins()[name]
+        try:
+            found = entry.load()
+        except Exception as error:  # a plug-in may raise anything
+            raise PluginError(f"{_origin(entry)} cannot be imported: {type(error).__name__}: {error}") from error
+        if not self.is_valid(found):
+            raise PluginError(f"{_origin(entry)} is {shown(found)}, not {self.kind}")
+        self.data[name] = found
+        return found  # type: ignore[no-any-return]
+
+    def _plugins(self) -> dict[str, EntryPoint]:
+        return {entry.name: entry for entry in entry_points(group=self.group)}
+
+
+def import_module(name: str) -> None:
+    """Import a module, installed or in the current folder, that makes entries. Raises `PluginError` if it fails."""
+    sys.path.append(str(Path.cwd()))
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # a module may raise anything
+        problem = f"cannot be imported: {type(error).__name__}: {error}"
+        raise PluginError(f"--import {name}: {problem}; check the name, or add its folder to PYTHONPATH") from error
+
+
+def _origin(entry: EntryPoint) -> str:
+    of = f" of {entry.dist.name} {entry.dist.version}" if entry.dist else ""
+    return f"plug-in {entry.name!r}{of} ({entry.group}: {entry.value})"

@@ -1,0 +1,80 @@
+"""Progress of long work: the one form of a callback, and the bar that is drawn for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+Progress = Callable[[int, int | None], None]
+"""Called with (done, total) during the work; `total` is None while it is unknown."""
+
+LONG = 2.0  # seconds of work before a bar appears that was not asked for
+
+_drawing = threading.Lock()  # only one bar at a time, of whatever thread
+
+
+@contextmanager
+def bar(what: str, *, show: bool | None = None, progress: Progress | None = None) -> Iterator[Progress | None]:
+    """A callback that draws a bar for the work named `what` on stderr and calls `progress`; None if there is neither.
+
+    show  True, False, or None: only if there is no `progress`, on a terminal or in a notebook, once the work has taken
+          `LONG` seconds
+    """
+    wanted = (progress is None and is_interactive()) if show is None else show
+    if not wanted or not _drawing.acquire(blocking=False):
+        yield progress
+        return
+    try:
+        with _drawn(what, wait=LONG if show is None else 0.0) as draw:
+
+            def both(done: int, total: int | None) -> None:
+                draw(done, total)
+                if progress is not None:
+                    progress(done, total)
+
+            yield both
+    finally:
+        _drawing.release()
+
+
+def is_interactive() -> bool:
+    """Whether someone can see a bar: stderr is a terminal, or this is a notebook that can show rich's bars."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if hasattr(shell, "kernel"):
+        return importlib.util.find_spec("ipywidgets") is not None
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextmanager
+def _drawn(what: str, *, wait: float) -> Iterator[Progress]:
+    drawing: Any = None
+    began = monotonic()
+
+    def draw(done: int, total: int | None) -> None:
+        nonlocal drawing
+        if drawing is None and monotonic() - began >= wait:
+            drawing = _bar()
+            drawing.start()
+            drawing.add_task(what, total=None)
+        if drawing is not None:
+            drawing.update(drawing.task_ids[0], completed=done, total=total)
+
+    try:
+        yield draw
+    finally:
+        if drawing is not None:
+            drawing.stop()
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Bar(*columns, console=Console(stderr=True))

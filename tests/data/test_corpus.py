@@ -1,0 +1,101 @@
+"""A corpus: sources in files and in memory, filtered, counted, checked early and tokenised once."""
+
+from __future__ import annotations
+
+import pytest
+
+from isoglot import recipe as recipes
+from isoglot.data import Group
+from isoglot.data.corpus import Corpus, FileSource, MemorySource, build_table
+from isoglot.errors import CorpusError, IsoglotError, RecipeError
+from isoglot.training.loop import train
+from toys import ToyEncoder
+
+PAIRS = [("Good morning!", "Guten Morgen!"), ("Thanks.", "Danke."), ("Thanks.", "Danke.")]
+ENCODER = ToyEncoder()
+RECIPE = """
+name = "five"
+encoder = {{ kind = "static", dim = 8, vocabulary = 400 }}
+stages = [
+  {{ name = "one", steps = 1, optimizer = {{ lr = 1e-3 }}, streams = [
+    {{ objectives = [{{ name = "info_nce" }}], sources = [{{ reader = "tsv", path = "0.tsv" }}] }} ] }},
+  {{ name = "two", steps = 1, optimizer = {{ lr = 1e-3 }}, streams = [
+    {{ objectives = [{{ name = "info_nce" }}], {stream} sources = [{sources}] }} ] }},
+]
+"""
+
+
+def tsv(path, lines):
+    path.write_text("en\tde\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_data_in_memory_are_filtered_counted_and_tokenised(tmp_path):
+    words = []
+    corpus = Corpus([MemorySource(iter(PAIRS), ("en", "de"))], languages=("eng", "deu"))
+    table = build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
+    assert (len(table), table.sentences, table.languages) == (2, 4, ["eng", "deu"])
+    assert list(corpus.texts()) == [text for pair in PAIRS[:2] for text in pair]
+    assert "3 read, 1 repeated, 2 kept" in words[0]
+
+
+def test_a_table_is_kept_until_the_data_or_a_setting_changes(tmp_path):
+    def digest(data=PAIRS, **settings):
+        return Corpus([MemorySource(data, settings.pop("langs", ("en", "de")))], **settings).digest()
+
+    assert digest() == digest(list(PAIRS)) == digest(name="other")
+    others = [digest(PAIRS[:2]), digest(join=True), digest(deduplicate=False), digest(languages=("eng",))]
+    assert len({digest(), digest(langs=("en", "fr")), *others}) == 6
+    path = tsv(tmp_path / "a.tsv", ["a\tb"])
+    before = Corpus([FileSource("tsv", path, name="a")]).digest()
+    tsv(path, ["a\tc"])
+    assert Corpus([FileSource("tsv", path, name="a")]).digest() != before
+
+
+def test_sources_need_names_and_joined_ones_no_weights():
+    with pytest.raises(RecipeError, match="'data'"):
+        Corpus([MemorySource(PAIRS), MemorySource(PAIRS)])
+    with pytest.raises(RecipeError, match="weight"):
+        Corpus([MemorySource(PAIRS, weight=2.0)], join=True)
+
+
+@pytest.mark.parametrize(
+    "broken, stream, parts",
+    [
+        ("en\txx\na\tb\n", "", ["3.tsv:1", "xx"]),
+        ("en\tde\na\n", "", ["3.tsv:2"]),
+        ("en\tde\n" + "a\tb\n" * 50 + "\xff\n", "", ["3.tsv:52"]),
+        (None, "", ["3.tsv"]),
+        ("en\tde\na\tb\n", 'languages = "xx",', ["streams.train.languages", "xx"]),
+        ("en\tde\na\tb\n", 'leakage = "missing.txt",', ["missing.txt"]),
+    ],
+)
+def test_one_corrupt_source_of_five_ends_a_run_before_the_tokenizer_is_trained(
+    tmp_path, monkeypatch, broken, stream, parts
+):
+    for number in range(5):
+        tsv(tmp_path / f"{number}.tsv", [f"{number} line {line}\t{number} Zeile {line}" for line in range(200)])
+    if broken is None:
+        (tmp_path / "3.tsv").unlink()
+    else:
+        (tmp_path / "3.tsv").write_text(broken, encoding="latin-1")
+    sources = ", ".join(f'{{ reader = "tsv", path = "{number}.tsv" }}' for number in range(5))
+    (tmp_path / "r.toml").write_text(RECIPE.format(sources=sources, stream=stream))
+    monkeypatch.setattr("isoglot.training.encoder.train_tokenizer", lambda *_, **__: pytest.fail("too late"))
+    with pytest.raises(IsoglotError) as error:
+        train(recipes.load(tmp_path / "r.toml"), tmp_path / "run")
+    assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_checking_reads_the_first_groups_only(tmp_path):
+    path = tsv(tmp_path / "a.tsv", ["a\tb"] * 150 + ["a"])
+    corpus = Corpus([FileSource("tsv", path, name="a")])
+    corpus.check(100)
+    with pytest.raises(CorpusError, match=r"a\.tsv:152"):
+        corpus.check(200)
+
+
+def test_memory_is_checked_too():
+    with pytest.raises(CorpusError, match="row 2"):
+        Corpus([MemorySource([("a", "b"), ("c", "")])]).check()
+    assert list(MemorySource(["a"], "de").groups(None)) == [Group(("a",), ("deu",))]

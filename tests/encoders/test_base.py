@@ -1,0 +1,142 @@
+"""What is called on an encoder: the settings of `encode`, prompts by name, similarity, and wrong kinds of argument."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import isoglot
+from conftest import SENTENCES, build_tokenizer
+from isoglot.encoders import StaticEncoder
+from isoglot.errors import EncoderError
+
+PROMPTS = {"query": "q: ", "passage": "p: "}
+
+
+@pytest.fixture
+def encoder(toy_transformer):
+    return toy_transformer(prompt="own: ", prompts=PROMPTS, normalizes=True)
+
+
+def test_encode_is_a_method_and_a_function(encoder):
+    np.testing.assert_array_equal(encoder.encode(SENTENCES), isoglot.encode(encoder, SENTENCES))
+
+
+@pytest.mark.parametrize("texts", [tuple(SENTENCES), pd.Series(SENTENCES), np.array(SENTENCES), iter(SENTENCES)])
+def test_texts_may_be_any_iterable(encoder, texts):
+    np.testing.assert_allclose(encoder.encode(texts), encoder.encode(SENTENCES), atol=1e-6)
+
+
+def test_batch_size_bounds_the_texts_of_a_chunk(encoder, toy_static):
+    for model in (encoder, toy_static):
+        sizes = []
+        handle = model.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))  # noqa: B023
+        rows = model.encode(SENTENCES, batch_size=3)
+        handle.remove()
+        assert max(sizes) == 3
+        assert sum(sizes) == len(SENTENCES)
+        np.testing.assert_allclose(rows, model.encode(SENTENCES), atol=1e-6)
+        with pytest.raises(ValueError, match="batch_size"):
+            model.encode(SENTENCES, batch_size=0)
+
+
+def test_prompts_by_name(encoder):
+    by_text = {text: encoder.encode("cat", prompt=text) for text in ("q: ", "p: ", "own: ", "")}
+    np.testing.assert_array_equal(encoder.encode("cat", prompt_name="query"), by_text["q: "])
+    np.testing.assert_array_equal(encoder.encode_query("cat"), by_text["q: "])
+    np.testing.assert_array_equal(encoder.encode_document("cat"), by_text["p: "])
+    np.testing.assert_array_equal(encoder.encode_document("cat", prompt=""), by_text[""])
+    np.testing.assert_array_equal(encoder.encode("cat"), by_text["own: "])
+    with pytest.raises(ValueError, match=r"'quer'.*'query'"):
+        encoder.encode("cat", prompt_name="quer")
+
+
+def test_without_named_prompts_a_query_has_the_encoders_own(toy_static):
+    np.testing.assert_array_equal(toy_static.encode_query("the cat"), toy_static.encode("the cat"))
+
+
+def test_prompts_are_saved_and_opened(encoder, tmp_path):
+    encoder.save(tmp_path / "m")
+    opened = isoglot.load(tmp_path / "m")
+    assert (opened.prompt, dict(opened.prompts)) == ("own: ", {**PROMPTS, "default": "own: "})
+    np.testing.assert_allclose(opened.encode_query(SENTENCES), encoder.encode_query(SENTENCES), atol=1e-6)
+    encoder.prompt = "q: "
+    encoder.save(tmp_path / "n")
+    opened = isoglot.load(tmp_path / "n")
+    assert (opened.prompt, dict(opened.prompts)) == ("q: ", PROMPTS)
+
+
+def test_threads_with_different_prompts_get_their_own_vectors(encoder):
+    wanted = {name: encoder.encode(SENTENCES, prompt_name=name) for name in PROMPTS}
+    wrong = []
+
+    def work(name):
+        for _ in range(5):
+            if not np.array_equal(encoder.encode(SENTENCES, prompt_name=name), wanted[name]):
+                wrong.append(name)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in PROMPTS]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_similarity_of_texts_and_vectors(encoder):
+    rows = encoder.encode(SENTENCES)
+    cosines = encoder.similarity(SENTENCES, rows)
+    assert cosines.shape == (len(SENTENCES), len(SENTENCES))
+    np.testing.assert_allclose(np.diag(cosines), 1, atol=1e-5)
+    np.testing.assert_allclose(cosines, rows @ rows.T, atol=1e-5)
+    assert encoder.similarity(SENTENCES[0], 3 * torch.from_numpy(rows)) == pytest.approx(cosines[:1], abs=1e-5)
+    assert encoder.similarity(rows[0], list(torch.from_numpy(rows))).shape == (1, len(SENTENCES))
+    assert encoder.similarity([], SENTENCES).shape == (0, len(SENTENCES))
+    for wrong in (5, None, [None], {"a": 1}):
+        with pytest.raises(TypeError, match=r"\(N, D\)"):
+            encoder.similarity(wrong, SENTENCES)
+
+
+def test_names_people_know_from_other_libraries(encoder):
+    assert encoder.get_sentence_embedding_dimension() == encoder.get_embedding_dimension() == encoder.dim == 16
+    assert encoder.max_seq_length == encoder.max_length
+    encoder.max_seq_length = 4
+    assert encoder.max_length == 4
+    assert encoder.tokenize(SENTENCES).lengths.max() == 4
+    rows = encoder.encode(SENTENCES, normalize_embeddings=False, truncate_dim=3, show_progress_bar=False)
+    assert rows.shape == (len(SENTENCES), 3)
+
+
+@pytest.mark.parametrize("texts", [5, None, b"bytes", {"a": "b"}, 1.5])
+def test_what_is_not_texts_is_a_type_error(encoder, texts):
+    with pytest.raises(TypeError, match=type(texts).__name__):
+        encoder.encode(texts)
+
+
+@pytest.mark.parametrize("model", ["multilingual-e5-small", Path("model"), ["a"], None])
+def test_encode_without_an_encoder_is_a_type_error(model):
+    with pytest.raises(TypeError, match=r"isoglot\.load\("):
+        isoglot.encode(model, ["a text"])
+
+
+@pytest.mark.parametrize("model", [["text"], 5, {"a": 1}])
+def test_load_without_a_name_is_a_type_error(model):
+    with pytest.raises(TypeError, match="load"):
+        isoglot.load(model)
+
+
+def test_a_file_of_text_is_not_a_model(tmp_path):
+    (tmp_path / "english.txt").write_text("The cat sits.\n")
+    with pytest.raises(EncoderError, match=r"english\.txt.*model comes first"):
+        isoglot.load(tmp_path / "english.txt")
+
+
+def test_without_a_name_the_environment_names_the_model(monkeypatch, tmp_path):
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(tmp_path / "small")
+    monkeypatch.setenv("ISOGLOT_MODEL", str(tmp_path / "small"))
+    assert (isoglot.load().dim, isoglot.load().name) == (8, "small")

@@ -1,0 +1,165 @@
+"""The choice of the device, with a stand-in for an accelerator: what is asked for is what computes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+import isoglot
+from conftest import SENTENCES
+from isoglot.encoders import device as devices
+from isoglot.encoders import load
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.device import bf16_pays, resolve
+from isoglot.errors import EncoderError
+
+
+@pytest.fixture
+def accelerator(monkeypatch):
+    """Makes PyTorch report accelerators of a kind; returns the function that does."""
+
+    def present(kind, count=2, current=0):
+        fake = SimpleNamespace(
+            is_available=lambda: kind is not None,
+            current_accelerator=lambda: torch.device(kind),
+            device_count=lambda: count,
+            current_device_index=lambda: current,
+        )
+        monkeypatch.setattr(torch, "accelerator", fake)
+        for name in ("LOCAL_RANK", "ISOGLOT_DEVICE"):
+            monkeypatch.delenv(name, raising=False)
+
+    return present
+
+
+@pytest.mark.parametrize("kind", ["cuda", "xpu", "mps"])
+def test_auto_is_the_accelerator_or_the_cpu(accelerator, kind):
+    accelerator(kind)
+    assert resolve() == resolve(kind) == torch.device(kind, 0)
+    assert resolve(torch.device(kind, 1)) == torch.device(kind, 1)
+    assert resolve("cpu") == torch.device("cpu")
+    accelerator(None)
+    assert resolve() == torch.device("cpu")
+
+
+def test_a_rank_of_torchrun_has_its_own_device(accelerator, monkeypatch):
+    accelerator("cuda")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert resolve() == resolve("cuda") == torch.device("cuda:1")
+    assert resolve("cuda:0") == torch.device("cuda:0")
+
+
+def test_the_environment_says_what_auto_is(accelerator, monkeypatch):
+    accelerator("cuda")
+    monkeypatch.setenv("ISOGLOT_DEVICE", "cuda:1")
+    assert resolve() == torch.device("cuda:1")
+    monkeypatch.setenv("ISOGLOT_DEVICE", "cpu")
+    assert resolve() == torch.device("cpu")
+    assert resolve("cuda") == torch.device("cuda:0")
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "named"),
+    [
+        (None, "cuda:0", "'cuda:0'.*only the CPU"),
+        ("xpu", "cuda", "'cuda'.*xpu"),
+        ("cuda", "cuda:2", "'cuda:2'.*2"),
+        ("cuda", "gpu", "'gpu'"),
+    ],
+)
+def test_a_device_that_is_not_there_is_one_error(accelerator, kind, asked, named):
+    accelerator(kind)
+    with pytest.raises(EncoderError, match=named):
+        resolve(asked)
+    with pytest.raises(EncoderError, match=named):
+        isoglot.load("no model is looked for before the device", device=asked)
+
+
+def test_bfloat16_is_asked_of_the_device_and_not_of_its_name(monkeypatch):
+    module = SimpleNamespace(is_bf16_supported=lambda including_emulation: not including_emulation)
+    monkeypatch.setattr(torch, "get_device_module", lambda device: module)
+    assert bf16_pays(torch.device("xpu"))
+    monkeypatch.setattr(torch, "get_device_module", lambda device: SimpleNamespace())
+    assert not bf16_pays(torch.device("mps"))
+
+
+class Elsewhere(Encoder):
+    """Stands for an encoder on an accelerator: records where it is sent and what its tokens are sent to."""
+
+    def __init__(self, own):
+        super().__init__()
+        self.own, self.moves = own, []
+        self.dim, self.max_length, self.normalizes = own.dim, own.max_length, own.normalizes
+
+    def tokenize(self, texts, *, prompt=None):
+        return self.own.tokenize(texts, prompt=prompt)
+
+    def forward(self, tokens):
+        return self.own(tokens)
+
+    def to(self, device):
+        self.moves.append(device)
+        return self
+
+    @property
+    def device(self):
+        return self.moves[-1] if self.moves else torch.device("cpu")
+
+
+def test_load_and_encode_use_the_device_asked_for(accelerator, monkeypatch, toy_transformer, tmp_path):
+    accelerator("xpu")
+    toy_transformer().save(tmp_path / "model")
+    from isoglot.encoders import engine, loading
+
+    read, sent = loading.read, []
+    monkeypatch.setattr(loading, "read", lambda *given, **options: Elsewhere(read(*given, **options)))
+
+    class Tokens(engine.Tokens):
+        def to(self, device):
+            sent.append(device)
+            return self
+
+    monkeypatch.setattr(engine, "Tokens", Tokens)
+    monkeypatch.setattr(engine, "_pieces", lambda tokens, chunks, pads: [Tokens(tokens.ids, tokens.lengths)])
+    for asked, place in (("auto", "xpu:0"), ("xpu:1", "xpu:1"), ("cpu", "cpu")):
+        encoder = load(tmp_path / "model", device=asked)
+        assert encoder.moves == [torch.device(place)]
+        encoder.encode(SENTENCES[:1])
+        assert sent.pop() == torch.device(place)
+
+
+def test_a_chunk_for_an_accelerator_is_large(accelerator, toy_transformer):
+    from isoglot.encoders.engine import DEVICE_TOKENS, plan
+
+    accelerator("mps")
+    assert plan(toy_transformer(), devices=[resolve()]).budget == DEVICE_TOKENS
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_autocast_is_of_the_encoders_device(monkeypatch, precision):
+    used = []
+    monkeypatch.setattr(torch, "autocast", lambda kind, **settings: used.append(kind))
+    devices.autocast(precision, torch.device("mps"))
+    assert used == (["mps"] if precision == "bfloat16" else [])
+
+
+def test_every_part_of_an_encoder_moves(toy_static, toy_transformer):
+    from isoglot.encoders.towers import Towers
+    from isoglot.encoders.twins import Twins
+
+    wide = toy_transformer()
+    towers = Towers({"a": wide, "b": toy_transformer(seed=1)}, {"a": ["LATIN"]})
+    for encoder in (toy_static, towers, Twins(wide, toy_transformer())):
+        moved = encoder.to("meta")
+        assert moved.device == torch.device("meta")
+        assert {value.device.type for value in moved.state_dict().values()} == {"meta"}
+
+
+def test_an_array_comes_back_from_any_device_and_a_tensor_stays(toy_static):
+    rows, tensor = toy_static.encode(SENTENCES), toy_static.encode(SENTENCES, convert_to_tensor=True)
+    assert isinstance(rows, np.ndarray)
+    assert tensor.device == toy_static.device
+    np.testing.assert_array_equal(rows, tensor.numpy())

@@ -1,0 +1,187 @@
+"""`isoglot.evaluate` on tasks, translations and rated pairs, and the `Scores` that it returns."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from cases import by_text
+
+import isoglot
+from isoglot.data.groups import Group
+from isoglot.errors import EvaluationError, OutputError
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Score
+from isoglot.evaluation.precomputed import Precomputed, export_texts
+from isoglot.report.scores import Scores, read_results
+
+PAIRS = [("Hallo.", "Hello."), ("Guten Morgen.", "Good morning."), ("Danke.", "Thanks."), ("Nein.", "No.")]
+RATED = [("a", "a", 5), ("b", "b", 4.5), ("a", "b", 1), ("a", "c", 0.5)]
+
+
+def translated(texts):
+    """Equal vectors for the two sentences of a pair."""
+    places = {text: place for place, pair in enumerate(PAIRS) for text in pair}
+    return np.eye(len(PAIRS))[[places[text] for text in texts]]
+
+
+@pytest.fixture
+def data(tmp_path):
+    for side in ("deu", "eng"):
+        (tmp_path / f"tatoeba.deu-eng.{side}").write_text(f"{side} one\n{side} two\n", encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        PAIRS,
+        [Group(pair, ("deu", "eng")) for pair in PAIRS],
+        {"de": [pair[0] for pair in PAIRS], "en": [pair[1] for pair in PAIRS]},
+        iter(PAIRS),
+    ],
+    ids=["tuples", "groups", "columns", "iterator"],
+)
+def test_translations_in_memory_are_scored_in_both_directions(pairs):
+    scores = isoglot.evaluate(translated, pairs=pairs)
+    assert {score.task for score in scores} == {"retrieval"}
+    assert [score.metric.partition("/")[0] for score in scores] == ["accuracy"] * len(scores)
+    assert {score.value for score in scores} == {1.0}
+    assert scores["retrieval", "mean"].main[0].value == 1.0
+    halves = isoglot.evaluate(lambda texts: translated(texts) * [1, 1, 0, 0], pairs=PAIRS)
+    assert halves["retrieval", "source-target"].main[0].value < 1
+
+
+def test_the_languages_of_tuples_name_the_subset():
+    scores = isoglot.evaluate(translated, pairs=PAIRS, languages=["de", "en"])
+    assert {score.subset for score in scores} == {"deu-eng", "mean"}
+    assert scores["retrieval", "deu-eng", "accuracy/xx-en"].n == 4
+
+
+def test_a_frame_of_translations_is_scored():
+    pandas = pytest.importorskip("pandas")
+    scores = isoglot.evaluate(translated, pairs=pandas.DataFrame(PAIRS, columns=["de", "en"]))
+    assert scores["retrieval", "deu-eng", "accuracy/mean"].value == 1.0
+
+
+def test_rated_pairs_in_memory_are_correlated_with_cosines():
+    def encode(texts):
+        return np.array([{"a": (1, 0), "b": (0.9, 0.5), "c": (0, 1)}[text] for text in texts])
+
+    scores = isoglot.evaluate(encode, sts=RATED)
+    assert [(score.subset, score.metric) for score in scores][:2] == [("pairs", "spearman"), ("pairs", "pearson")]
+    columns = dict(zip(("sentence1", "sentence2", "score"), zip(*RATED, strict=True), strict=True))
+    assert isoglot.evaluate(encode, sts=columns) == scores
+    assert 0.8 < scores["sts", "pairs", "spearman"].value < 1
+    both = isoglot.evaluate(encode, pairs=[("a", "b"), ("c", "a")], sts=RATED, languages=["de"])
+    assert [*dict.fromkeys(score.task for score in both)] == ["retrieval", "sts"]
+    assert both["sts", "deu", "spearman"].unit == "correlation"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"model": np.eye(3), "pairs": PAIRS}, "pass an Encoder, a name or folder"),
+        ({"model": ["a"], "pairs": PAIRS}, "pass an Encoder, a name or folder"),
+        ({"tasks": PAIRS}, "pairs="),
+        ({"tasks": [3]}, "names of tasks"),
+        ({"pairs": "pairs.tsv"}, "pairs of strings"),
+        ({"sts": [("a", "b")]}, "row 1 of sts"),
+        ({"sts": [("a", "b", 1), ("a", "b", "high")]}, "row 2 of sts"),
+        ({"sts": "sts.tsv"}, "rows"),
+    ],
+)
+def test_wrong_kinds_of_arguments_get_one_sentence(arguments, says):
+    with pytest.raises(TypeError, match=says) as caught:
+        isoglot.evaluate(**{"model": by_text, **arguments})
+    assert "\n" not in str(caught.value)
+
+
+def test_nothing_to_evaluate_on_is_an_error():
+    for arguments in ({}, {"pairs": []}, {"sts": []}, {"pairs": [("alone",)]}):
+        with pytest.raises(EvaluationError):
+            isoglot.evaluate(by_text, **arguments)
+
+
+def test_data_come_from_the_environment(data, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_DATA", str(data))
+    assert isoglot.evaluate(by_text, "tatoeba") == isoglot.evaluate(by_text, ["tatoeba"], data=data)
+    assert export_texts(data / "texts.jsonl", ["tatoeba"]) == 4
+
+
+@pytest.mark.parametrize(("name", "near"), [("STS17", "sts17"), ("Tatoba", "tatoeba"), ("QUICK", "quick")])
+def test_an_unknown_task_is_answered_with_the_nearest_in_any_case(name, near, data):
+    with pytest.raises(EvaluationError, match=f"did you mean '{near}'"):
+        isoglot.evaluate(by_text, [name], data=data)
+
+
+def test_missing_data_are_an_error_unless_they_are_skipped(data):
+    with pytest.raises(EvaluationError, match="retrieval"):
+        isoglot.evaluate(by_text, ["tatoeba", "retrieval"], data=data)
+    lines = []
+    scores = isoglot.evaluate(by_text, ["tatoeba", "retrieval"], data=data, skip_missing=True, report=lines.append)
+    assert {score.task for score in scores} == {"tatoeba"}
+    assert [line.partition(":")[0] for line in scores.missing] == ["retrieval"]
+    assert [line.partition(":")[0] for line in lines] == ["tatoeba", "retrieval"]
+    assert "missing: retrieval" in str(scores)
+
+
+def test_scores_are_found_by_their_names(data):
+    scores = isoglot.evaluate(by_text, ["tatoeba"], data=data, name="mine")
+    assert isinstance(scores["tatoeba"], Scores)
+    assert scores["tatoeba"] == scores
+    assert scores["tatoeba", "mean", "accuracy/mean"] is scores["tatoeba", "mean"].main[0]
+    assert isinstance(scores[0], Score)
+    assert scores[:2].model == "mine"
+    assert {score.metric for score in scores.main} == {"accuracy/mean"}
+    for key in ("tatoba", ("tatoeba", "meen"), ("tatoeba", "mean", "acuracy/mean")):
+        with pytest.raises(KeyError, match="did you mean"):
+            scores[key]
+
+
+def test_scores_are_text_html_and_a_frame(data):
+    pandas = pytest.importorskip("pandas")
+    scores = isoglot.evaluate(by_text, ["quick", TASKS["tatoeba"]], data=data, skip_missing=True, name="<b>")
+    text = str(scores)
+    assert all(part in text for part in ("Suite quick", "deu-eng", "accuracy/xx-en", "missing: "))
+    assert "<td" in scores._repr_html_()
+    assert "<b>" not in scores._repr_html_().replace("<b>–</b>", "")
+    frame = scores.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert frame["value"].tolist() == [score.value for score in scores]
+    assert set(frame.loc[frame["average"], "subset"]) == {"mean"}
+
+
+def test_scores_are_saved_and_read_and_compared(data, tmp_path):
+    scores = isoglot.evaluate(by_text, ["tatoeba"], data=data, name="runs/first/model")
+    scores.save(tmp_path / "a")
+    isoglot.evaluate(by_text, ["tatoeba"], data=data, name="runs/first/model", output=tmp_path / "b")
+    files = [sorted(p.relative_to(tmp_path / x) for p in (tmp_path / x).rglob("*") if p.is_file()) for x in "ab"]
+    assert {"items.npz", "page.html", "results.json", "results.md"} <= {str(path) for path in files[0]}
+    for one, other in pairwise(files):
+        assert one == other
+    for file in files[0]:
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+    assert read_results(tmp_path / "a") == scores
+    assert isoglot.compare(scores, tmp_path / "b", names=["a", "b"], resamples=20).tables
+    with pytest.raises(OutputError):
+        scores.save(tmp_path / "a" / "page.html")
+
+
+def test_precomputed_vectors_are_a_model(data, tmp_path):
+    export_texts(tmp_path / "texts.jsonl", ["tatoeba"], data=data)
+    lines = (tmp_path / "texts.jsonl").read_text(encoding="utf-8").splitlines()
+    np.save(tmp_path / "v.npy", by_text([line.strip('"') for line in lines]))
+    scores = isoglot.evaluate(Precomputed(tmp_path / "v.npy", tmp_path / "texts.jsonl"), ["tatoeba"], data=data)
+    assert scores == isoglot.evaluate(by_text, ["tatoeba"], data=data)
+    assert scores.model == os.fspath(tmp_path / "v.npy")
+    assert "vectors" in scores.settings
+
+
+def test_an_encoder_is_named_and_described(toy_static, data):
+    toy_static.name = "toy"
+    scores = isoglot.evaluate(toy_static, ["tatoeba"], data=data)
+    assert scores.model == "toy"
+    assert scores.settings.keys() >= {"encoder", "max_length", "prompt", "version"}

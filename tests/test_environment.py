@@ -1,0 +1,50 @@
+"""The environment variables: what each changes, and that no other module reads one."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from isoglot import environment
+
+SOURCE = Path(environment.__file__).parent
+
+
+def test_the_cache_folder_follows_the_environment(monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", "/a")
+    assert environment.cache_folder() == Path("/a")
+    monkeypatch.delenv("ISOGLOT_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/b")
+    assert environment.cache_folder() == Path("/b/isoglot")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert environment.cache_folder() == Path("~/.cache/isoglot").expanduser()
+
+
+@pytest.mark.parametrize(
+    ("variable", "function", "unset"),
+    [
+        ("ISOGLOT_DATA", environment.data_folder, Path("data")),
+        ("ISOGLOT_MODEL", environment.default_model, None),
+        ("ISOGLOT_DEVICE", environment.default_device, "auto"),
+        ("ISOGLOT_LOG", environment.log_level, "info"),
+    ],
+)
+def test_a_variable_replaces_the_default(monkeypatch, variable, function, unset):
+    for nothing in (None, ""):
+        monkeypatch.delenv(variable, raising=False) if nothing is None else monkeypatch.setenv(variable, nothing)
+        assert function() == unset
+    monkeypatch.setenv(variable, "other")
+    assert str(function()) == "other"
+
+
+@pytest.mark.parametrize(("value", "debugging"), [("", False), ("0", False), ("1", True), ("yes", True)])
+def test_debugging_is_on_unless_zero_or_empty(monkeypatch, value, debugging):
+    monkeypatch.setenv("ISOGLOT_DEBUG", value)
+    assert environment.is_debugging() is debugging
+
+
+def test_every_variable_that_is_read_is_listed():
+    read = re.findall(r'"(ISOGLOT_[A-Z]+)"', (SOURCE / "environment.py").read_text(encoding="utf-8"))
+    assert set(read) == set(environment.VARIABLES)

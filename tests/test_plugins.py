@@ -1,0 +1,116 @@
+"""Plug-ins of other distributions, and modules that are imported by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from isoglot import recipe as recipes
+from isoglot.data import Group
+from isoglot.data.readers import READERS, check, read
+from isoglot.errors import IsoglotError, PluginError, RecipeError
+from isoglot.evaluation import TASKS
+from isoglot.objectives import OBJECTIVES, InfoNCE
+
+ENTRIES = """[isoglot.readers]
+colon = acme_plugin:read_colon
+tsv = acme_plugin:missing
+broken = acme_plugin:missing
+worse = acme_nothing:read
+number = acme_plugin:NUMBER
+[isoglot.objectives]
+acme_nce = acme_plugin:AcmeNCE
+not_one = acme_plugin:read_colon
+[isoglot.tasks]
+acme/task = acme_plugin:TASK
+"""
+MODULE = '''
+from isoglot.data import Group
+from isoglot.objectives import InfoNCE
+
+NUMBER = 3
+
+def read_colon(path, *, language: str = "und"):
+    """A reader."""
+    for line in open(path):
+        yield Group(tuple(line.strip().split(":")), (language, language))
+
+class AcmeNCE(InfoNCE):
+    """An objective."""
+
+class _Task:
+    name = "acme/task"
+    def run(self, encode, data, *, languages=()):
+        return []
+
+TASK = _Task()
+'''
+
+
+@pytest.fixture
+def acme(tmp_path, monkeypatch):
+    (tmp_path / "acme_plugin.py").write_text(MODULE)
+    info = tmp_path / "acme_isoglot-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-isoglot\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(ENTRIES)
+    monkeypatch.syspath_prepend(tmp_path)
+    for registry in (READERS, OBJECTIVES, TASKS):
+        monkeypatch.setattr(registry, "data", dict(registry.data))
+    yield tmp_path
+    sys.modules.pop("acme_plugin", None)
+
+
+def test_names_of_plugins_are_found_checked_and_listed(acme):
+    (acme / "text").write_text("a:b\n")
+    assert list(read("colon", acme / "text", language="deu")) == [Group(("a", "b"), ("deu", "deu"))]
+    assert issubclass(OBJECTIVES["acme_nce"], InfoNCE)
+    assert TASKS["acme/task"].name == "acme/task"
+    assert "colon" in READERS
+    assert "colon" in [*READERS]
+    assert READERS.get("nothing") is None
+    with pytest.raises(RecipeError, match=r"'langage'.*'language'"):
+        check("colon", {"langage": "deu"})
+    with pytest.raises(RecipeError, match="'colon'"):
+        check("colom", {})
+
+
+def test_our_own_names_stay_ours(acme):
+    assert READERS["tsv"].__module__ == "isoglot.data.readers.tsv"
+    assert len(READERS) == len([*READERS]) == len({*READERS})
+
+
+@pytest.mark.parametrize(
+    "registry, name", [(READERS, "broken"), (READERS, "worse"), (READERS, "number"), (OBJECTIVES, "not_one")]
+)
+def test_a_broken_plugin_is_one_error_that_names_its_distribution(acme, registry, name):
+    assert name in registry  # found without being imported
+    with pytest.raises(PluginError) as error:
+        registry[name]
+    assert isinstance(error.value, IsoglotError)
+    assert f"'{name}' of acme-isoglot 1.2" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_module_is_imported_by_the_command_line(tmp_path):
+    (tmp_path / "my_readers.py").write_text(
+        "from isoglot.data.readers import READERS\nREADERS['mine'] = lambda path: iter(())\n"
+    )
+    (tmp_path / "r.toml").write_text(
+        'extends = "demo/pairs"\nname = "x"\nstreams = [{ objectives = [{ name = "info_nce" }], '
+        'sources = [{ reader = "mine", path = "r.toml" }] }]\n'
+    )
+    recipes.load(tmp_path / "r.toml")
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "isoglot", *arguments, "recipe", "check", "r.toml"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert run("--import", "my_readers").returncode == 0
+    assert "'mine'" in run().stderr
+    wrong = run("--import", "my_writers")
+    assert wrong.returncode == 1
+    assert wrong.stderr.count("\n") == 1
+    assert "my_writers" in wrong.stderr

@@ -1,0 +1,69 @@
+"""The progress bar: when it is drawn, and that the callback is called either way."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from isoglot import progress
+from isoglot.progress import bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def open_terminal(monkeypatch):
+    """Makes stderr a terminal; called in the test, since pytest replaces stderr when a test begins."""
+
+    def opened():
+        stream = Terminal()
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "xterm")
+        return stream
+
+    return opened
+
+
+def test_a_long_work_on_a_terminal_has_a_bar(open_terminal, monkeypatch):
+    terminal = open_terminal()
+    monkeypatch.setattr(progress, "LONG", 0.0)
+    with bar("encoding") as tick:
+        tick(3, 7)
+    assert "encoding" in terminal.getvalue()
+    assert "3/7" in terminal.getvalue()
+
+
+def test_a_short_work_has_none(open_terminal):
+    terminal = open_terminal()
+    with bar("encoding") as tick:
+        tick(3, 7)
+    assert terminal.getvalue() == ""
+
+
+def test_without_a_terminal_there_is_no_callback_to_call(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with bar("encoding") as tick:
+        assert tick is None
+
+
+@pytest.mark.parametrize("show", [None, False, True])
+def test_a_callback_is_called_with_or_without_a_bar(open_terminal, show):
+    terminal = open_terminal()
+    seen = []
+    with bar("encoding", show=show, progress=lambda *event: seen.append(event)) as tick:
+        tick(1, None)
+    assert seen == [(1, None)]
+    assert bool(terminal.getvalue()) is (show is True)
+
+
+def test_a_bar_within_a_bar_is_not_drawn(open_terminal):
+    terminal = open_terminal()
+    with bar("outer", show=True) as outer, bar("inner", show=True) as inner:
+        outer(1, 2)
+        assert inner is None
+    assert "inner" not in terminal.getvalue()

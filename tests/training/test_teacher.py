@@ -16,8 +16,8 @@ from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse
 from isoglot.training import teacher
-from isoglot.training.loop import train
 from isoglot.training.teacher import open_teacher, teacher_columns
+from runs import train
 
 GROUPS = [
     {"texts": ["the cat", "die Katze"], "langs": ["eng", "deu"], "hard_negatives": ["der Hund"], "hard_langs": ["deu"]},

@@ -74,7 +74,7 @@ def evaluate(
     return scores
 
 
-def announced(task: str, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
+def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """The subsets that `evaluate` would score; raises the `EvaluationError` that it would raise for lacking data."""
     ((entry, wanted),) = plan([task], languages=languages)
     subsets = _subsets(entry, Path(data), wanted)

@@ -111,6 +111,15 @@ class Rows:
     def __len__(self) -> int:
         return int(self.records[-1]["rows"]) if self.records else 0
 
+    def __enter__(self) -> Rows:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        """Leave nothing of a table whose first block failed."""
+        if kind is not None and not len(self):
+            self.path.unlink(missing_ok=True)
+            self.journal.unlink(missing_ok=True)
+
     @property
     def table(self) -> Table:
         """The rows (N, D), a read-only memory map."""

@@ -79,9 +79,7 @@ def folders(project):
 
 
 def expected(project, name="teacher", **options):
-    return encode(
-        load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize_embeddings=True, **options
-    )
+    return encode(load(project / name), SENTENCES, normalize_embeddings=True, **options)
 
 
 def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
@@ -106,8 +104,7 @@ def test_joined_streams_too(project):
     sources, table, column = opened(recipe.model_copy(update={"stages": (stage,)}))
     texts = [text for _, groups in sources.named() for g in groups for text in (*g.texts, *g.hard_negatives)]
     assert table.sentences == len(texts)
-    plain = [text.replace("\n", " ") for text in texts]
-    wanted = encode(load(project / "teacher"), plain, normalize_embeddings=True)
+    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
     np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
 
 
@@ -153,8 +150,7 @@ def test_another_teacher_has_vectors_of_its_own(project, change):
     found = opened(recipe_of(project, **change))[2](ROWS)
     name = change.get("model", "teacher")
     settings = {key: value for key, value in change.items() if key in ("pooling", "max_length")}
-    texts = [text.replace("\n", " ") for text in SENTENCES]
-    wanted = encode(load(project / name, **settings), texts, normalize_embeddings=True, **options)
+    wanted = encode(load(project / name, **settings), SENTENCES, normalize_embeddings=True, **options)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
     assert len(folders(project)) == 2
     assert not np.allclose(found, expected(project), atol=1e-3)

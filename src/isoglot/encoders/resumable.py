@@ -81,9 +81,10 @@ def encode_file(
         before = len(rows)
         if before and report is not None:
             report(f"{before:,} lines were done already; resuming")
-        for window, block in blocks(texts):
-            hashed.update(_bytes(window.texts))
-            rows.append(block, texts=hashed.hexdigest())
+        with rows:
+            for window, block in blocks(texts):
+                hashed.update(_bytes(window.texts))
+                rows.append(block, texts=hashed.hexdigest())
         if not keep:
             rows.finish(target)
     mapped: NDArray[np.floating] = np.load(target, mmap_mode="r")

@@ -18,9 +18,9 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.sources import get_command
-from isoglot.evaluation.store import Store
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
+from isoglot.store import VectorStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def function(
             raise EvaluationError("vectors can be kept for an encoder only: a function does not say when it changes")
         return Remembered(model)
     encoder = model
-    store = Store(Path(cache) / identity(encoder)) if cache is not None else None
+    store = VectorStore(Path(cache) / identity(encoder)) if cache is not None else None
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         if progress is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,20 +72,19 @@ def with_isoglot(setting: Setting, probe: Probe) -> Path:
     import transformers  # noqa: F401  loaded later otherwise; imports belong before the clock
 
     from isoglot import recipe
-    from isoglot.training.loop import Run
-    from isoglot.training.progress import Progress
+    from isoglot.training.loop import run
+    from isoglot.training.recipes import plan_of
 
     probe.values["imported"] = memory()
-    folder = Path(setting.folder)
-    run = Run(
-        recipe.parse(isoglot_recipe(setting)), folder, seed=setting.seed, device=cpu(),
-        watch=lambda event: probe.stepped() if isinstance(event, Progress) else None,
-    )  # fmt: skip
-    run.open(resume=False)
-    probe.loaded(run.encoder.backbone)
-    run.stage(0)
-    run.finish()
-    return folder / "model"
+    plan = plan_of(recipe.parse(isoglot_recipe(setting)), seed=setting.seed)
+
+    def encoder(report: Any) -> Any:
+        made = plan.encoder(report)
+        probe.loaded(made.backbone)
+        return made
+
+    watched = replace(plan, encoder=encoder)
+    return run(watched, Path(setting.folder), device=cpu(), update=lambda _: probe.stepped()).model
 
 
 def isoglot_recipe(setting: Setting) -> Values:

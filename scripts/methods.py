@@ -25,18 +25,19 @@ from typing import Any
 from isoglot import __version__
 from isoglot import recipe as recipes
 from isoglot.cli import negatives
-from isoglot.cli.display import Display, clock
 from isoglot.data.files import atomic_write
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.device import resolve
 from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score
 from isoglot.report.evaluate import evaluate
 from isoglot.report.scores import Scores, read_results, write_results
 from isoglot.report.tables import Grid, shown, to_markdown
 from isoglot.settings import Recipe
-from isoglot.training.encoder import make_encoder
-from isoglot.training.loop import train
+from isoglot.training.loop import run as train
+from isoglot.training.progress import Display, clock
+from isoglot.training.recipes import make_encoder, plan_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -100,12 +101,13 @@ def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed:
         return known
     begun = (folder / "run.json").exists()
     with Display() as display:
-        display(f"{name}, {row['name']}, seed {seed}")
+        display.report(f"{name}, {row['name']}, seed {seed}")
         encoder: str | Encoder
         if row.get("untrained"):
-            encoder, seconds = make_encoder(recipe, seed=seed, watch=display).exports()[0].eval(), 0.0
+            encoder, seconds = make_encoder(recipe, display.report, seed=seed).exports()[0].eval(), 0.0
         else:
-            outcome = train(recipe, folder, seed=seed, resume=begun, watch=display)
+            plan = plan_of(recipe, seed=seed)
+            outcome = train(plan, folder, device=resolve(), report=display.report, update=display.update)
             encoder, seconds = str(outcome.model), outcome.seconds
         scores = test(encoder, columns, asked)
     settings = {"recipe": row["recipe"], "seed": seed, "version": __version__, "made of": digest}

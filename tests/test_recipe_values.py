@@ -16,7 +16,7 @@ from isoglot import objectives
 from isoglot import recipe as recipes
 from isoglot.data.readers import check as check_reader
 from isoglot.errors import CorpusError, RecipeError
-from isoglot.training.best import check as check_choices
+from isoglot.training.recipes import choices_of
 from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 
 RECIPES = {name: recipes.tomllib.loads(recipes.text(name)) for name in recipes.names()}
@@ -60,7 +60,7 @@ def built(data):
                 check_reader(source.reader, source.options)
             for one in stream.objectives:
                 objectives.build(one.name, one.options, ToyEncoder(), languages=TOY_LANGUAGES, sizes=TOY_SIZES)
-        check_choices(recipe)
+        choices_of(recipe)
     except (RecipeError, CorpusError) as error:  # a CorpusError: a file of vectors that is not there
         found = str(error)
     else:

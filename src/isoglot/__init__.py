@@ -29,7 +29,7 @@ _HOMES = {
     "load": "isoglot.encoders",
     "mine": "isoglot.search.mining",
     "plot": "isoglot.report.plot",
-    "train": "isoglot.training.loop",
+    "train": "isoglot.training.train",
 }
 
 __all__ = [
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from isoglot.report.evaluate import evaluate
     from isoglot.report.plot import plot
     from isoglot.search.mining import mine
-    from isoglot.training.loop import train
+    from isoglot.training.train import train
 
 
 def __getattr__(name: str) -> Any:

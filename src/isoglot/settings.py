@@ -215,6 +215,12 @@ class OptimizerSettings(_Settings):
             raise ValueError('schedule = "stairs" goes with stairs (learning rates) and stair (steps on each)')
         return self
 
+    @model_validator(mode="after")
+    def _decay(self) -> OptimizerSettings:
+        if self.kind == "rmsprop" and self.weight_decay:  # torch adds it to the gradient, where it is divided with it
+            raise ValueError(f'weight_decay = {self.weight_decay:g} requires kind = "adamw"; remove it')
+        return self
+
 
 class StageSettings(_Settings):
     """A part of a run with its own streams and optimiser; exactly one of epochs (of the first stream) and steps."""

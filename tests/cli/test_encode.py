@@ -41,7 +41,7 @@ def test_it_says_that_it_goes_on(project, capsys, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         encode_file(load(project / "model"), project / "lines.txt", output=project / "a.npy", progress=stop)
     run(str(project / "model"), project / "lines.txt", project / "a.npy")
-    assert "4 lines were done already; going on" in capsys.readouterr().err
+    assert "4 lines were done already; resuming" in capsys.readouterr().err
     assert len(np.load(project / "a.npy")) == len(SENTENCES)
 
 

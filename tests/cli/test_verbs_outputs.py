@@ -162,7 +162,7 @@ def test_an_output_that_cannot_be_is_refused_before_the_work(project, name, outp
         ("encode", "m", "a.eng", "-o", "a.eng"),
         ("encode", "m", "a.eng", "-o", "hard"),
         ("encode", "m", "x.npy.partial", "-o", "x.npy"),
-        ("encode", "m", "x.npy.partial.json", "-o", "x.npy"),
+        ("encode", "m", "x.npy.partial.journal", "-o", "x.npy"),
         ("encode", "m", "a.eng", "-o", "m/model.safetensors"),
         ("encode", "m", "a.eng", "-o", "x.npy"),  # x.npy.partial is the user's
         ("negatives", "m", "p.tsv", "-o", "p.tsv"),
@@ -193,7 +193,7 @@ def test_nothing_of_the_user_is_written_over(project, words):
     import sqlite3
 
     Path("hard").hardlink_to("a.eng")
-    for name in ("source.txt", "target.txt", "x.npy.partial", "x.npy.partial.json", "page.html", "gold.tsv", "w.npy",
+    for name in ("source.txt", "target.txt", "x.npy.partial", "x.npy.partial.journal", "page.html", "gold.tsv", "w.npy",
                  "v.npy", "results.json", "dump.xml"):  # fmt: skip
         Path(name).write_bytes(Path("a.eng").read_bytes())
     for name in ("pairs/x.eng", "pairs/x.deu", "mined.work/source.txt", "mined.work/thesis.txt", "proj2/results.json",

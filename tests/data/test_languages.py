@@ -90,8 +90,13 @@ def test_a_code_without_script_stands_for_all_its_scripts():
         ("simple", "eng"),
         ("bat-smg", "sgs"),
         ("roa_rup", "rup"),
-    ]
-    + [("map-bms", "jav"), ("isv", "isv"), ("tok", "tok"), ("vro", "vro"), ("nds-nl", "nds"), ("zh-classical", "lzh")],
+        ("map-bms", "jav"),
+        ("isv", "isv"),
+        ("tok", "tok"),
+        ("vro", "vro"),
+        ("nds-nl", "nds"),
+        ("zh-classical", "lzh"),
+    ],
 )
 def test_codes_of_wikipedias_and_retired_and_new_codes(code, house):
     assert canonical(code) == house == canonical(house)

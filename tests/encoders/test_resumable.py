@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,8 +15,9 @@ import pytest
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.encoders import StaticEncoder, encode, engine
-from isoglot.encoders.resumable import encode_file, journal_path, partial_path
+from isoglot.encoders.resumable import encode_file, partial_path
 from isoglot.errors import CorpusError, EncoderError, OutputError
+from isoglot.store import Rows, journal_of
 
 SLOW = """
 import sys, time
@@ -79,14 +79,10 @@ def test_stopped_and_resumed_equals_uninterrupted(after, encoder, lines, tmp_pat
     stopped(encoder, path, output, after=after)
     stopped(encoder, path, output, after=3)
     assert not output.exists()
-    with pytest.raises(ValueError, match=r"."):
-        np.load(partial_path(output))
-    encode_file(encoder, path, output=output, resumed=told.append)
+    encode_file(encoder, path, output=output, report=told.append)
     assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
     assert bool(told) == (after > 3)
-    assert all(count % 4 == 0 for count in told)
-    assert not partial_path(output).exists()
-    assert not journal_path(output).exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["lines.txt", "rows.npy", "whole.npy"]
 
 
 def test_rows_that_the_journal_does_not_know_are_computed_again(encoder, lines, tmp_path):
@@ -122,16 +118,15 @@ def test_killed_again_and_again(encoder, lines, tmp_path):
 
 
 def done(output: Path) -> int:
-    journal = journal_path(output)
-    return json.loads(journal.read_text())["lines"] if journal.exists() else 0
+    return len(Rows(partial_path(output), replace=True))
 
 
 @pytest.mark.parametrize(
     "change, words",
     [
-        (lambda path: path.write_text(path.read_text().replace("cat", "bat")), "other lines than"),
-        (lambda path: path.write_text(path.read_text() + "more\n"), "another input"),
-        (lambda path: path.write_text("x" * (path.stat().st_size - 1) + "\n"), "other lines than"),
+        (lambda path: path.write_text(path.read_text().replace("cat", "bat")), "another input"),
+        (lambda path: path.write_text("x" * (path.stat().st_size - 1) + "\n"), "another input"),
+        (lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:10])), "another input"),
     ],
 )
 def test_another_input_is_refused(change, words, encoder, lines, tmp_path):
@@ -149,25 +144,57 @@ def test_another_model_or_setting_is_refused(encoder, lines, tmp_path):
     output = tmp_path / "rows.npy"
     stopped(encoder, path, output, after=30)
     other = StaticEncoder.create(build_tokenizer(), 8, seed=2)
-    with pytest.raises(EncoderError, match="begun with another model; repeat that run as it was, or delete"):
+    with pytest.raises(EncoderError, match="begun with another model; repeat that run as it was, delete"):
         encode_file(other, path, output=output)
     for settings in ({"normalize_embeddings": False}, {"dtype": "float16"}, {"truncate_dim": 2}, {"prompt": "x"}):
         with pytest.raises(EncoderError, match="begun with another set of settings"):
             encode_file(encoder, path, output=output, **settings)
 
 
-def test_damage_is_told(encoder, lines, tmp_path):
+def test_lines_that_were_added_meanwhile_are_encoded_too(encoder, lines, tmp_path):
+    path, texts = lines
+    stopped(encoder, path, tmp_path / "rows.npy", after=30)
+    path.write_text("".join(f"{text}\n" for text in [*texts, "more"]), encoding="utf-8")
+    rows = encode_file(encoder, path, output=tmp_path / "rows.npy")
+    np.testing.assert_allclose(rows, encode(encoder, [*texts, "more"]), atol=1e-6)
+
+
+@pytest.mark.parametrize("damage", ["cut", "byte", "journal"])
+def test_what_is_damaged_is_encoded_again(damage, encoder, lines, tmp_path):
+    path, _ = lines
+    encode_file(encoder, path, output=tmp_path / "whole.npy")
+    output, told = tmp_path / "rows.npy", []
+    stopped(encoder, path, output, after=30)
+    partial = journal_of(partial_path(output)) if damage == "journal" else partial_path(output)
+    content = bytearray(partial.read_bytes())
+    content[-20] ^= 1
+    partial.write_bytes(content[:-9] if damage == "cut" else content)
+    encode_file(encoder, path, output=output, report=told.append)
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    assert len(told) == 1
+
+
+def test_foreign_files_are_not_overwritten(encoder, lines, tmp_path):
     path, _ = lines
     output = tmp_path / "rows.npy"
-    stopped(encoder, path, output, after=30)
-    with partial_path(output).open("r+b") as stream:
-        stream.truncate(200)
-    with pytest.raises(EncoderError, match="holds 200 bytes where its journal says"):
-        encode_file(encoder, path, output=output)
-    for text in ("{", "[]", '{"x": 1}'):
-        journal_path(output).write_text(text)
-        with pytest.raises(EncoderError, match="is no journal of an encoding"):
+    partial_path(output).write_bytes(b"mine")
+    for text in (None, "{", '{"x": 1}\n'):
+        if text is not None:
+            journal_of(partial_path(output)).write_text(text)
+        with pytest.raises(OutputError, match=r"rows\.npy\.partial.*move it away"):
             encode_file(encoder, path, output=output)
+        assert partial_path(output).read_bytes() == b"mine"
+
+
+def test_texts_in_memory_go_to_a_file_too(encoder, tmp_path):
+    texts = ["a cat", "line\nend", "", "a cat", *SENTENCES]
+    output = tmp_path / "rows.npy"
+    stopped(encoder, iter(texts), output, after=5)
+    with pytest.raises(EncoderError, match="another input"):
+        encode_file(encoder, ["a cat", "line", "end"], output=output)
+    rows = encode_file(encoder, (text for text in texts), output=output)
+    np.testing.assert_allclose(rows, encode(encoder, texts), atol=1e-6)
+    assert encode_file(encoder, [], output=output).shape == (0, 8)
 
 
 def test_two_at_once_are_refused(encoder, lines, tmp_path):

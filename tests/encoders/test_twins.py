@@ -13,7 +13,7 @@ from isoglot.encoders import encode, load
 from isoglot.encoders.twins import Twins
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best
-from isoglot.training.loop import train
+from runs import train
 
 TEXTS = ["The cat sits on the mat.", "Die Katze sitzt.", "", "numbers 1 22 333"]
 
@@ -136,11 +136,11 @@ def test_the_copy_with_the_better_dev_score_is_kept(project, monkeypatch):
     """Scores that rise from call to call, so that the second copy is always the better one."""
     asked = []
 
-    def score(self, choice, encoder):
+    def score(choice, encoder):
         asked.append(encoder)
         return float(len(asked)), []
 
-    monkeypatch.setattr(best.Selector, "_score", score)
+    monkeypatch.setattr(best.Choice, "score", score)
     kept = load(train(load_recipe(project / "recipe.toml"), project / "run").model)
     first, second = asked[-2:]
     assert len(asked) == 4

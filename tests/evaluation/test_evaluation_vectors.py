@@ -8,6 +8,8 @@ import torch
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.vectors import Remembered, embed
+from isoglot.report.evaluate import evaluate
+from isoglot.store import VectorStore
 
 
 def lengths(texts):
@@ -86,3 +88,33 @@ def test_what_is_no_table_of_real_numbers_is_refused(answer, message):
 def test_what_does_not_fit_float32_is_infinite_without_a_warning():
     with pytest.raises(EvaluationError, match=r"line 2: .*NaN or infinity"):
         embed(lambda texts: np.array([[1.0], [1e300]]), ["a", "b"], where="t kor")
+
+
+def test_nothing_is_encoded_a_second_time(tmp_path):
+    asked = []
+
+    def encode(texts):
+        asked.extend(texts)
+        return lengths(texts)
+
+    first = Remembered(encode, store=VectorStore(tmp_path))(["aa", "b"])
+    second = Remembered(encode, store=VectorStore(tmp_path))(["b", "ccc", "aa"])
+    assert asked == ["aa", "b", "ccc"]
+    np.testing.assert_array_equal(second[[2, 0]], first)
+
+
+def test_vectors_that_are_not_finite_are_not_kept(tmp_path):
+    Remembered(lambda texts: np.full((len(texts), 2), np.nan), store=VectorStore(tmp_path))(["a"])
+    assert len(VectorStore(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("name", ["00000.keys.npy", "00000.vectors.npy", "vectors.npy"])
+def test_files_of_other_versions_count_as_absent(tmp_path, name):
+    np.save(tmp_path / name, np.ones((3, 2), np.float32))
+    vectors = Remembered(lengths, store=VectorStore(tmp_path))(["a", "bb"])
+    np.testing.assert_array_equal(vectors, lengths(["a", "bb"]))
+
+
+def test_a_function_has_no_cache(tmp_path):
+    with pytest.raises(EvaluationError, match="a cache needs an encoder"):
+        evaluate(lambda texts: np.ones((len(texts), 2)), ["tatoeba"], data=tmp_path, cache=tmp_path)

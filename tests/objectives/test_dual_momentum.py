@@ -25,8 +25,8 @@ from isoglot.objectives import build
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
-from isoglot.training.loop import train
 from isoglot.training.step import StepLimits, backward
+from runs import train
 from toys import DIM, ToyEncoder, toy_batch
 
 LIMITS = StepLimits(30, 0)

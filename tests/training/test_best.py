@@ -12,7 +12,6 @@ from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_
 from torch import Tensor, nn
 
 from isoglot import memory
-from isoglot.cli import train as train_command
 from isoglot.data.batch import Tokens
 from isoglot.encoders import encode, load
 from isoglot.encoders.base import Encoder
@@ -23,7 +22,9 @@ from isoglot.recipe import load as load_recipe
 from isoglot.recipe import parse
 from isoglot.training import best
 from isoglot.training.best import Selector
-from isoglot.training.loop import Outcome, train
+from isoglot.training.loop import Outcome
+from isoglot.training.recipes import choices_of, summarise
+from runs import train
 
 MINIMAL = {
     "name": "any",
@@ -99,7 +100,8 @@ def reads(monkeypatch) -> Reads:
 
 
 def selector(output: Path, *evaluations: dict) -> Selector:
-    return Selector(parse({**MINIMAL, "evaluation": [{"task": "reads", **e} for e in evaluations]}), output)
+    recipe = parse({**MINIMAL, "evaluation": [{"task": "reads", **e} for e in evaluations]})
+    return Selector(choices_of(recipe), output)
 
 
 def kept(folder: Path) -> float:
@@ -220,7 +222,7 @@ def test_languages_reach_the_task(reads, tmp_path):
 def test_a_score_that_a_task_does_not_give_is_named(reads, tmp_path):
     chooser = selector(tmp_path, {"data": "1", "subset": "xtreme-36"})
     with pytest.raises(
-        RecipeError, match="reads gives no score of subset 'xtreme-36' and metric 'accuracy/mean'; it gives all"
+        RecipeError, match="reads has no score of subset 'xtreme-36' and metric 'accuracy/mean'; its scores: all"
     ):
         chooser.judge(chooser.choices, Fixed(0.5))
     assert not (tmp_path / "model").exists()
@@ -273,7 +275,7 @@ def test_a_checkpoint_of_a_version_that_kept_nan_goes_on(reads, tmp_path):
         ([{"task": "tatoba"}], r"evaluation\.task: .*'tatoba'.*did you mean 'tatoeba'"),
         ([{"metric": "spearman"}], r"evaluation\.metric: reads .*'spearman'.*accuracy/mean"),
         ([{}, {"task": "xsim/own", "name": "b"}], r"evaluation\.1\.metric: xsim/own .*'accuracy/mean'.*error/ratio"),
-        ([{}, ERROR], r"evaluation\.1: of reads error lower is better and of reads accuracy/mean higher"),
+        ([{}, ERROR], r"evaluation\.1: lower is better for reads error and higher for reads accuracy/mean"),
         ([{"subset": "kor-eng"}], r"evaluation\.subset: reads .*'kor-eng'"),
         ([{"task": "paws-x/finetune", "metric": "accuracy"}], r"evaluation\.task: paws-x/finetune"),
     ],
@@ -363,7 +365,7 @@ def test_a_run_minimises_an_error_and_says_so(project):
 
 
 def test_without_a_finite_score_the_last_encoder_is_kept_and_the_log_is_json(project, monkeypatch):
-    monkeypatch.setattr(best, "_deciding", lambda *_: float("nan"))
+    monkeypatch.setattr(best.Dev, "deciding", lambda *_: float("nan"))
     outcome = train(load_recipe(project / "tiny.toml"), project / "run")
     assert outcome.best is None
     assert load(outcome.model).dim
@@ -378,11 +380,11 @@ def test_a_table_that_does_not_fit_into_memory_is_one_recipe_error(project, tmp_
 
 
 @pytest.mark.parametrize(("lower", "best_of_all"), [(False, 0.75), (True, 0.25)])
-def test_the_summary_of_seeds_has_the_best_by_direction(tmp_path, capsys, lower, best_of_all):
+def test_the_summary_of_seeds_has_the_best_by_direction(tmp_path, lower, best_of_all):
     outcomes = [Outcome(tmp_path, score, 1, 1.0, lower) for score in (0.5, 0.25, 0.75, None)]
-    train_command.summarise(outcomes, tmp_path / "seeds.json")
+    summarise(outcomes, tmp_path / "seeds.json")
     found = json.loads((tmp_path / "seeds.json").read_text())
     assert (found["best"], found["lower_is_better"], found["n"]) == (best_of_all, lower, 3)
-    assert ("lower is better" in capsys.readouterr().err) == lower
-    train_command.summarise(outcomes[2:], tmp_path / "seeds.json")  # one score has no deviation
+    assert found["lower_is_better"] == lower
+    summarise(outcomes[2:], tmp_path / "seeds.json")  # one score has no deviation
     assert json.loads((tmp_path / "seeds.json").read_text())["standard_deviation"] is None

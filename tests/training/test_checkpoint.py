@@ -8,7 +8,7 @@ import torch
 
 from isoglot.errors import CheckpointError
 from isoglot.training.checkpoint import load, save
-from isoglot.training.log import RunLog
+from isoglot.training.progress import RunLog
 
 
 def test_the_newest_two_are_kept_and_the_newest_is_read(tmp_path):

@@ -12,7 +12,7 @@ from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
 
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
-from isoglot.training.loop import train
+from runs import train
 
 
 def launch(project, folder, *more):
@@ -44,7 +44,7 @@ def test_the_group_is_left_when_something_goes_wrong(monkeypatch):
         monkeypatch.setenv(name, str(value))
 
     def fail():
-        with ranks.group():
+        with ranks.group(torch.device("cpu")):
             assert dist.is_initialized()
             raise RuntimeError("before the first step")
 

@@ -11,13 +11,13 @@ import torch
 
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
-from isoglot.encoders import encode, load
+from isoglot.encoders import Encoder, encode, load
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse
 from isoglot.training import teacher
-from isoglot.training.loop import train
 from isoglot.training.teacher import open_teacher, teacher_columns
+from runs import train
 
 GROUPS = [
     {"texts": ["the cat", "die Katze"], "langs": ["eng", "deu"], "hard_negatives": ["der Hund"], "hard_langs": ["deu"]},
@@ -79,9 +79,7 @@ def folders(project):
 
 
 def expected(project, name="teacher", **options):
-    return encode(
-        load(project / name), [text.replace("\n", " ") for text in SENTENCES], normalize_embeddings=True, **options
-    )
+    return encode(load(project / name), SENTENCES, normalize_embeddings=True, **options)
 
 
 def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
@@ -94,7 +92,8 @@ def test_every_row_of_the_table_has_the_vector_of_its_own_text(project):
     np.testing.assert_array_equal(column(np.array([9, 0])), found[[9, 0]])
     stored = np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")
     assert stored.shape == (len(set(SENTENCES)), 16)
-    assert sorted(path.name for path in folders(project)[0].iterdir()) == ["index.npy", "vectors.npy"]
+    names = [path.name for path in folders(project)[0].iterdir()]
+    assert sorted(names) == ["rows.npy", "vectors.npy", "vectors.npy.journal"]
 
 
 def test_joined_streams_too(project):
@@ -105,8 +104,7 @@ def test_joined_streams_too(project):
     sources, table, column = opened(recipe.model_copy(update={"stages": (stage,)}))
     texts = [text for _, groups in sources.named() for g in groups for text in (*g.texts, *g.hard_negatives)]
     assert table.sentences == len(texts)
-    plain = [text.replace("\n", " ") for text in texts]
-    wanted = encode(load(project / "teacher"), plain, normalize_embeddings=True)
+    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
     np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
 
 
@@ -128,8 +126,7 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     recipe, words = recipe_of(project), []
     sources, table, column = opened(recipe)
     first = column(ROWS)
-    monkeypatch.setattr(teacher, "encode_file", None)
-    monkeypatch.setattr(teacher, "_collect", None)
+    monkeypatch.setattr(teacher, "_compute", None)
     settings = recipe.stages[0].streams[0].teacher
     again = teacher_columns(open_teacher(recipe, settings), settings, sources, table, watch=words.append)["teacher"]
     np.testing.assert_array_equal(again(ROWS), first)
@@ -153,8 +150,7 @@ def test_another_teacher_has_vectors_of_its_own(project, change):
     found = opened(recipe_of(project, **change))[2](ROWS)
     name = change.get("model", "teacher")
     settings = {key: value for key, value in change.items() if key in ("pooling", "max_length")}
-    texts = [text.replace("\n", " ") for text in SENTENCES]
-    wanted = encode(load(project / name, **settings), texts, normalize_embeddings=True, **options)
+    wanted = encode(load(project / name, **settings), SENTENCES, normalize_embeddings=True, **options)
     np.testing.assert_allclose(found, wanted, atol=1e-6)
     assert len(folders(project)) == 2
     assert not np.allclose(found, expected(project), atol=1e-3)
@@ -177,7 +173,7 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("moment", ["before the index", "after the index", "in the vectors"])
+@pytest.mark.parametrize("moment", ["before the rows", "before the vectors", "in the vectors"])
 def test_a_killed_computation_goes_on(project, monkeypatch, moment):
     """Whatever a kill leaves behind, the next run ends with the same vectors."""
 
@@ -185,18 +181,18 @@ def test_a_killed_computation_goes_on(project, monkeypatch, moment):
         raise KilledError
 
     with monkeypatch.context() as patch:
-        if moment == "before the index":
+        if moment == "before the rows":
             patch.setattr(teacher.np, "save", killed)
-        elif moment == "after the index":
-            patch.setattr(teacher, "encode_file", killed)
+        elif moment == "before the vectors":
+            patch.setattr(Encoder, "encode", killed)
         else:
-            patch.setattr("isoglot.encoders.resumable._complete", killed)
+            patch.setattr("isoglot.store._checksum", killed)
         with pytest.raises(KilledError):
             opened(recipe_of(project))
     np.testing.assert_allclose(opened(recipe_of(project))[2](ROWS), expected(project), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "index.npy"])
+@pytest.mark.parametrize("name", ["vectors.npy", "vectors.npy.journal", "rows.npy"])
 def test_a_damaged_cache_is_told(project, name):
     opened(recipe_of(project))
     (folders(project)[0] / name).write_bytes(b"rubbish")
@@ -207,7 +203,7 @@ def test_a_damaged_cache_is_told(project, name):
 def test_vectors_of_another_number_than_the_table_are_refused(project):
     recipe = recipe_of(project)
     opened(recipe)
-    np.save(folders(project)[0] / "index.npy", np.arange(7) + 1)
+    np.save(folders(project)[0] / "rows.npy", np.arange(7))
     with pytest.raises(CorpusError, match="the stream has 10"):
         opened(recipe)
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from isoglot.cli.display import EVERY, clock
+from isoglot.training.progress import EVERY, clock
 
 Line = Callable[[int, int], str]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import typer
 
 from isoglot import recipe as recipes
-from isoglot.cli.display import Display
 from isoglot.cli.shown import show_grid
 from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
 from isoglot.encoders import Encoder, encode, layout, load
+from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
 from isoglot.report.evaluate import evaluate
 from isoglot.report.scores import Scores
@@ -26,8 +26,8 @@ from isoglot.report.tables import side_by_side, to_markdown
 from isoglot.search.mining import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
-from isoglot.training.encoder import make_encoder
-from isoglot.training.loop import train
+from isoglot.training.progress import Display
+from isoglot.training.recipes import make_encoder, train_seeds
 
 RECIPES = ("demo/pairs", "demo/groups")
 KNOWN = (  # paths in the folder of a demo; what is in a model is known to the model
@@ -60,13 +60,12 @@ def _run(output: Path) -> None:
     say("1. An untrained encoder, for comparison")
     with Display() as display:
         first = recipes.load(RECIPES[0])
-        tables = {"untrained": scores_on_test(make_encoder(first, seed=first.seed, watch=display))}
+        tables = {"untrained": scores_on_test(make_encoder(first, display.report, seed=first.seed))}
     models: dict[Path, float] = {}
     for number, name in enumerate(RECIPES, 2):
         recipe = recipes.load(name)
         say(f"{number}. Training by the recipe {name}: {recipe.description}")
-        with Display() as display:
-            outcome = train(recipe, output / "runs" / Path(name).name, watch=display)
+        (outcome,) = train_seeds(recipe, output / "runs" / Path(name).name, device=resolve())
         tables[Path(name).name] = scores_on_test(load(outcome.model))
         if outcome.best is not None:
             models[outcome.model] = -outcome.best if outcome.lower_is_better else outcome.best

@@ -12,7 +12,7 @@ from isoglot.cli.cluster import encode_pieces
 from isoglot.cli.counting import Counting
 from isoglot.data.files import check_output, exclusive
 from isoglot.encoders import load
-from isoglot.encoders.resumable import encode_file, journal_path, partial_path
+from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError
 from isoglot.scale.encoding import LINES
 
@@ -56,30 +56,16 @@ def run(
     if cores != 1 or lines != LINES:
         raise EncoderError("encode: --cores and --lines are of the pieces of --ray; leave them out, or add --ray")
     check_output(output, inputs=[model, source])
-    for path in (partial_path(output), journal_path(output)):
-        check_output(path, inputs=[model, source])
     encoder = load(model, pooling=pooling, prompt=prompt)
     places: int | list[str] = [name.strip() for name in devices.split(",") if name.strip()] or workers
-    began, done = time.monotonic(), 0
+    began = time.monotonic()
     with Counting() as counting:
-
-        def resumed(lines: int) -> None:
-            nonlocal done
-            done = lines
-            counting.say(f"{lines:,} lines were done already; going on")
-
         try:
             vectors = encode_file(
-                encoder,
-                source,
-                output=output,
-                precision=precision,
-                workers=places,
-                progress=counting,
-                resumed=resumed,
-                **settings,
-            )
+                encoder, source, output=output, precision=precision, workers=places, progress=counting,
+                report=counting.say, **settings,
+            )  # fmt: skip
         except (ValueError, TypeError, RuntimeError) as error:  # of settings that only the encoder can judge
             raise EncoderError(f"{model}: {error}") from error
-    rate = (len(vectors) - done) / max(time.monotonic() - began, 1e-9)
-    typer.echo(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {rate:,.0f} lines/s: {output}", err=True)
+    seconds = time.monotonic() - began
+    typer.echo(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}", err=True)

@@ -56,7 +56,7 @@ PRECISIONS = ("float32", "bfloat16")
 NAMES = ("source", "target")
 PIECES = ".pieces"  # ending of the folder of a side's vectors that workers made
 KNOWN = (  # paths in the work folder
-    r"neighbours\.bin|(source|target)\.(txt|npy|json|npy\.partial|npy\.partial\.json|given\.npy)"
+    r"neighbours\.bin|(source|target)\.(txt|npy|npy\.journal|given\.npy)"
     rf"|(source|target)\.[0-9a-f]{{12}}\{PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy)"
 )
 

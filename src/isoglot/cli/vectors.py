@@ -1,12 +1,7 @@
-"""The vectors that mining works with, mapped from a file: those that a model makes, and those that were given.
-
-A model's are made by `encode_file`, so that a run that was killed goes on where it stopped. Beside them stands what
-they were made of and, when they are finished, their digest, so that only vectors that are whole are used again.
-"""
+"""The vectors that mining works with, mapped from a file: those that a model makes, and those that were given."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, digest
+from isoglot.data.files import atomic_write
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder
-from isoglot.encoders.base import identity
-from isoglot.encoders.engine import plan
-from isoglot.encoders.resumable import encode_file, journal_path, partial_path
+from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError
 from isoglot.search.lines import Lines
 
@@ -31,33 +24,15 @@ def encoded(
 ) -> NDArray[Any]:
     """Unit vectors (R, D) of the lines of the file `text`, a read-only memory map of the file `into`.
 
-    With other lines, another encoder or type, or if a finished file was damaged, everything is encoded anew.
-    `progress` is called with the number of lines done, those of earlier runs counted.
+    What is there and whole is kept; with other lines, another encoder or type, everything is encoded again. `progress`
+    is called with the number of lines done, those of earlier runs counted.
     """
-    stamp, before = into.with_suffix(".json"), 0
-    key = f"{identity(encoder)} {digest(text)} {plan(encoder, normalize_embeddings=True, dtype=dtype)}"
-    known = _read(stamp)
-    if known.get("key") != key:
-        for path in (into, partial_path(into), journal_path(into)):
-            path.unlink(missing_ok=True)
-        known = {"key": key}
-        _write(stamp, known)
-
-    def resumed(lines: int) -> None:
-        nonlocal before
-        before = lines
 
     def tick(done: int, _total: int | None) -> None:
         if progress is not None:
-            progress(before + done)
+            progress(done)
 
-    # A file without a digest was finished, for it has its name, but the run ended before it was looked over.
-    if not into.is_file() or known.get("digest") not in (None, digest(into)):
-        encode_file(encoder, text, output=into, normalize_embeddings=True, dtype=dtype, progress=tick, resumed=resumed)
-        known = {"key": key}
-    if "digest" not in known:
-        _write(stamp, known | {"digest": digest(into)})
-    return open_table(into)
+    return encode_file(encoder, text, output=into, normalize_embeddings=True, dtype=dtype, keep=True, progress=tick)
 
 
 def select(vectors: NDArray[Any], lines: Lines, path: Path, into: Path) -> NDArray[Any]:
@@ -80,15 +55,3 @@ def select(vectors: NDArray[Any], lines: Lines, path: Path, into: Path) -> NDArr
         for start in range(0, len(lines), _BLOCK):
             stream.write(np.ascontiguousarray(vectors[lines.numbers[start : start + _BLOCK] - 1]).data)
     return open_table(into)
-
-
-def _read(stamp: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(stamp.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
-
-
-def _write(stamp: Path, known: dict[str, Any]) -> None:
-    with atomic_write(stamp) as stream:
-        json.dump(known, stream)

@@ -142,7 +142,8 @@ class Encoder(nn.Module):
                               hardware has it, else float32
         dtype                 of the array: float32, float16 or float64
         workers               number of processes, each with one thread, or a list of devices, a process for each
-        output                .npy file to write atomically; the result is a read-only memory map of it
+        output                .npy file to write; the result is a read-only memory map of it. The same call resumes what
+                              was stopped, from `OUTPUT.partial`
         progress              called with (distinct texts done, total or None) after every chunk
 
         The encoder computes in evaluation mode, whatever its mode is, and nothing in it is changed: any number of
@@ -152,23 +153,25 @@ class Encoder(nn.Module):
         not finite, the precision is not available, or a worker dies.
         """
         from isoglot.encoders import engine
+        from isoglot.encoders.resumable import encode_file
 
         encoder = evaluating(self)
-        places = engine.places(encoder, workers)
-        asked = engine.plan(
-            encoder,
-            normalize_embeddings=normalize_embeddings,
-            batch_size=batch_size,
-            batch_tokens=batch_tokens,
-            truncate_dim=truncate_dim,
-            dtype=dtype,
-            precision=precision,
-            devices=places,
-        )
+        settings: dict[str, Any] = {
+            "normalize_embeddings": normalize_embeddings, "batch_size": batch_size, "batch_tokens": batch_tokens,
+            "truncate_dim": truncate_dim, "dtype": dtype, "precision": precision,
+        }  # fmt: skip
         if prompt is None and prompt_name is not None:
             prompt = self._named_prompt(prompt_name)
         with bar("encoding", show=show_progress_bar, progress=progress) as tick:
-            rows = engine.encode(encoder, texts, asked, output=output, prompt=prompt, places=places, progress=tick)
+            if output is not None:
+                given = engine.checked(texts)
+                rows = encode_file(
+                    encoder, given, output=output, prompt=prompt, workers=workers, progress=tick, **settings
+                )
+            else:
+                places = engine.places(encoder, workers)
+                asked = engine.plan(encoder, **settings, devices=places)
+                rows = engine.encode(encoder, texts, asked, prompt=prompt, places=places, progress=tick)
         return torch.from_numpy(np.array(rows)).to(self.device) if convert_to_tensor else rows
 
     def encode_query(self, texts: str | Iterable[str], **settings: Any) -> Any:

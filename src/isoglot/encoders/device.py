@@ -7,9 +7,11 @@ mantissa, sums and norms are not; and eight-bit integers on a CPU (see int8.py).
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
+from torch import Tensor
 
 from isoglot import environment
 from isoglot.errors import EncoderError
@@ -75,3 +77,32 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
         # Without its cache of weights in bfloat16: all threads share it, and a chunk uses each weight once.
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
     return nullcontext()
+
+
+def random_state(device: torch.device) -> dict[str, Tensor]:
+    """The state of the generators that work on `device` draws from: the CPU's and, by its type, the device's own."""
+    state = {"cpu": torch.get_rng_state()}
+    if device.type != "cpu":
+        state[device.type] = torch.get_device_module(device).get_rng_state(*_place(device))
+    return state
+
+
+def set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
+    """Restore what `random_state` returned; a state from another type of device leaves the generator of this one."""
+    torch.set_rng_state(state["cpu"])
+    if device.type != "cpu" and device.type in state:
+        torch.get_device_module(device).set_rng_state(state[device.type], *_place(device))
+
+
+@contextmanager
+def same_randomness_after(device: torch.device) -> Iterator[None]:
+    """Whatever the block draws, the generators are afterwards in the state in which they were before it."""
+    state = random_state(device)
+    try:
+        yield
+    finally:
+        set_random_state(state, device)
+
+
+def _place(device: torch.device) -> tuple[torch.device, ...]:
+    return () if device.type == "mps" else (device,)  # there is one, and its functions take none

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from multiprocessing import parent_process
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,9 +35,7 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 
 from isoglot.data.batch import Tokens
-from isoglot.data.files import atomic_write
 from isoglot.data.vectors import not_finite, unit
-from isoglot.encoders import vectorfile
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import autocast, settle
 from isoglot.encoders.packing import pack
@@ -120,18 +117,11 @@ def places(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> lis
     return [torch.device(name) for name in workers]
 
 
-def encode(
-    encoder: Encoder, texts: str | Iterable[str], asked: Plan, *, output: str | Path | None = None, **engaged: Any
-) -> Rows:
-    """Vectors (N, D) of N texts, or (D,) of a string; with `output`, written there and read as a memory map.
-
-    `engaged` is passed to `engine`.
-    """
+def encode(encoder: Encoder, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
+    """Vectors (N, D) of N texts, or (D,) of a string. `engaged` is passed to `engine`."""
     single = isinstance(texts, str)
     given = checked(texts)
     with engine(encoder, asked, **engaged) as blocks:
-        if output is not None:
-            return _to_file(blocks, given, asked, Path(output))
         rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
     return rows[0] if single else rows
 
@@ -213,19 +203,6 @@ def _grown(blocks: Blocks, texts: Iterable[str], asked: Plan) -> Rows:
         done += len(vectors)
     out.resize((done, asked.width), refcheck=False)
     return out
-
-
-def _to_file(blocks: Blocks, texts: Iterable[str], asked: Plan, path: Path) -> Rows:
-    with atomic_write(path, binary=True) as stream:
-        stream.write(bytes(vectorfile.HEADER))
-        count = 0
-        for _, vectors in blocks(texts):
-            stream.write(vectors.data if vectors.size else b"")
-            count += len(vectors)
-        stream.seek(0)
-        stream.write(vectorfile.header(count, asked.width, asked.dtype))
-    mapped: Rows = np.load(path, mmap_mode="r")
-    return mapped
 
 
 # Texts to windows

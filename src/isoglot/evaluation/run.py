@@ -16,10 +16,10 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.sources import get_command
-from isoglot.evaluation.store import Store
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
 from isoglot.progress import Progress
+from isoglot.store import VectorStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def run_tasks(
             yield Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before)
 
 
-def announced(task: str, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
+def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """The subsets that an evaluation would score; raises the `EvaluationError` it would raise for missing data."""
     ((entry, wanted),) = plan([task], languages=languages)
     subsets = _subsets(entry, Path(data), wanted)
@@ -79,7 +79,7 @@ def function(
             raise EvaluationError("a cache needs an encoder: of a function it is not known when it changes")
         return Remembered(model)
     encoder = model
-    store = Store(Path(cache) / identity(encoder)) if cache is not None else None
+    store = VectorStore(Path(cache) / identity(encoder)) if cache is not None else None
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         if progress is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from time import perf_counter
 from typing import Any
 
@@ -12,9 +13,7 @@ from numpy.typing import NDArray
 from isoglot.data import vectors
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
-from isoglot.evaluation.store import Store
-
-SHARD = 16_384  # texts encoded between two writes: a minute of a small transformer's work on two cores
+from isoglot.store import BLOCK, VectorStore
 
 
 class Remembered:
@@ -26,7 +25,7 @@ class Remembered:
     given, or when its width changes.
     """
 
-    def __init__(self, encode: Encode, *, store: Store | None = None, model: Any = None) -> None:
+    def __init__(self, encode: Encode, *, store: VectorStore | None = None, model: Any = None) -> None:
         self.model, self.seconds = model, 0.0
         self._encode, self._store = encode, store
         self._known: dict[str, NDArray[np.float32]] = {}
@@ -36,10 +35,12 @@ class Remembered:
         known = self._known
         new = [text for text in dict.fromkeys(texts) if text not in known]
         if self._store is not None and new:
-            known.update(self._store.find(new))
-            new = [text for text in new if text not in known]
-        for start in range(0, len(new), SHARD):
-            self._learn(new[start : start + SHARD])
+            rows = self._store.find(new)
+            there = rows >= 0
+            known.update(zip(compress(new, there), self._store[rows[there]] if there.any() else (), strict=True))
+            new = [*compress(new, ~there)]
+        for start in range(0, len(new), BLOCK):
+            self._learn(new[start : start + BLOCK])
         return np.stack([known[text] for text in texts]) if texts else _table(self._timed([]), 0)
 
     def _learn(self, new: list[str]) -> None:

@@ -4,7 +4,7 @@ One run may keep several: MPCL chooses the encoder it reports on STS17 by STS22 
 test score has a dev task that is not its own.
 
 A metric has a direction (`evaluation.base.Metric`): an error is minimised. A tie keeps the earlier encoder. A score
-that is not a finite number is never the best one, and counts for patience as one that is no better.
+that is not a finite number is never the best one, and counts for patience as one that is not better.
 """
 
 from __future__ import annotations
@@ -18,36 +18,84 @@ from typing import Any
 from isoglot.data.languages import is_language
 from isoglot.encoders.base import Encoder, encode
 from isoglot.errors import RecipeError, nearest, shown
-from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score
+from isoglot.evaluation.base import Metric, Score, Task
 from isoglot.evaluation.run import announced, function, plan, run_tasks
-from isoglot.settings import EvaluationSettings, Recipe
 from isoglot.training import ranks
+
+
+@dataclass(frozen=True, slots=True)
+class Dev:
+    """A score that takes part in a choice: one metric of a task on its data.
+
+    subset  the one that decides; "": `mean` if the task has it, else the mean over all subsets
+    where   the place to name in errors
+    """
+
+    task: Task
+    metric: Metric
+    data: Path
+    languages: tuple[str, ...] = ()
+    subset: str = ""
+    where: str = "dev"
+
+    def check_data(self) -> None:
+        """Raise, before the first step, EvaluationError for missing data and RecipeError for an unknown subset.
+
+        Averages such as `mean` or `xtreme-36` are known only after a task has run, subsets named by languages before.
+        """
+        subsets = announced(self.task, data=self.data, languages=self.languages)
+        codes = self.subset.split("-")
+        if self.subset and self.subset not in subsets and len(codes) < 3 and all(map(is_language, codes)):
+            raise RecipeError(
+                f"{self.where}.subset: {self.task.name} has no subset {shown(self.subset)} in {self.data}; "
+                f"{nearest(self.subset, subsets)}"
+            )
+
+    def deciding(self, scores: Sequence[Score]) -> float:
+        """The value among all scores of the task; RecipeError if it is not there."""
+        own = {score.subset: float(score.value) for score in scores if score.metric == self.metric.name}
+        if not self.subset and own:
+            return own["mean"] if "mean" in own else sum(own.values()) / len(own)
+        if self.subset in own:
+            return own[self.subset]
+        known = sorted({f"{score.subset} {score.metric}" for score in scores})
+        raise RecipeError(
+            f"{self.where}: {self.task.name} has no score of subset {self.subset!r} and metric {self.metric.name!r}; "
+            f"its scores: {', '.join(known[:8])}"
+        )
 
 
 @dataclass(slots=True)
 class Choice:
-    """The best encoder by the mean of some dev scores, in `folder`.
+    """The best encoder by the mean of some dev scores.
 
-    lower    whether a lower score is better
-    best     its score, None before the first one that is a finite number
-    latest   the last score
-    since    evaluations since the best one
+    every     steps between evaluations; 0: only at the end of a stage
+    patience  stop after so many evaluations without a better one; 0: never
+    folder    where the best encoder is saved; set by the `Selector`
+    best      its score, None before the first one that is a finite number
+    latest    the last score
+    since     evaluations since the best one
     """
 
-    name: str
-    tasks: tuple[EvaluationSettings, ...]
-    folder: Path
-    lower: bool = False
+    devs: tuple[Dev, ...]
+    name: str = ""
+    every: int = 0
+    patience: int = 0
+    folder: Path = Path()
     best: float | None = None
     latest: float = float("nan")
     since: int = 0
     records: list[dict[str, Any]] = field(default_factory=list)
 
     @property
+    def lower(self) -> bool:
+        """Whether a lower score is better."""
+        return self.devs[0].metric.lower_is_better
+
+    @property
     def exhausted(self) -> bool:
         """Whether patience has ended."""
-        return 0 < self.tasks[0].patience <= self.since
+        return 0 < self.patience <= self.since
 
     def cost(self, score: float | None) -> float:
         """What the best encoder has the least of: the score or its negative; infinite where there is no number."""
@@ -55,29 +103,65 @@ class Choice:
             return math.inf
         return score if self.lower else -score
 
-    def due(self, step: int) -> bool:
-        """Whether this many steps of a stage call for an evaluation."""
-        every = self.tasks[0].every
-        return every > 0 and step % every == 0
+    def score(self, encoder: Encoder) -> tuple[float, list[dict[str, Any]]]:
+        """The mean of the scores that decide, and all scores as plain records."""
+        values, everything = [], []
+        vectors = function(lambda texts: encode(encoder, texts))
+        for dev in self.devs:
+            finished = run_tasks(vectors, plan([dev.task], languages=dev.languages), data=Path(dev.data))
+            scores = [score for done in finished for score in done.scores]
+            records = [{"subset": s.subset, "metric": s.metric, "value": number(s.value), "n": s.n} for s in scores]
+            values.append(dev.deciding(scores))
+            everything += [{"task": dev.task.name, **r} for r in records] if len(self.devs) > 1 else records
+        return sum(values) / len(values), everything
+
+
+def find(task: Task, metric: str | None, *, where: str) -> Metric:
+    """The metric of a task by its name, or its main one.
+
+    Raises RecipeError for a metric that does not exist, and for a task that needs more than vectors.
+    """
+    metrics = {known.name: known for known in task.metrics}
+    if metric is None:
+        metric = next((known.name for known in task.metrics if known.main), task.metrics[0].name)
+    if metric not in metrics:
+        hint = f"its metrics: {', '.join(metrics)}"
+        raise RecipeError(f"{where}.metric: {task.name} has no metric {shown(metric)}; {hint}")
+    if getattr(task, "needs_model", False):
+        raise RecipeError(f"{where}.task: {task.name} trains a model of its own; choose a task that needs vectors only")
+    return metrics[metric]
+
+
+def require_one_direction(devs: Sequence[Dev]) -> None:
+    """Raise RecipeError for scores of which lower is better beside others: their mean would have no direction."""
+    first = devs[0]
+    for dev in devs[1:]:
+        if dev.metric.lower_is_better != first.metric.lower_is_better:
+            low, high = (first, dev) if first.metric.lower_is_better else (dev, first)
+            raise RecipeError(
+                f"{dev.where}: lower is better for {low.task.name} {low.metric.name} and higher for {high.task.name} "
+                f"{high.metric.name}, so their mean cannot choose; give the two evaluations different names"
+            )
+
+
+def number(value: float) -> float | None:
+    """A score as JSON can hold it: None where it is not a finite number."""
+    return value if math.isfinite(value) else None
 
 
 class Selector:
-    """Scores encoders on the recipe's dev tasks and keeps the best ones: in `model/`, and in `best/NAME/`.
+    """Scores encoders and keeps the best by each choice: that of the first in `model/`, of others in `best/NAME/`.
 
-    Raises RecipeError for a choice other than the first whose name cannot be that of a folder, and as `check` does;
-    EvaluationError for a dev task that lacks its data.
+    Raises RecipeError for a choice other than the first whose name cannot be that of a folder, and as `Dev.check_data`
+    does.
     """
 
-    def __init__(self, recipe: Recipe, output: Path) -> None:
-        self.recipe = recipe
-        self.choices: list[Choice] = []
-        lower = check(recipe)
-        for name in dict.fromkeys(evaluation.name for evaluation in recipe.evaluation):
-            tasks = tuple(evaluation for evaluation in recipe.evaluation if evaluation.name == name)
-            folder = output / "best" / _folder(name) if self.choices else output / "model"
-            self.choices.append(Choice(name, tasks, folder, lower=lower[name]))
-        for place, settings in enumerate(recipe.evaluation):
-            _find_data(recipe, settings, where=_where(recipe, place))
+    def __init__(self, choices: Sequence[Choice], output: Path) -> None:
+        self.choices = list(choices)
+        for place, choice in enumerate(self.choices):
+            choice.folder = output / "best" / _folder(choice.name) if place else output / "model"
+            for dev in choice.devs:
+                dev.check_data()
 
     @property
     def best(self) -> float | None:
@@ -96,22 +180,22 @@ class Selector:
 
     def due(self, step: int, *, last: bool) -> list[Choice]:
         """The choices to be judged after this many steps of a stage; all of them after the last."""
-        return [choice for choice in self.choices if last or choice.due(step)]
+        return [choice for choice in self.choices if last or (choice.every and step % choice.every == 0)]
 
     def judge(self, choices: Sequence[Choice], encoder: Encoder) -> None:
         """Score what the encoder would leave behind on the tasks of `choices`, and save it where none was better."""
         for choice in choices:
             candidates = encoder.exports()
-            tried = [self._score(choice, candidate) if ranks.rank() == 0 else (0.0, []) for candidate in candidates]
-            number = min(range(len(tried)), key=lambda n: choice.cost(tried[n][0]))
-            choice.records = tried[number][1]
-            choice.latest = ranks.from_first(tried[number][0])
+            tried = [choice.score(candidate) if ranks.rank() == 0 else (0.0, []) for candidate in candidates]
+            chosen = min(range(len(tried)), key=lambda n: choice.cost(tried[n][0]))
+            choice.records = tried[chosen][1]
+            choice.latest = ranks.from_first(tried[chosen][0])
             if choice.cost(choice.latest) >= choice.cost(choice.best):
                 choice.since += 1
                 continue
             choice.best, choice.since = choice.latest, 0
             if ranks.rank() == 0:
-                candidates[number].save(choice.folder)
+                candidates[chosen].save(choice.folder)
 
     def snapshot(self) -> dict[str, Any]:
         """The state, for a checkpoint."""
@@ -124,19 +208,6 @@ class Selector:
             choice.best = best if math.isfinite(choice.cost(best)) else None
             choice.since = state[choice.name]["since"]
 
-    def _score(self, choice: Choice, encoder: Encoder) -> tuple[float, list[dict[str, Any]]]:
-        """The mean of the scores that decide, and all scores as plain records."""
-        values, everything = [], []
-        vectors = function(lambda texts: encode(encoder, texts))
-        for settings in choice.tasks:
-            planned = plan([settings.task], languages=settings.languages)
-            finished = run_tasks(vectors, planned, data=self.recipe.resolve(settings.data))
-            scores = [score for done in finished for score in done.scores]
-            records = [{"subset": s.subset, "metric": s.metric, "value": number(s.value), "n": s.n} for s in scores]
-            values.append(_deciding(scores, settings))
-            everything += [{"task": settings.task, **r} for r in records] if len(choice.tasks) > 1 else records
-        return sum(values) / len(values), everything
-
 
 def _folder(name: str) -> str:
     """The name of a choice, if it can be that of a folder."""
@@ -146,69 +217,3 @@ def _folder(name: str) -> str:
             "for example sts22"
         )
     return name
-
-
-def check(recipe: Recipe) -> dict[str, bool]:
-    """Whether lower is better, for each choice of a recipe by its name.
-
-    Raises RecipeError for a task or a metric that does not exist, for a task that needs more than vectors, and for a
-    choice of metrics with different directions, whose mean would have none.
-    """
-    chosen: dict[str, dict[bool, str]] = {}
-    for place, settings in enumerate(recipe.evaluation):
-        where = _where(recipe, place)
-        if settings.task not in TASKS:
-            raise RecipeError(
-                f"{where}.task: no task is called {shown(settings.task)}; {nearest(settings.task, TASKS)}"
-            )
-        task = TASKS[settings.task]
-        metrics = {metric.name: metric for metric in task.metrics}
-        if settings.metric not in metrics:
-            hint = f"its metrics: {', '.join(metrics)}"
-            raise RecipeError(f"{where}.metric: {settings.task} has no metric {shown(settings.metric)}; {hint}")
-        if getattr(task, "needs_model", False):
-            raise RecipeError(
-                f"{where}.task: {settings.task} trains a model of its own; take one that needs vectors only"
-            )
-        directions = chosen.setdefault(settings.name, {})
-        directions[metrics[settings.metric].lower_is_better] = f"{settings.task} {settings.metric}"
-        if len(directions) > 1:
-            raise RecipeError(
-                f"{where}: of {directions[True]} lower is better and of {directions[False]} higher, so their mean "
-                "cannot choose; give the two evaluations different names"
-            )
-    return {name: True in directions for name, directions in chosen.items()}
-
-
-def number(value: float) -> float | None:
-    """A score as JSON can hold it: None where it is not a finite number."""
-    return value if math.isfinite(value) else None
-
-
-def _where(recipe: Recipe, place: int) -> str:
-    return "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
-
-
-def _find_data(recipe: Recipe, settings: EvaluationSettings, *, where: str) -> None:
-    """Refuse, before the first step, lacking data and a subset that cannot come of it.
-
-    Averages such as `mean` or `xtreme-36` are known only once a task has run; subsets named by languages are known.
-    """
-    subsets = announced(settings.task, data=recipe.resolve(settings.data), languages=settings.languages)
-    codes = settings.subset.split("-")
-    if settings.subset not in subsets and len(codes) < 3 and all(map(is_language, codes)):
-        raise RecipeError(
-            f"{where}.subset: {settings.task} has no subset {shown(settings.subset)} in {settings.data}; "
-            f"{nearest(settings.subset, subsets)}"
-        )
-
-
-def _deciding(scores: Sequence[Score], settings: EvaluationSettings) -> float:
-    for score in scores:
-        if score.subset == settings.subset and score.metric == settings.metric:
-            return float(score.value)
-    known = sorted({f"{score.subset} {score.metric}" for score in scores})
-    raise RecipeError(
-        f"evaluation: {settings.task} gives no score of subset {settings.subset!r} and metric {settings.metric!r}; "
-        f"it gives {', '.join(known[:8])}"
-    )

@@ -1,13 +1,24 @@
 """The training loop: stages, steps, evaluations and checkpoints, in the order in which they happen.
 
-A run lives in one folder: `run.json` (what was run), `log.jsonl`, `checkpoints/` and `model/`, which holds the best
-encoder by the dev score, or the last one where there is none. A run that is killed and resumed gives the same
-model, bit for bit on one device, as one that is not: whatever changes from step to step is in the checkpoint.
+A run lives in one folder: `run.json` (what is run), `log.jsonl`, `checkpoints/` and `model/`, which is the best encoder
+by the dev score, or the last one if there is none. A run that is interrupted and resumed gives the same model, bit for
+bit on one device, as one that is not: whatever changes from step to step is in the checkpoint.
+
+What is run is a `Plan`, which holds objects and no names: an encoder, streams, objectives. `train.py` makes one from
+the arguments of a call, `recipes.py` from a recipe.
 """
 
 from __future__ import annotations
 
+import json
+import math
+import platform
+import signal
+import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,18 +26,97 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from isoglot.data.batching import Position
+from isoglot.data.batch import Batch
+from isoglot.data.batching import Batches, Batching, Position
+from isoglot.data.corpus import Corpus, build_table
+from isoglot.data.files import atomic_write, check_json, check_output, exclusive
+from isoglot.data.table import Array
+from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import resolve
-from isoglot.errors import CheckpointError
-from isoglot.settings import Recipe
+from isoglot.encoders.device import bf16_pays, random_state, set_random_state
+from isoglot.environment import cache_folder
+from isoglot.errors import CheckpointError, OutputError
+from isoglot.objectives import Objective, Sum
+from isoglot.settings import MemorySettings, OptimizerSettings, TeacherSettings
 from isoglot.training import checkpoint, optimizer, ranks
-from isoglot.training.best import Selector
-from isoglot.training.encoder import make_encoder
-from isoglot.training.log import RunLog
-from isoglot.training.progress import Watch, silent
-from isoglot.training.setup import Stream, alone, begun, make_streams, write_run
-from isoglot.training.stage import Stage
+from isoglot.training.best import Choice, Selector, number
+from isoglot.training.progress import Meter, Report, RunLog, Status
+from isoglot.training.step import StepLimits, StepReport, backward, together
+from isoglot.training.teacher import teacher_columns
+
+Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
+
+LOOK = 10  # the step after which vectors are looked at, whether they differ
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an objective is made from when the run knows it: the encoder, the languages of the data, sizes and seed.
+
+    sizes  one more than the greatest value of each integer column of the batches; of `teacher`, the width
+    """
+
+    encoder: Encoder
+    languages: Sequence[str]
+    sizes: Mapping[str, int]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An objective of a stream and its weight."""
+
+    make: Callable[[Known], Objective]
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """A frozen encoder whose vectors of every sentence go with the batches, as the column `teacher`."""
+
+    settings: TeacherSettings
+    open: Callable[[], Encoder | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """Groups, how they are batched, and the objectives that read the batches."""
+
+    corpus: Corpus
+    batching: Batching
+    terms: Sequence[Term]
+    teacher: Teacher | None = None
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """A part of a run with its own streams and optimizer; either `steps` or `epochs` (of the first stream) is set."""
+
+    streams: Sequence[StreamPlan]
+    optimizer: OptimizerSettings
+    epochs: float | None = None
+    steps: int | None = None
+    name: str = "main"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that has not begun. Making one finds all mistakes that can be found without reading the data.
+
+    encoder           opens or makes the encoder that is trained; it may be changed
+    record            everything that changes the result, as JSON: a run is resumed only by the same
+    checkpoint_every  steps between checkpoints; 0: at evaluations and at the end; None: never
+    inputs            files and folders that the run reads, which it must not write to
+    """
+
+    encoder: Callable[[Report], Encoder]
+    stages: Sequence[StagePlan]
+    seed: int
+    record: Mapping[str, Any]
+    choices: Sequence[Choice] = ()
+    memory: MemorySettings = field(default_factory=MemorySettings)
+    checkpoint_every: int | None = 0
+    inputs: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,105 +148,270 @@ class State:
         return self.done + self.step
 
 
-def train(
-    recipe: Recipe,
-    output: str | Path,
-    *,
-    seed: int | None = None,
-    resume: bool = False,
-    device: torch.device | None = None,
-    watch: Watch = silent,
-) -> Outcome:
-    """Run a recipe into the folder `output`; with `resume`, go on from its newest whole checkpoint.
+class Stream:
+    """Batches and the objectives that read them; the next batch is made while the current one is trained on."""
 
-    Raises CheckpointError if the folder holds a run already and `resume` is False, or a run of another recipe, and
-    OutputError while another run writes there or if something else is in the place of what will be written.
+    def __init__(self, name: str, batches: Batches, objective: Sum) -> None:
+        self.name, self.batches, self.objective = name, batches, objective
+        self.position = batches.position  # of the next batch to be trained on
+        self.latest: Batch | None = None
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix=f"batches-{name}")
+        self._ahead: Future[tuple[Batch, Position]] | None = None
+
+    def next(self) -> Batch:
+        """The next batch."""
+        made = self._ahead or self._maker.submit(self._make)
+        self.latest, self.position = made.result()
+        self._ahead = self._maker.submit(self._make)
+        return self.latest
+
+    def close(self) -> None:
+        """Stop making batches."""
+        self._maker.shutdown(cancel_futures=True)
+
+    def _make(self) -> tuple[Batch, Position]:
+        return self.batches.next(), self.batches.position
+
+
+def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Position | None, report: Report) -> Stream:
+    """The batches of a stream from a position on, or from the beginning, and its objectives."""
+    tables = cache_folder() / "tables"
+    with ranks.first_alone():
+        table = build_table(plan.corpus, encoder.tokenize, fingerprint=encoder.fingerprint, cache=tables, report=report)
+    teacher = plan.teacher.open() if plan.teacher else None
+    integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
+    sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
+    known = Known(encoder, table.languages, sizes | ({"teacher": teacher.dim} if teacher else {}), seed)
+    objective = Sum(*((term.weight, term.make(known)) for term in plan.terms))
+    columns: Columns = {}
+    if plan.teacher is not None and teacher is not None:
+        with ranks.first_alone():  # after the objectives, whose mistakes are found at once
+            columns = teacher_columns(teacher, plan.teacher.settings, plan.corpus, table, watch=report)
+    batches = Batches(
+        table,
+        plan.batching,
+        seed=seed,
+        weights=plan.corpus.weights(),
+        position=position,
+        columns=columns,
+        rank=ranks.rank(),
+        world=ranks.world(),
+    )
+    return Stream(plan.corpus.name, batches, objective)
+
+
+def silent(_: object) -> None:
+    """Shows nothing."""
+
+
+def run(
+    plan: Plan,
+    output: Path,
+    *,
+    device: torch.device,
+    resume: bool | None = None,
+    report: Report = silent,
+    update: Callable[[Status], None] = silent,
+) -> Outcome:
+    """Carry out a plan in the folder `output`.
+
+    resume  True: continue from the newest whole checkpoint; False: refuse a folder with a run; None: continue a run of
+            the same plan, or return its outcome if it is finished
+    report  called with messages
+    update  called after each step
+
+    SIGINT and SIGTERM during a step are obeyed after it, when a checkpoint is written. Raises CheckpointError if the
+    folder contains a run that must not or cannot be continued, OutputError while another run writes there, or if
+    something else is in the place of what will be written.
     """
-    began, output = time.monotonic(), Path(output)
-    models = [choice.folder for choice in Selector(recipe, output).choices] or [output / "model"]
-    with ranks.group(), alone(recipe, output, models):
-        run = Run(recipe, output, seed=recipe.seed if seed is None else seed, device=device or resolve(), watch=watch)
-        run.open(resume=resume)
+    began = time.monotonic()
+    selector = Selector(plan.choices, output)  # first, so that a mistake in an evaluation is found at once
+    with ranks.group(device), alone(plan, output, [choice.folder for choice in plan.choices] or [output / "model"]):
+        report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
+        if (finished := begin(plan, output, resume=resume)) is not None:
+            return Outcome(output / "model", **finished)
+        this = Run(plan, output, selector, device=device, report=report, update=update)
         try:
-            for number in range(run.state.stage, len(recipe.stages)):
-                if run.selector.exhausted:
-                    break
-                run.stage(number)
-            run.finish()
+            this.train()
         finally:
-            run.log.close()
-    best, seconds = run.selector.best, time.monotonic() - began
-    return Outcome(output / "model", best, run.state.overall, seconds, run.selector.lower_is_better)
+            this.log.close()
+        outcome = Outcome(
+            output / "model", selector.best, this.state.overall, time.monotonic() - began, selector.lower_is_better
+        )
+        if ranks.rank() == 0:
+            finish(output, outcome)
+    return outcome
 
 
 class Run:
-    """One run of a recipe: the encoder, where it stands, and what it writes."""
+    """One run: the encoder, where it stands, and what it writes."""
 
-    def __init__(self, recipe: Recipe, output: Path, *, seed: int, device: torch.device, watch: Watch) -> None:
-        self.recipe, self.output, self.seed, self.device = recipe, output, seed, device
-        self.watch = watch if ranks.rank() == 0 else silent
+    def __init__(
+        self,
+        plan: Plan,
+        output: Path,
+        selector: Selector,
+        *,
+        device: torch.device,
+        report: Report = silent,
+        update: Callable[[Status], None] = silent,
+    ) -> None:
+        self.plan, self.output, self.selector, self.device = plan, output, selector, device
+        self.report, self.update = report, update
         self.state = State()
-        self.saved: dict[str, Any] | None = None
-        self.selector = Selector(recipe, output)  # first, so that a mistake in [evaluation] is found at once
-        torch.manual_seed(seed)
-        recipe.check_text()  # before a tokenizer is trained or a table is built
+        self.streams: list[Stream] = []
+        self.kept: int | None = None  # step of the newest checkpoint
+        torch.manual_seed(plan.seed)
         with ranks.first_alone():
-            self.encoder: Encoder = make_encoder(recipe, seed=seed, watch=self.watch).to(device)
-
-    def open(self, *, resume: bool) -> None:
-        """Begin the folder, or take up what its newest checkpoint holds."""
-        folder = self.output / "checkpoints"
-        there = ranks.from_first(float(begun(self.output)))
-        if there and not resume:
-            raise CheckpointError(
-                f"{self.output}: holds a run already; add --resume to go on with it, or name another folder"
-            )
-        self.saved, problems = checkpoint.load(folder) if resume else (None, [])
+            for stage in plan.stages:
+                for stream in stage.streams:
+                    stream.corpus.check()  # before a tokenizer is trained or a table is built
+            self.encoder: Encoder = plan.encoder(report).to(device)
+        self.saved, problems = checkpoint.load(output / "checkpoints")
         for problem in problems:
-            self.watch(f"{problem}; going back to the checkpoint before it")
-        if ranks.rank() == 0:
-            write_run(self.recipe, self.output, seed=self.seed, resume=resume)
+            report(f"{problem}; using the checkpoint before it")
         if self.saved is not None:
             self.encoder.load_state_dict(self.saved["encoder"])
-            self.selector.restore(self.saved["selector"])
+            selector.restore(self.saved["selector"])
             place = self.saved["state"]
             self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
-            self.watch(f"resumed at step {self.state.overall}")
-        self.log = RunLog(self.output, resumed_at=self.state.overall if resume else None)
+            self.kept = self.state.overall
+            report(f"resumed at step {self.state.overall}")
+        self.log = RunLog(output, resumed_at=self.state.overall)
 
-    def stage(self, number: int) -> None:
+    def train(self) -> None:
+        """Train every stage from where the run stands, and leave the model."""
+        with Signals() as signals:
+            try:
+                for place in range(self.state.stage, len(self.plan.stages)):
+                    if self.selector.exhausted:
+                        break
+                    self.stage(place, signals)
+            except (KeyboardInterrupt, SystemExit):
+                there = "no checkpoint was written" if self.kept is None else f"step {self.kept} is kept"
+                how = "the same command with --resume, or the same call, continues from there"
+                how = "pass output= to keep a run" if self.plan.checkpoint_every is None else how
+                self.report(f"interrupted at step {self.state.overall}; {there}; {how}")
+                raise
+        if self.plan.choices and self.selector.best is None:
+            self.report("no dev score was a finite number; model/ is the encoder of the last step")
+        if ranks.rank() == 0 and self.selector.best is None:
+            self.encoder.exports()[0].save(self.output / "model")
+        ranks.wait()
+
+    def stage(self, place: int, signals: Signals) -> None:
         """Train one stage from where the run stands to its end."""
-        settings = self.recipe.stages[number]
-        if self.state.stage != number:
-            self.state = State(number, 0, self.state.overall)
-        streams = make_streams(
-            self.recipe, settings, self.encoder, seed=self.seed, positions=self.state.positions, watch=self.watch
-        )
-        modules = [self.encoder, *(stream.objective.to(self.device) for stream in streams)]
-        adam = optimizer.build(modules, settings.optimizer)
-        if self.saved is not None:
-            for stream, state in zip(streams, self.saved["objectives"], strict=True):
-                stream.objective.load_state_dict(state)
-            adam.load_state_dict(self.saved["optimizer"])
-            set_chance(self.saved["random"][ranks.rank()], self.device)
-            self.saved = None
-        else:
-            torch.manual_seed(self.seed + 1000 * number + ranks.rank())
-        batches = (settings.epochs or 1) * streams[0].batches.count()
-        total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
+        plan = self.plan.stages[place]
+        if self.state.stage != place:
+            self.state = State(place, 0, self.state.overall)
+        positions = [*self.state.positions, *[None] * len(plan.streams)]
+        self.streams = []
         try:
-            Stage(self, settings, streams, adam, total).run()
+            for planned, position in zip(plan.streams, positions, strict=False):
+                self.streams.append(
+                    open_stream(planned, self.encoder, seed=self.plan.seed, position=position, report=self.report)
+                )
+            self._steps(plan, self._optimizer(plan, place), signals)
         finally:
-            for stream in streams:
+            for stream in self.streams:
                 stream.close()
 
-    def save(self, streams: list[Stream], adam: torch.optim.Optimizer) -> None:
+    def _optimizer(self, plan: StagePlan, place: int) -> torch.optim.Optimizer:
+        """The optimizer over everything that is trained; with it, the state of a checkpoint is restored."""
+        modules = [self.encoder, *(stream.objective.to(self.device) for stream in self.streams)]
+        adam = optimizer.build(modules, plan.optimizer)
+        if self.saved is None:
+            torch.manual_seed(self.plan.seed + 1000 * place + ranks.rank())
+            return adam
+        for stream, state in zip(self.streams, self.saved["objectives"], strict=True):
+            stream.objective.load_state_dict(state)
+        adam.load_state_dict(self.saved["optimizer"])
+        set_random_state(self.saved["random"][ranks.rank()], self.device)
+        self.saved = None
+        return adam
+
+    def _steps(self, plan: StagePlan, adam: torch.optim.Optimizer, signals: Signals) -> None:
+        """Step to the end of the stage, to an early stop or to a signal."""
+        batches = (plan.epochs or 1) * self.streams[0].batches.count()
+        total = plan.steps or max(1, round(batches / plan.optimizer.accumulate))
+        bf16 = bf16_pays(self.device) if plan.optimizer.precision == "auto" else plan.optimizer.precision == "bf16"
+        limits = StepLimits(self.plan.memory.chunk_tokens, self.plan.memory.graph_tokens, bf16=bf16)
+        meter = Meter(total)
+        self.encoder.train()
+        for step in range(self.state.step, total):
+            lr = optimizer.rate(step, total=total, settings=plan.optimizer)
+            with signals.deferred():
+                reports, norm = move(
+                    self.encoder, self.streams, adam, plan.optimizer, limits,
+                    lr=lr, device=self.device, where=f"step {self.state.overall + 1}",
+                )  # fmt: skip
+                self.state.step = step + 1
+                self._tell(meter.read(reports, stage=plan.name, step=step + 1, lr=lr, norm=norm))
+            last = step + 1 == total
+            if self.state.overall == LOOK or (last and self.state.overall < LOOK):
+                self._look()
+            if due := self.selector.due(step + 1, last=last):
+                self._evaluate(due)
+            every = self.plan.checkpoint_every
+            if every is not None and (last or (every and (step + 1) % every == 0) or (due and not every)):
+                self._save(adam)
+            if self.selector.exhausted:
+                since = min(choice.since for choice in self.selector.choices)
+                self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
+                return
+            if received := max(ranks.counts(signals.received, self.device)):
+                if every is not None and self.kept != self.state.overall:
+                    self._save(adam)
+                raise signals.ended(received)
+
+    def _tell(self, status: Status) -> None:
+        """Write the step to the log and show it."""
+        self.log.write(
+            "step", self.state.overall, stage=status.stage, losses=status.losses, lr=status.lr, norm=status.norm,
+            padding=status.padding, negatives=status.negatives,
+        )  # fmt: skip
+        self.update(status)
+
+    def _look(self) -> None:
+        """Warn of vectors that are all alike: training moves them by noise, and no dev score shows why."""
+        batch = self.streams[0].latest
+        if batch is None or ranks.rank() > 0:
+            return
+        first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # a row of each group
+        tokens = batch.tokens.select(first[:64]).to(self.device)
+        self.encoder.eval()
+        with torch.no_grad():
+            vectors = self.encoder(tokens)
+        self.encoder.train()
+        if (spread := collapsed(vectors)) is not None:
+            self.log.write("warning", self.state.overall, warning="collapsed vectors", spread=spread)
+            self.report(
+                f"warning: the vectors are collapsed: the cosines of {len(tokens)} sentences differ by {spread:.0e}; a "
+                'likely cause is first-token pooling (pooling = "cls") of a backbone cut by `layers`; use mean pooling'
+            )
+
+    def _evaluate(self, choices: Sequence[Choice]) -> None:
+        """Score the encoder on the dev tasks that are due; keep it where it is the best so far."""
+        self.selector.judge(choices, self.encoder)
+        self.encoder.train()
+        for choice in choices:
+            named: dict[str, Any] = {"name": choice.name} if choice.name else {}
+            named |= {"lower_is_better": True} if choice.lower else {}
+            self.log.write(
+                "evaluation", self.state.overall, **named,
+                score=number(choice.latest), best=choice.best, scores=choice.records,
+            )  # fmt: skip
+            best = "none yet" if choice.best is None else f"best {choice.best:.4f}"
+            way = ", lower is better" if choice.lower else ""
+            self.report(f"step {self.state.overall}: {f'dev {choice.name}'.rstrip()} {choice.latest:.4f} ({best}{way})")
+
+    def _save(self, adam: torch.optim.Optimizer) -> None:
         """Write a checkpoint of everything that changes from step to step."""
-        random = ranks.collect(chance(self.device))
+        random = ranks.collect(random_state(self.device))
         if ranks.rank() == 0:
             state = {
                 "encoder": self.encoder.state_dict(),
-                "objectives": [stream.objective.state_dict() for stream in streams],
+                "objectives": [stream.objective.state_dict() for stream in self.streams],
                 "optimizer": adam.state_dict(),
                 "selector": self.selector.snapshot(),
                 "random": random,
@@ -164,29 +419,221 @@ class Run:
                     "stage": self.state.stage,
                     "step": self.state.step,
                     "done": self.state.done,
-                    "positions": [(p.epoch, p.pool, p.batch) for p in (stream.position for stream in streams)],
+                    "positions": [(p.epoch, p.pool, p.batch) for p in (stream.position for stream in self.streams)],
                 },
             }
             checkpoint.save(self.output / "checkpoints", self.state.overall, state)
         ranks.wait()
-
-    def finish(self) -> None:
-        """Leave the encoder in `model/` unless a better one of an earlier step is there."""
-        if self.recipe.evaluation and self.selector.best is None:
-            self.watch("no dev score was a finite number; model/ holds the encoder of the last step")
-        if ranks.rank() == 0 and self.selector.best is None:
-            self.encoder.exports()[0].save(self.output / "model")
-        ranks.wait()
+        self.kept = self.state.overall
 
 
-def chance(device: torch.device) -> dict[str, Tensor]:
-    """The state of the generators that dropout draws from."""
-    state = {"cpu": torch.get_rng_state()}
-    return state | ({"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {})
+def move(
+    encoder: Encoder,
+    streams: Sequence[Stream],
+    adam: torch.optim.Optimizer,
+    settings: OptimizerSettings,
+    limits: StepLimits,
+    *,
+    lr: float,
+    device: torch.device,
+    where: str = "step",
+) -> tuple[dict[str, StepReport], float]:
+    """Gradients of all streams over as many batches as are accumulated, then one move of the parameters.
+
+    Returns the report of each stream and the norm of the gradient. Raises CheckpointError, which begins with `where`,
+    for a loss or a gradient that is not finite.
+    """
+    for group in adam.param_groups:
+        group["lr"] = lr
+    adam.zero_grad(set_to_none=True)
+    done: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
+    for stream in [*streams] * settings.accumulate:
+        batch = stream.next().to(device)
+        done[stream.name].append(backward(encoder, stream.objective, batch, limits, share=1 / settings.accumulate))
+    ranks.sum_gradients(encoder)  # of all streams at once: a sum that is summed again counts double
+    for stream in streams:
+        ranks.average_gradients(stream.objective)
+    norm = optimizer.clip([p for group in adam.param_groups for p in group["params"]], settings.clip)
+    losses = [float(loss) for reports in done.values() for report in reports for loss in report.losses.values()]
+    if not all(map(math.isfinite, [norm, *losses])):
+        raise CheckpointError(
+            f"{where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {lr:g}) or raise the "
+            "temperature; what was saved before is intact"
+        )
+    adam.step()
+    with torch.no_grad():
+        for stream in streams:
+            for report in done[stream.name]:
+                stream.objective.after_step(encoder, report.batch)
+    return {name: together(reports) for name, reports in done.items()}, norm
 
 
-def set_chance(state: dict[str, Tensor], device: torch.device) -> None:
-    """Put the generators back; a state without a GPU's leaves that one as it is."""
-    torch.set_rng_state(state["cpu"])
-    if device.type == "cuda" and "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"], device)
+def collapsed(vectors: Tensor) -> float | None:
+    """The standard deviation of the cosines between the rows (N, D), if all are nearly one; None for other vectors."""
+    if len(vectors) < 3:
+        return None
+    unit = torch.nn.functional.normalize(vectors.double(), dim=1)
+    cosines = (unit @ unit.T)[~torch.eye(len(unit), dtype=torch.bool, device=unit.device)]
+    uniformity = torch.exp(-4 * (1 - cosines)).mean().log()  # Wang and Isola 2020: t = 2, squared distance 2 - 2 cosine
+    spread = float(cosines.std())
+    return spread if spread < 1e-3 and float(uniformity) > -1e-2 else None
+
+
+class Signals:
+    """SIGINT and SIGTERM, inside `with`: received during `deferred`, the first one waits; otherwise they interrupt.
+
+    `received` is the number of the signal that waits, or 0. Does nothing in another thread than the main one, and
+    leaves signals that are ignored or handled already.
+    """
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._deferring = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():
+            for known in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(known) in (signal.SIG_DFL, signal.default_int_handler):
+                    self._before[known] = signal.signal(known, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for known, handler in self._before.items():
+            signal.signal(known, handler)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Let the first signal wait while the block runs."""
+        self._deferring = True
+        try:
+            yield
+        finally:
+            self._deferring = False
+
+    def _handle(self, received: int, _: object) -> None:
+        if not self._deferring or self.received:
+            raise self.ended(received)
+        self.received = received
+
+    @staticmethod
+    def ended(received: int) -> BaseException:
+        """What a signal raises."""
+        return KeyboardInterrupt() if received == signal.SIGINT else SystemExit(128 + received)
+
+
+@contextmanager
+def alone(plan: Plan, output: Path, models: Sequence[Path]) -> Iterator[None]:
+    """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
+
+    Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run
+    holds, and for anything in the place of what will be written that is an input or that no run wrote. Rank 0 checks
+    for all.
+    """
+    with ExitStack() as held:
+        problem = ""
+        if ranks.rank() == 0:
+            try:
+                check_output(output, folder=True)
+                held.enter_context(exclusive(output))
+                _must_be_writable(plan.inputs, output, models)
+            except OutputError as error:
+                problem = str(error)
+        if problem := ranks.from_first(problem):
+            raise OutputError(problem)
+        yield
+
+
+def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> None:
+    # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
+    inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
+    check_json(output / "run.json", ("recipe", "seed"))
+    for name in ("run.json", "log.jsonl"):
+        check_output(output / name, inputs=inputs)
+    check_output(output / "checkpoints", inputs=inputs, folder=True)
+    checkpoint.clean(output / "checkpoints")
+    for folder in models:
+        check_output(folder, inputs=inputs, folder=True, whole=True)
+        if not (output / "run.json").exists() and folder.exists() and any(folder.iterdir()):
+            raise OutputError(f"{folder}: is not the model of a run in {output}; choose another output")
+        with exclusive(folder) if folder.parent.is_dir() else ExitStack():
+            layout.prepare(folder)
+
+
+def begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] | None:
+    """Record what is run, or check that the run in the folder is the same; if that is finished, return its outcome."""
+    problem, finished = "", None
+    if ranks.rank() == 0:
+        try:
+            finished = _begin(plan, output, resume=resume)
+        except CheckpointError as error:
+            problem = str(error)
+    if problem := ranks.from_first(problem):
+        raise CheckpointError(problem)
+    return ranks.from_first(finished)
+
+
+def _begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] | None:
+    import isoglot
+
+    path, log = output / "run.json", output / "log.jsonl"
+    streams = [stream for stage in plan.stages for stream in stage.streams]
+    ours = {
+        "recipe": plan.record,
+        "seed": plan.seed,
+        "number of ranks": ranks.world(),
+        "text": [stream.corpus.digest() for stream in streams],
+    }
+    # A run that failed before its first step may be begun anew, by any plan.
+    begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
+    if not begun:
+        versions = {"isoglot": isoglot.__version__, "torch": torch.__version__, "python": platform.python_version()}
+        with atomic_write(path) as stream:
+            json.dump({**ours, "versions": versions}, stream, indent=1)
+        return None
+    if resume is False:
+        raise CheckpointError(f"{output}: already contains a run; use --resume to continue it, or another folder")
+    theirs = _recorded(path)
+    if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
+        raise CheckpointError(
+            f"{path}: the run there differs in {', '.join(changed[:3])}; continue with the same settings, or use "
+            "another folder"
+        )
+    finished = theirs.get("finished")
+    known = isinstance(finished, dict) and finished.keys() == {"best", "steps", "seconds", "lower_is_better"}
+    return finished if known and layout.is_model(output / "model") else None
+
+
+def _recorded(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("not a JSON object")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
+    return found
+
+
+def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
+    """Where two JSON values differ, as paths of keys."""
+    ours = json.loads(json.dumps(ours))  # tuples as JSON has them
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+        return [found for key in keys for found in _differing(ours.get(key), theirs.get(key), f"{place}.{key}")]
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return [found for at, (one, other) in pairs for found in _differing(one, other, f"{place}.{at}")]
+    return [] if ours == theirs else [place]
+
+
+def finish(output: Path, outcome: Outcome) -> None:
+    """Record the end of a run."""
+    path = output / "run.json"
+    finished = {
+        "best": outcome.best,
+        "steps": outcome.steps,
+        "seconds": round(outcome.seconds, 1),
+        "lower_is_better": outcome.lower_is_better,
+    }
+    with atomic_write(path) as stream:
+        json.dump(_recorded(path) | {"finished": finished}, stream, indent=1)

@@ -61,7 +61,7 @@ class AdamW(torch.optim.AdamW):
 def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> torch.optim.Optimizer:
     """An optimiser over the trainable parameters of all modules; biases, norms and vectors are not decayed.
 
-    Raises RecipeError for RMSprop with weight decay; its first step raises one if a table has row-sparse gradients.
+    The first step of RMSprop raises RecipeError if a table has row-sparse gradients.
     """
     trained = [p for module in modules for p in module.parameters() if p.requires_grad]
     decayed = [p for p in trained if p.ndim > 1]
@@ -69,10 +69,6 @@ def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> torch.op
     groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": plain, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     if settings.kind == "rmsprop":
-        if settings.weight_decay:  # torch's would add it to the gradient, where it is divided with it
-            raise RecipeError(
-                f'optimizer.weight_decay: {settings.weight_decay} goes with kind = "adamw" only; leave out'
-            )
         rmsprop = torch.optim.RMSprop(groups, lr=settings.lr, eps=settings.eps)
         rmsprop.register_step_pre_hook(_refuse_sparse)
         return rmsprop

@@ -1,20 +1,34 @@
-"""What a run tells whoever watches it: rates, losses, padding, negatives, and the time left."""
+"""What a run shows while it trains, and what it writes down: a bar, and `log.jsonl`."""
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeAlias
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
 
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+from rich.text import Text
+
+from isoglot.data.files import atomic_write, writing
+from isoglot.training import ranks
 from isoglot.training.step import StepReport
 
+EVERY = 5.0  # seconds between two lines where no bar can be drawn
 WINDOW = 10.0  # seconds over which rates are taken
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """What a display may show after a step; rates are over the last seconds, `left` is seconds to the end."""
+class Status:
+    """What is known after a step of a stage; rates are over the last seconds, `left` is seconds to the stage's end."""
 
     stage: str
     step: int
@@ -28,8 +42,14 @@ class Progress:
     negatives: float
     left: float
 
-
-Watch: TypeAlias = Callable[[Progress | str], None]  # a step, or a line of words
+    @property
+    def details(self) -> str:
+        """Losses, rates, padding, negatives and the time that is left, for one line."""
+        losses = " ".join(f"{name} {value:.3f}" for name, value in self.losses.items())
+        return (
+            f"{losses}  {self.groups_per_second:,.0f} groups/s  {self.tokens_per_second:,.0f} tokens/s  "
+            f"padding {self.padding:.0%}  negatives {self.negatives:,.0f}  ETA {clock(self.left)}"
+        )
 
 
 class Meter:
@@ -39,8 +59,8 @@ class Meter:
         self.total = total
         self.moments: list[tuple[float, int, int]] = [(time.monotonic(), 0, 0)]  # time, groups, tokens so far
 
-    def read(self, reports: dict[str, StepReport], *, stage: str, step: int, lr: float, norm: float) -> Progress:
-        """The state after one more step."""
+    def read(self, reports: dict[str, StepReport], *, stage: str, step: int, lr: float, norm: float) -> Status:
+        """The status after one more step."""
         now, groups, tokens = time.monotonic(), self.moments[-1][1], self.moments[-1][2]
         real, padded = sum(r.tokens for r in reports.values()), sum(r.padded for r in reports.values())
         groups, tokens = groups + sum(r.groups for r in reports.values()), tokens + real
@@ -53,7 +73,7 @@ class Meter:
             for stream, report in reports.items()
             for name, loss in report.losses.items()
         }
-        return Progress(
+        return Status(
             stage=stage,
             step=step,
             total=self.total,
@@ -68,5 +88,124 @@ class Meter:
         )
 
 
-def silent(_event: Progress | str) -> None:
-    """The watcher that shows nothing."""
+class Display:
+    """Shows a run on stderr, inside `with`: a bar on a terminal or in a notebook, elsewhere a line now and then.
+
+    report  prints a message
+    update  shows a step
+    quiet   show nothing, as ranks other than the first do
+    """
+
+    def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
+        self.quiet = quiet
+        drawable = self.console.is_terminal or (self.console.is_jupyter and find_spec("ipywidgets") is not None)
+        columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
+                   TextColumn("{task.fields[details]}"))  # fmt: skip
+        self.bar = Bar(*columns, console=self.console, transient=True) if drawable else None
+        self.shown = 0.0
+
+    def __enter__(self) -> Display:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def report(self, message: str) -> None:
+        """Print a message; above the bar, if there is one."""
+        self.console.print(Text(message), soft_wrap=True)
+
+    def update(self, status: Status) -> None:
+        """Show a step."""
+        if self.bar is not None:
+            if not self.bar.task_ids:
+                self.bar.add_task(status.stage, details="")
+            self.bar.update(
+                self.bar.task_ids[0],
+                description=status.stage, completed=status.step, total=status.total, details=status.details,
+            )  # fmt: skip
+        elif self.quiet:
+            return
+        elif time.monotonic() - self.shown > EVERY or status.step == status.total:
+            self.shown = time.monotonic()
+            sys.stderr.write(f"{status.stage} {status.step}/{status.total}  {status.details}\n")
+            sys.stderr.flush()
+
+
+def clock(seconds: float) -> str:
+    """Seconds as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+class RunLog:
+    """Appends records to `log.jsonl` of a run's folder, and to TensorBoard's files if that library is installed.
+
+    Each record names the step of the whole run that it belongs to. Only rank 0 writes. A resumed run first drops the
+    lines of the steps it is about to repeat, so that the log of an interrupted run is that of an uninterrupted one.
+    """
+
+    def __init__(self, folder: Path, *, resumed_at: int | None = None) -> None:
+        self._stream: IO[str] | None = None
+        self._board: Any = None
+        if ranks.rank() > 0:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "log.jsonl"
+        if resumed_at is not None and path.exists():
+            kept = [line for line in path.read_bytes().split(b"\n") if _step(line) <= resumed_at]
+            with atomic_write(path, binary=True) as stream:
+                stream.write(b"".join(line + b"\n" for line in kept))
+        with writing(path):
+            self._stream = path.open("a", encoding="utf-8")
+        if find_spec("tensorboard") is not None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(folder / "tensorboard"))
+
+    def write(self, kind: str, step: int, **values: Any) -> None:
+        """Append a record of a kind: `step`, `evaluation` or `warning`."""
+        if self._stream is None:
+            return
+        line = json.dumps({"kind": kind, "step": step, **values}, allow_nan=False) + "\n"
+        with writing(self._stream.name):
+            self._stream.write(line)
+            self._stream.flush()
+        if self._board is not None:
+            for name, value in _numbers(values):
+                self._board.add_scalar(f"{kind}/{name}", value, step)
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        if self._stream is not None:
+            with suppress(OSError):  # what could not be written was reported when it was written
+                self._stream.close()
+        if self._board is not None:
+            self._board.close()
+
+
+def _step(line: bytes) -> float:
+    """The step of a line; a torn or damaged line belongs to no step."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        return float("inf")
+
+
+def _numbers(values: dict[str, Any]) -> list[tuple[str, float]]:
+    flat = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat += [(f"{name}/{inner}", number) for inner, number in _numbers(value)]
+        elif isinstance(value, int | float):
+            flat.append((name, float(value)))
+    return flat
+
+
+Report = Callable[[str], None]

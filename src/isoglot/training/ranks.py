@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
@@ -14,24 +15,39 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch, Tokens
 
 T = TypeVar("T")
+PATIENCE = timedelta(days=30)  # of ranks that wait while rank 0 builds a table or evaluates alone
+
+_waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one beside it to wait in
 
 
 @contextmanager
-def group() -> Iterator[None]:
-    """Be in the process group that torchrun announces in the environment; without torchrun, do nothing.
+def group(device: torch.device) -> Iterator[None]:
+    """Join the process group that torchrun announces in the environment; without torchrun, do nothing.
 
-    It is left also when something goes wrong: the threads of a group that a dying process still holds may abort it.
+    The group is left also when the block raises: its threads may abort a process that ends while it holds them.
     """
     joining = "RANK" in os.environ and not dist.is_initialized()
     if joining:
-        if torch.cuda.is_available():
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+        if device.type != "cpu":
+            torch.accelerator.set_device_index(device)
+        dist.init_process_group(dist.get_default_backend_for_device(device))
     try:
         yield
     finally:
         if joining:
             dist.destroy_process_group()
+
+
+def patient() -> dist.ProcessGroup:
+    """A group of all ranks, on the CPU, in which one may wait for hours: others give up after minutes.
+
+    Made when it is first needed, by all ranks at once. Values and barriers go through it, tensors of a step do not.
+    """
+    global _waiting
+    everyone = dist.group.WORLD
+    if _waiting is None or _waiting[0] is not everyone:
+        _waiting = everyone, dist.new_group(backend="gloo", timeout=PATIENCE)
+    return _waiting[1]
 
 
 @contextmanager
@@ -87,7 +103,7 @@ def collect(value: Any) -> list[Any]:
     if world() == 1:
         return [value]
     values: list[Any] = [None] * world()
-    dist.all_gather_object(values, value)
+    dist.all_gather_object(values, value, group=patient())
     return values
 
 
@@ -96,14 +112,14 @@ def from_first(value: T) -> T:
     if world() == 1:
         return value
     values = [value]
-    dist.broadcast_object_list(values, src=0)
+    dist.broadcast_object_list(values, src=0, group=patient())
     return values[0]
 
 
 def wait() -> None:
-    """Go on when all ranks are here."""
+    """Return when all ranks have called this, however long it takes."""
     if world() > 1:
-        dist.barrier()
+        dist.barrier(group=patient())
 
 
 def gather_batch(batch: Batch) -> Batch:
@@ -135,6 +151,23 @@ def sum_gradients(module: nn.Module) -> None:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
         dist.all_reduce(parameter.grad)
+
+
+def average_gradients(module: nn.Module) -> None:
+    """Take the mean of the gradients of all ranks, of an objective's own parameters: each rank has the whole of them.
+
+    They are equal but for rounding, which may differ between devices; without this, the ranks' parameters drift apart.
+    """
+    if world() == 1:
+        return
+    for parameter in module.parameters():
+        if parameter.grad is None:  # on every rank alike
+            continue
+        if parameter.grad.is_sparse:
+            parameter.grad = _sum_sparse(parameter)
+        else:
+            dist.all_reduce(parameter.grad)
+        parameter.grad = parameter.grad / world()
 
 
 def _is_sparse(parameter: Tensor) -> bool:

@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 
 import torch
 from torch import Tensor
-from torch.utils.checkpoint import get_device_states, set_device_states
 
 from isoglot.data.batch import Batch, Tokens
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.device import random_state, set_random_state
 from isoglot.encoders.packing import pack
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
@@ -59,19 +58,14 @@ class Replay(AbstractContextManager[None]):
     """The random state at creation, put back inside `with`, so that dropout draws the same masks again."""
 
     def __init__(self, device: torch.device) -> None:
-        self.cpu = torch.get_rng_state()
-        self.devices, self.states = get_device_states(torch.empty(0, device=device))
+        self.device, self.state = device, random_state(device)
 
     def __enter__(self) -> None:
-        self.fork = torch.random.fork_rng(devices=self.devices)
-        self.fork.__enter__()
-        torch.set_rng_state(self.cpu)
-        set_device_states(self.devices, self.states)
+        self.outside = random_state(self.device)
+        set_random_state(self.state, self.device)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.fork.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        set_random_state(self.outside, self.device)
 
 
 class Embedded:
@@ -116,8 +110,8 @@ def backward(
     """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
     `batch` holds this rank's rows, on the encoder's device. Afterwards the encoder holds the gradients of these rows,
-    which `ranks.sum_gradients` adds up once all streams have added theirs; those of the objective are computed alike
-    on every rank.
+    which `ranks.sum_gradients` adds up once all streams have added theirs; those of the objective's own parameters are
+    whole on every rank.
     """
     with torch.no_grad(), torch.autocast(batch.group.device.type, dtype=torch.bfloat16, enabled=limits.bf16):
         objective.annotate(batch)

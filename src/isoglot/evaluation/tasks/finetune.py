@@ -86,8 +86,10 @@ class PawsXFinetune:
         """The classifier of the epoch that is best on the dev split, of equals the first."""
         import torch
 
+        from isoglot.encoders.device import same_randomness_after
+
         device = next(model.backbone.parameters()).device
-        with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        with same_randomness_after(device):
             torch.manual_seed(self.seed)
             classifier = build(model, length=self.length)
             steps = _schedule(classifier, self.rate, total=self.epochs * -(-len(train.labels) // self.batch))

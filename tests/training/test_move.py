@@ -1,20 +1,17 @@
-"""One move of a stage: over two streams two processes make that of one, and batches may be accumulated."""
+"""One move: over two streams two processes make that of one, and batches may be accumulated."""
 
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from isoglot.settings import OptimizerSettings, StageSettings
-from isoglot.training.stage import Stage
+from isoglot.settings import OptimizerSettings
+from isoglot.training.loop import move
 from isoglot.training.step import StepLimits, backward
 from toys import ToyEncoder, toy_batch, toy_objective
-
-STREAM = {"sources": [{"reader": "tsv", "path": "none"}], "objectives": [{"name": "info_nce"}]}
 
 
 class Given:
@@ -29,20 +26,19 @@ class Given:
         return self.batch
 
 
-def staged(encoder, streams, **optimizer):
-    """A stage over these streams, in a run that has no more than a step needs."""
-    chosen = OptimizerSettings(lr=0.1, clip=0, precision="fp32", **optimizer)
-    settings = StageSettings(streams=[STREAM], optimizer=chosen, steps=1)
-    memory = SimpleNamespace(chunk_tokens=10, graph_tokens=0)
-    run = SimpleNamespace(encoder=encoder, device=torch.device("cpu"), recipe=SimpleNamespace(memory=memory))
-    return Stage(run, settings, streams, torch.optim.SGD(encoder.parameters(), lr=0.1), total=1)
+def step(encoder, streams, **settings):
+    """One move over these streams."""
+    chosen = OptimizerSettings(lr=0.1, clip=0, precision="fp32", **settings)
+    trained = [p for module in (encoder, *(stream.objective for stream in streams)) for p in module.parameters()]
+    sgd = torch.optim.SGD(trained, lr=0.1)
+    return move(encoder, streams, sgd, chosen, StepLimits(10, 0), lr=0.1, device=torch.device("cpu"))
 
 
 def moved(rank, world):
     """The gradients after one move over a contrastive stream and one of labelled pairs."""
     encoder = ToyEncoder()
     streams = [Given(name, encoder, rank=rank, world=world) for name in ("info_nce", "pair_softmax")]
-    staged(encoder, streams).step(0.1)
+    step(encoder, streams)
     return [parameter.grad for parameter in encoder.parameters()]
 
 
@@ -54,7 +50,7 @@ def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told()
     waiting, told = iter(batches), []
     stream.next = lambda: next(waiting)
     stream.objective.after_step = lambda _, batch: told.append(batch)
-    reports, _ = staged(encoder, [stream], accumulate=3).step(0.1)
+    reports, _ = step(encoder, [stream], accumulate=3)
     alone = []
     for batch in batches:
         other = ToyEncoder()

@@ -1,0 +1,310 @@
+"""From a recipe to a plan: the encoder, streams and objectives that its settings stand for, checked before any work."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from fnmatch import filter as matching
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.data.readers import check as check_reader
+from isoglot.encoders import load
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.static import StaticEncoder
+from isoglot.encoders.tokenizer import train_tokenizer
+from isoglot.encoders.towers import Towers
+from isoglot.encoders.twins import Twins
+from isoglot.environment import cache_folder
+from isoglot.errors import EncoderError, RecipeError, nearest, shown
+from isoglot.evaluation import TASKS
+from isoglot.inherit import PACKAGED
+from isoglot.memory import check_memory
+from isoglot.objectives import OBJECTIVES, Objective
+from isoglot.objectives import build as build_objective
+from isoglot.objectives import check as check_objective
+from isoglot.settings import (
+    BackboneSettings,
+    ObjectiveSettings,
+    Recipe,
+    StaticSettings,
+    StreamSettings,
+    TowersSettings,
+    TwinsSettings,
+)
+from isoglot.training import ranks
+from isoglot.training.best import Choice, Dev, find, require_one_direction
+from isoglot.training.loop import Known, Outcome, Plan, StagePlan, StreamPlan, Teacher, Term, run
+from isoglot.training.progress import Display, Report
+from isoglot.training.teacher import open_teacher
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+
+def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -> Plan:
+    """What a recipe stands for. Raises an error that names the first key that would stop the run.
+
+    `name` is what the user calls the recipe, for errors.
+    """
+    check_files(recipe, str(name) or recipe.name)
+    seed = recipe.seed if seed is None else seed
+    stages = [
+        StagePlan(
+            [_stream(recipe, stream) for stream in stage.streams],
+            stage.optimizer,
+            epochs=stage.epochs,
+            steps=stage.steps,
+            name=stage.name,
+        )
+        for stage in recipe.stages
+    ]
+    return Plan(
+        encoder=partial(make_encoder, recipe, seed=seed),
+        stages=stages,
+        seed=seed,
+        record=recipe.model_dump(mode="json", exclude={"folder", "data"}),
+        choices=choices_of(recipe),
+        memory=recipe.memory,
+        checkpoint_every=recipe.checkpoint_every,
+        inputs=inputs_of(recipe),
+    )
+
+
+def train_seeds(
+    recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = False, device: torch.device
+) -> list[Outcome]:
+    """Train by a recipe once for each of so many seeds from the recipe's on, and show the progress on stderr.
+
+    One seed's run is in `output`; of several, each is in `output/seed-N`, and `output/seeds.json` has their mean and
+    sample standard deviation. With `resume`, finished runs are kept and an interrupted one is continued.
+    """
+    if seeds > 1:
+        check_output(output, folder=True)
+        check_json(output / "seeds.json", ("scores", "mean"))
+    outcomes = []
+    for seed in range(recipe.seed, recipe.seed + seeds):
+        folder = output if seeds == 1 else output / f"seed-{seed}"
+        with Display(quiet=not ranks.is_first()) as display:
+            outcomes.append(
+                run(plan_of(recipe, seed=seed, name=name), folder, device=device, resume=resume,
+                    report=display.report, update=display.update)
+            )  # fmt: skip
+    if seeds > 1 and ranks.is_first():
+        summarise(outcomes, output / "seeds.json")
+    return outcomes
+
+
+def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write mean and deviation of the best dev scores over seeds, and the best of all; nothing without scores."""
+    scores = [outcome.best for outcome in outcomes if outcome.best is not None]
+    if not scores:
+        return
+    lower = outcomes[0].lower_is_better
+    deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
+    found = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
+    found |= {"best": (min if lower else max)(scores), "lower_is_better": lower}
+    with atomic_write(path) as stream:
+        json.dump(found, stream, indent=1)
+
+
+def check_files(recipe: Recipe, name: str) -> None:
+    """Raise RecipeError, saying what to do, for files that only the user can name and data sets that are not there."""
+    streams = [stream for stage in recipe.stages for stream in stage.streams]
+    paths = [source.path for stream in streams for source in stream.sources]
+    own = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
+    if own and recipe.folder.is_relative_to(PACKAGED):
+        raise RecipeError(
+            f"{name}: {own[0]} stands for a file of yours; save the recipe with `isoglot recipe show {name} "
+            "> mine.toml`, name your files in it, and train mine.toml"
+        )
+    root = recipe.data.expanduser()
+    paths += [path for stream in streams for path in stream.leakage]
+    paths += [evaluation.data for evaluation in recipe.evaluation]
+    there = [entry.name for entry in root.iterdir()] if root.is_dir() else []
+    for path in paths:
+        first = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
+        if path.startswith("data:") and first and not matching(there, f"{first}*"):
+            raise RecipeError(
+                f"{name}: {path}: there is no {first} in {root}, which `data:` stands for; set "
+                "ISOGLOT_DATA to the folder of your data sets (`isoglot data list` shows where each comes from)"
+            )
+
+
+def inputs_of(recipe: Recipe) -> list[Path]:
+    """Every file and folder that a recipe names, whether it exists or not."""
+    names: list[str] = []
+
+    def collect(value: object) -> None:
+        if isinstance(value, dict):
+            for inner in value.values():
+                collect(inner)
+        elif isinstance(value, list | tuple):
+            for inner in value:
+                collect(inner)
+        elif isinstance(value, str) and value:
+            names.append(value)
+
+    collect(recipe.model_dump(mode="json", exclude={"folder", "data", "description"}))
+    return [recipe.resolve(name) for name in names if "\0" not in name]
+
+
+def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
+    for place, source in enumerate(settings.sources):
+        check_reader(source.reader, source.options, where=f"streams.{settings.name}.sources.{place}")
+    terms = [
+        _term(recipe, one, where=f"streams.{settings.name}.objectives.{place}")
+        for place, one in enumerate(settings.objectives)
+    ]
+    teacher = None
+    if settings.teacher is not None:
+        teacher = Teacher(settings.teacher, partial(open_teacher, recipe, settings.teacher))
+    return StreamPlan(recipe.corpus(settings), settings.batching, terms, teacher)
+
+
+def _term(recipe: Recipe, settings: ObjectiveSettings, *, where: str) -> Term:
+    check_objective(settings.name, settings.options, where=where)
+    copies = 2 if isinstance(recipe.encoder, TwinsSettings) else 1
+    if OBJECTIVES[settings.name].copies != copies:
+        raise RecipeError(f'{where}: {settings.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together')
+
+    def make(known: Known) -> Objective:
+        return build_objective(
+            settings.name,
+            settings.options,
+            known.encoder,
+            languages=known.languages,
+            sizes=known.sizes,
+            seed=known.seed,
+            resolve=recipe.resolve,
+            where=where,
+        )
+
+    return Term(make, settings.weight)
+
+
+def choices_of(recipe: Recipe) -> list[Choice]:
+    """The dev scores that choose, by their names.
+
+    Raises RecipeError for a task or a metric that does not exist, for a task that needs more than vectors, and for a
+    choice of metrics with different directions.
+    """
+    found: dict[str, Choice] = {}
+    for place, settings in enumerate(recipe.evaluation):
+        where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
+        if settings.task not in TASKS:
+            raise RecipeError(f"{where}.task: there is no task {shown(settings.task)}; {nearest(settings.task, TASKS)}")
+        task = TASKS[settings.task]
+        metric = find(task, settings.metric, where=where)
+        dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
+        choice = found.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
+        choice.devs = (*choice.devs, dev)
+        require_one_direction(choice.devs)
+    return list(found.values())
+
+
+def make_encoder(recipe: Recipe, report: Report, *, seed: int) -> Encoder:
+    """The encoder of a recipe: loaded, or made from scratch with a tokenizer trained on the first stage's text."""
+    settings = recipe.encoder
+    if isinstance(settings, StaticSettings):
+        return _static(recipe, settings, seed=seed, report=report)
+    if isinstance(settings, TowersSettings):
+        towers = {tower.name: _backbone(recipe, tower, seed=seed) for tower in settings.towers}
+        try:
+            return Towers(towers, {tower.name: tower.scripts for tower in settings.towers})
+        except ValueError as error:
+            raise RecipeError(f"encoder.towers: {error}") from error
+    if isinstance(settings, TwinsSettings):
+        try:
+            return Twins(_backbone(recipe, settings, seed=seed), _backbone(recipe, settings, seed=seed))
+        except ValueError as error:
+            raise RecipeError(f"encoder: {error}") from error
+    return _backbone(recipe, settings, seed=seed)
+
+
+def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:
+    """A transformer, ready to be trained."""
+    try:
+        return load(
+            _local(recipe, settings.model),
+            pooling=settings.pooling,
+            prompt=settings.prompt,
+            max_length=settings.max_length,
+            head=settings.head == "tanh",
+            layers=settings.layers,
+            freeze_embeddings=settings.freeze_embeddings,
+            seed=seed,
+            device="cpu",
+        )
+    except (TypeError, ValueError) as error:  # of another kind, or settings that contradict each other
+        raise EncoderError(
+            f"{settings.model}: cannot be trained as a transformer with these settings: {error}"
+        ) from error
+
+
+def _static(recipe: Recipe, settings: StaticSettings, *, seed: int, report: Report) -> StaticEncoder:
+    """A static encoder, continued or new."""
+    if settings.model:
+        encoder = load(
+            _local(recipe, settings.model),
+            max_length=settings.max_length,
+            device="cpu",
+            token_weights=settings.token_weights or None,
+        )
+        if not isinstance(encoder, StaticEncoder):
+            raise EncoderError(f'{settings.model}: not a static encoder; write kind = "transformer" in [encoder]')
+        return encoder
+    tokenizer = _tokenizer(recipe, settings, report)
+    numbers = tokenizer.get_vocab_size() * settings.dim
+    try:  # the table and the two moments of Adam
+        check_memory(
+            3 * 4 * numbers, torch.device("cpu"), f"{tokenizer.get_vocab_size():,} tokens x {settings.dim:,} numbers"
+        )
+    except ValueError as error:
+        raise RecipeError(f"encoder.dim, encoder.vocabulary: {error}") from error
+    return StaticEncoder.create(
+        tokenizer, settings.dim, seed=seed, std=settings.scale,
+        token_weights=settings.token_weights, max_length=settings.max_length or 256,
+    )  # fmt: skip
+
+
+def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Tokenizer:
+    """A tokenizer from a file, or trained on the text of the first stage and kept in the cache."""
+    from tokenizers import Tokenizer
+
+    if settings.tokenizer:
+        path = recipe.resolve(settings.tokenizer)
+        try:
+            return Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare exceptions
+            raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
+    streams = [recipe.corpus(stream) for stream in recipe.stages[0].streams]
+    made = [settings.algorithm, settings.vocabulary, settings.lowercase]
+    digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
+    path = cache_folder() / "tokenizers" / f"{digest}.json"
+    if path.exists():
+        try:
+            return Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare exceptions
+            report(f"{path}: damaged ({error}); training the tokenizer again")
+    report(f"training a tokenizer of {settings.vocabulary:,} tokens")
+    tokenizer = train_tokenizer(
+        (text for stream in streams for text in stream.texts()),
+        settings.vocabulary,
+        model=settings.algorithm,
+        lowercase=settings.lowercase,
+    )
+    with atomic_write(path) as stream:
+        stream.write(tokenizer.to_str())
+    return Tokenizer.from_file(str(path))
+
+
+def _local(recipe: Recipe, model: str) -> str:
+    """A model that stands beside the recipe as a path, any other name as it is."""
+    path = recipe.resolve(model)
+    return str(path) if path.is_dir() else model

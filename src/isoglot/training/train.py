@@ -1,0 +1,381 @@
+"""`isoglot.train`: an encoder and data in memory, or a recipe, made into a plan, carried out, and the best encoder."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from pydantic import BaseModel, ValidationError
+
+from isoglot import environment
+from isoglot.data.batching import Batching
+from isoglot.data.corpus import Corpus, MemorySource
+from isoglot.data.groups import Group, Languages, digest_of, groups_of
+from isoglot.encoders import StaticEncoder, load, packaged
+from isoglot.encoders.base import Encoder, identity
+from isoglot.encoders.device import resolve
+from isoglot.encoders.twins import Twins
+from isoglot.errors import RecipeError, shown
+from isoglot.evaluation.base import Task
+from isoglot.evaluation.run import plan as tasks_of
+from isoglot.evaluation.tasks.retrieval import Retrieval
+from isoglot.objectives import Objective
+from isoglot.objectives import build as build_objective
+from isoglot.objectives import check as check_objective
+from isoglot.progress import Progress, is_interactive
+from isoglot.recipe import load as load_recipe
+from isoglot.settings import OptimizerSettings, Recipe, TeacherSettings
+from isoglot.training.best import Choice, Dev, find, require_one_direction
+from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Teacher, Term, run
+from isoglot.training.progress import Display, Report, Status
+from isoglot.training.recipes import plan_of
+
+EVALUATIONS = 10  # of a run, or checkpoints where there is no dev score, unless a number of steps is passed
+RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
+
+
+def train(
+    model: str | Path | Encoder | Recipe,
+    data: Any = None,
+    *,
+    dev: Any = None,
+    objective: Any = "multi_positive",
+    epochs: float | None = None,
+    steps: int | None = None,
+    batch_size: int = 64,
+    lr: float | None = None,
+    warmup: int = 0,
+    precision: str = "auto",
+    views: int | None = None,
+    teacher: str | Path | Encoder | None = None,
+    languages: Languages = None,
+    dev_data: str | Path | None = None,
+    evaluate_every: int | None = None,
+    patience: int = 0,
+    output: str | Path | None = None,
+    resume: bool | None = None,
+    seed: int | None = None,
+    device: torch.device | str = "auto",
+    overrides: Sequence[str] = (),
+    show_progress_bar: bool | None = None,
+    progress: Progress | None = None,
+    report: Report | None = None,
+) -> Encoder:
+    """Train an encoder on data in memory, or by a recipe, and return the best one, in evaluation mode on its device.
+
+        better = isoglot.train(model, [("Good morning!", "Guten Morgen!"), ...], dev=held_out)
+        better = isoglot.train("mpcl.toml", output="run")
+
+    model        an encoder, or what `isoglot.load` opens; a copy of it is trained, it is not changed. Without `data`, a
+                 recipe: the path of a TOML file, the name of a packaged recipe, or a `Recipe`
+    data         sentences that mean the same: a list of pairs or longer tuples of strings, `Group`s, a pandas or polars
+                 frame, a `datasets.Dataset`, a dict of columns, or the iterator of a reader; held in memory. Exact
+                 repetitions are dropped
+    languages    of the sentences, see `isoglot.data.groups_of`
+    dev          what chooses the best encoder: held-out data of the same kinds (accuracy of finding translations among
+                 them), or tasks or suites, by name or as objects, with their data in `dev_data` ($ISOGLOT_DATA). None:
+                 the last encoder is returned
+    objective    a name in `isoglot.objectives.OBJECTIVES`, an `Objective`, or a list of them, each alone or as
+                 (weight, objective); an object is copied
+    epochs, steps  length, one epoch by default
+    batch_size   groups in a batch
+    lr, warmup   peak learning rate (5e-5; 0.02 for static encoders) after `warmup` steps, then linearly to zero
+    precision    float32, bfloat16, or auto: bfloat16 where the hardware multiplies it
+    views        how often each sentence is in the batch, under different dropout masks; by default 2 for sentences
+                 without translations (SimCSE), else 1
+    teacher      an encoder whose vectors the objective reads, such as those of `distillation`
+    evaluate_every  steps between dev evaluations (or, without `dev`, checkpoints); by default a tenth of the run
+    patience     stop after so many evaluations without a better one; 0: never
+    output       a folder that keeps the run: `model/`, `log.jsonl`, checkpoints. The same call again continues a run
+                 that was interrupted, and returns the model of a finished one. None: a temporary folder, then removed
+    resume       False: refuse a folder that contains a run
+    seed         of batches and dropout; by default 0, or the recipe's
+    device       auto: that of the encoder, or of the machine (CUDA, XPU, MPS, CPU)
+    overrides    changes to a recipe, such as ["optimizer.lr=1e-4"]; a recipe takes no other settings
+    show_progress_bar  None: on a terminal or in a notebook
+    progress     called with (steps done, steps in all) after each step; `report` with messages
+
+    Raises TypeError or ValueError for wrong arguments, RecipeError for a wrong recipe, CorpusError for unusable data,
+    CheckpointError for a folder with another run, OutputError for a folder in use.
+    """
+    given = {name: value for name, value in locals().items() if name not in ("given", "model")}
+    if isinstance(model, Recipe) or (data is None and isinstance(model, str | Path)):
+        _only_of_recipes(given)
+        recipe = model if isinstance(model, Recipe) else _recipe(model, overrides)
+        name = "" if isinstance(model, Recipe) else model
+        plan, place = plan_of(recipe, seed=seed, name=name), resolve(device)
+    else:
+        if overrides:
+            raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
+        if output is None and "RANK" in os.environ:
+            raise ValueError("several processes need a common folder; pass output")
+        encoder = _encoder(model, data)
+        own = str(device) == "auto" and isinstance(model, Encoder)
+        place = encoder.device if own else resolve(device)
+        plan = _plan(
+            encoder, data, dev=dev, objective=objective, epochs=epochs, steps=steps, batch_size=batch_size, lr=lr,
+            warmup=warmup, precision=precision, views=views, teacher=teacher, languages=languages, dev_data=dev_data,
+            evaluate_every=evaluate_every, patience=patience, seed=seed or 0, device=place,
+        )  # fmt: skip
+    with ExitStack() as stack:
+        if output is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
+            plan = replace(plan, checkpoint_every=None)
+        else:
+            folder = Path(output)
+        shown_on = _listeners(stack, show_progress_bar, progress, report)
+        outcome = run(plan, folder, device=place, resume=resume, report=shown_on[0], update=shown_on[1])
+        return load(outcome.model).to(place)
+
+
+def _listeners(
+    stack: ExitStack, show: bool | None, progress: Progress | None, report: Report | None
+) -> tuple[Report, Callable[[Status], None]]:
+    """What is called with messages and with steps."""
+    quiet = progress is None and report is None
+    display = stack.enter_context(Display()) if (is_interactive() and quiet if show is None else show) else None
+    if display is not None and report is None:
+        report = display.report
+
+    def update(status: Status) -> None:
+        if display is not None:
+            display.update(status)
+        if progress is not None:
+            progress(status.step, status.total)
+
+    return report or (lambda _: None), update
+
+
+def _recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
+    try:
+        return load_recipe(name, overrides)
+    except RecipeError:
+        if Path(name).is_dir() or str(name) in packaged.NAMES:
+            raise TypeError(f"{str(name)!r} is a model; pass the data too: isoglot.train(model, pairs)") from None
+        raise
+
+
+def _only_of_recipes(given: Mapping[str, Any]) -> None:
+    """A recipe has its settings in itself: refuse those of a call in memory."""
+    allowed = {"output", "resume", "seed", "device", "overrides", "show_progress_bar", "progress", "report"}
+    defaults = {name: p.default for name, p in inspect.signature(train).parameters.items()}
+    for name, value in given.items():
+        same = value is defaults[name] or (isinstance(value, str | int | float) and value == defaults[name])
+        if name not in allowed and not same:
+            raise TypeError(f"{name} is set in the recipe; pass overrides=['key=value'] to change a recipe")
+
+
+def _encoder(model: Any, data: Any) -> Encoder:
+    """The encoder to copy."""
+    if isinstance(model, str | Path):
+        if str(model).endswith(".toml"):
+            raise TypeError(f"{str(model)!r} is a recipe, which names its data; leave out data, or pass a model")
+        return load(model)
+    if isinstance(model, Encoder):
+        if data is None:
+            raise TypeError("pass data to train on, such as a list of pairs of strings")
+        return model
+    raise TypeError(
+        f"model must be an encoder (isoglot.load), the name of one, or a recipe, not a {type(model).__name__}"
+        + ("; settings in a dict are read by isoglot.recipe.parse" if isinstance(model, Mapping) else "")
+    )
+
+
+def _plan(
+    encoder: Encoder,
+    data: Any,
+    *,
+    dev: Any,
+    objective: Any,
+    epochs: float | None,
+    steps: int | None,
+    batch_size: int,
+    lr: float | None,
+    warmup: int,
+    precision: str,
+    views: int | None,
+    teacher: str | Path | Encoder | None,
+    languages: Languages,
+    dev_data: str | Path | None,
+    evaluate_every: int | None,
+    patience: int,
+    seed: int,
+    device: torch.device,
+) -> Plan:
+    """The arguments of a call as a plan. Everything is checked before the data are read."""
+    if epochs is not None and steps is not None:
+        raise ValueError("pass epochs or steps, not both")
+    for name, value in (("epochs", epochs), ("steps", steps)):
+        if value is not None and not 0 < value < float("inf"):
+            raise ValueError(f"{name} must be positive, got {value!r}")
+    terms = _terms(objective)
+    encoder = _trainable(encoder, [term.copies for term in terms])
+    rate = RATES[isinstance(encoder, StaticEncoder)] if lr is None else lr
+    kind = {"float32": "fp32", "bfloat16": "bf16"}.get(precision, precision)
+    settings = _checked(OptimizerSettings, lr=rate, warmup=warmup, precision=kind)
+    batching = _checked(Batching, size=batch_size, views=views or 1)
+    guide = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
+    choice = _choice(dev, dev_data, languages)
+    groups = list(groups_of(data, languages))
+    if not groups:
+        raise ValueError("data contains no sentences; pass at least one pair")
+    if views is None and all(len(group.texts) == 1 for group in groups):
+        batching = batching.model_copy(update={"views": 2})
+    corpus = Corpus([MemorySource(groups)], name="data")
+    total = steps or max(1, round((epochs or 1) * -(-len(groups) // batch_size)))
+    every = max(1, total // EVALUATIONS) if evaluate_every is None else evaluate_every
+    choices = [] if choice is None else [replace(choice, every=every, patience=patience)]
+    guided = None if guide is None else Teacher(TeacherSettings(model=guide.name), lambda: guide)
+    stream = StreamPlan(corpus, batching, [Term(term.make, term.weight) for term in terms], guided)
+    record = {
+        "encoder": identity(encoder),
+        "objectives": [[term.weight, term.record] for term in terms],
+        "teacher": guide and identity(guide),
+        "dev": [] if choice is None else [_described(dev) for dev in choice.devs],
+        "batching": batching.model_dump(mode="json"),
+        "optimizer": settings.model_dump(mode="json"),
+        "length": {"epochs": epochs, "steps": steps, "evaluate_every": every, "patience": patience},
+    }
+    return Plan(
+        encoder=lambda _: copy.deepcopy(encoder),
+        stages=[StagePlan([stream], settings, epochs=None if steps else epochs or 1, steps=steps)],
+        seed=seed,
+        record=record,
+        choices=choices,
+        checkpoint_every=0 if choices else every,
+    )
+
+
+_Settings = TypeVar("_Settings", bound=BaseModel)
+
+
+def _checked(kind: type[_Settings], **values: Any) -> _Settings:
+    """Settings of a call; ValueError, in one line, for the first value out of its range."""
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        found = error.errors()[0]
+        name = {"size": "batch_size"}.get(str(found["loc"][0]), found["loc"][0])
+        raise ValueError(f"{name}: {found['msg']}, got {found['input']!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighted:
+    """An objective of a call."""
+
+    weight: float
+    make: Callable[[Known], Objective]
+    copies: int
+    record: str
+
+
+def _terms(objective: Any) -> list[_Weighted]:
+    """The objectives of a call, checked."""
+    items = objective if isinstance(objective, list) else [objective]
+    if not items:
+        raise ValueError("objective is an empty list; pass a name such as 'multi_positive'")
+    return [_term(item) for item in items]
+
+
+def _term(item: Any) -> _Weighted:
+    weight = 1.0
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int | float):
+        weight, item = float(item[0]), item[1]
+    if not 0 < weight < float("inf"):
+        raise ValueError(f"the weight of an objective must be positive, got {weight!r}")
+    if isinstance(item, str):
+        name = item
+        try:
+            check_objective(name, {})
+        except RecipeError as error:
+            raise ValueError(str(error).removeprefix("objectives.name: ")) from None
+        from isoglot.objectives import OBJECTIVES
+
+        def made(known: Known) -> Objective:
+            return build_objective(
+                name,
+                {},
+                known.encoder,
+                languages=known.languages,
+                sizes=known.sizes,
+                seed=known.seed,
+                where="objective",
+            )
+
+        return _Weighted(weight, made, OBJECTIVES[name].copies, name)
+    if isinstance(item, Objective):
+        return _Weighted(weight, lambda _: copy.deepcopy(item), item.copies, _fingerprint(item))
+    raise TypeError(
+        f"objective must be a name, an Objective, or a list of these or of (weight, objective), got {shown(item)}"
+    )
+
+
+def _fingerprint(objective: Objective) -> str:
+    """Changes when an objective's class, settings or weights do."""
+    found = hashlib.sha256(type(objective).__qualname__.encode())
+    for module in objective.modules():
+        plain = {k: v for k, v in vars(module).items() if isinstance(v, str | int | float | bool | tuple | None)}
+        found.update(repr(sorted(plain.items())).encode())
+    for name, value in objective.state_dict().items():
+        if isinstance(value, torch.Tensor):
+            found.update(name.encode())
+            found.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return f"{type(objective).__qualname__} {found.hexdigest()[:32]}"
+
+
+def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
+    """The encoder, or two copies of it side by side for an objective that compares them."""
+    if len(set(copies)) > 1:
+        raise ValueError("one objective trains two copies of the encoder and another does not; use two runs")
+    if copies[0] == 2 and len(encoder.exports()) == 1:
+        return Twins(copy.deepcopy(encoder), copy.deepcopy(encoder))
+    if copies[0] != len(encoder.exports()):
+        raise ValueError("the encoder has two copies, which this objective can't train; pass encoder.first")
+    if not any(weight.requires_grad for weight in encoder.parameters()):
+        raise ValueError(f"a {type(encoder).__name__} without trainable weights can't be trained; pass another model")
+    return encoder
+
+
+def _choice(dev: Any, data: str | Path | None, languages: Languages) -> Choice | None:
+    """The dev scores of a call."""
+    if dev is None:
+        return None
+    names = dev if isinstance(dev, list | tuple) else [dev]
+    if names and all(isinstance(name, str) or _is_task(name) for name in names):
+        folder = environment.data_folder() if data is None else Path(data)
+        devs = tuple(
+            Dev(task, find(task, None, where=f"dev, {task.name}"), folder, wanted) for task, wanted in tasks_of(names)
+        )
+        require_one_direction(devs)
+    else:
+        task = Retrieval(tuple(_sided(group) for group in groups_of(dev, languages)), name="dev")
+        if not task.subsets(Path()):
+            raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
+        devs = (Dev(task, find(task, None, where="dev"), Path(), where="dev"),)
+    return Choice(devs)
+
+
+def _is_task(value: Any) -> bool:
+    return not isinstance(value, type) and hasattr(value, "run") and hasattr(value, "metrics")
+
+
+def _sided(group: Group) -> Group:
+    """A group whose sentences are all of one language, or of unknown ones, with a code for each place."""
+    if len(set(group.langs)) > 1:
+        return group
+    return replace(group, langs=tuple(f"side{place}" for place in range(1, len(group.langs) + 1)))
+
+
+def _described(dev: Dev) -> list[Any]:
+    task: Task = dev.task
+    groups = getattr(task, "groups", None)
+    return [task.name, dev.metric.name, list(dev.languages), digest_of(groups) if groups else str(dev.data)]

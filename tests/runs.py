@@ -1,0 +1,27 @@
+"""Runs of recipes in tests, watched by one function for messages and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from isoglot.settings import Recipe
+from isoglot.training.loop import Outcome, run, silent
+from isoglot.training.progress import Status
+from isoglot.training.recipes import plan_of
+
+
+def train(
+    recipe: Recipe,
+    output: Path,
+    *,
+    seed: int | None = None,
+    resume: bool | None = False,
+    watch: Callable[[Status | str], None] = silent,
+) -> Outcome:
+    """Train by a recipe on the CPU, without a display."""
+    return run(
+        plan_of(recipe, seed=seed), output, device=torch.device("cpu"), resume=resume, report=watch, update=watch
+    )

@@ -1,0 +1,306 @@
+"""`isoglot.train` on data in memory: what it accepts, what it leaves alone, and that a recipe is the same call."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
+
+import isoglot
+from isoglot.data.groups import Group
+from isoglot.encoders import encode, load
+from isoglot.encoders.base import Encoder
+from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError
+from isoglot.objectives import InfoNCE, MultiPositive
+from isoglot.recipe import load as load_recipe
+from isoglot.training import loop
+from isoglot.training.progress import Display
+
+TEXTS = ["red cat runs here", "won sgnis"]
+
+
+def rows(number=120):
+    """Sentences, and the same with every word spelled backwards."""
+    generator = torch.Generator().manual_seed(0)
+    found = {}
+    while len(found) < number:
+        words = [WORDS[i] for i in torch.randint(0, len(WORDS), (4,), generator=generator)]
+        found[" ".join(words)] = " ".join(word[::-1] for word in words)
+    return list(found.items())
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def weights(toy_static):
+    return {name: value.clone() for name, value in toy_static.state_dict().items()}
+
+
+def test_pairs_in_memory_give_a_better_encoder_and_leave_the_given_one(toy_static, weights):
+    pairs = rows()
+    better = isoglot.train(toy_static, pairs[:90], dev=pairs[90:], epochs=8, batch_size=16)
+    assert isinstance(better, Encoder)
+    assert not any(module.training for module in better.modules())
+    assert_same(toy_static.state_dict(), weights)
+    first, second = (encode(better, side, normalize_embeddings=True) for side in zip(*pairs[90:], strict=True))
+    found = (first @ second.T).argmax(1) == np.arange(30)
+    before = encode(toy_static, pairs[90][0])
+    assert found.mean() > 0.5
+    assert not np.array_equal(before, encode(better, pairs[90][0]))
+
+
+@pytest.mark.parametrize("kind", ["groups", "pandas", "polars", "columns", "datasets", "iterator", "tuples of three"])
+def test_data_of_every_kind(kind, toy_static):
+    pairs = rows(20)
+    columns = {"en": [a for a, _ in pairs], "de": [b for _, b in pairs]}
+    if kind == "datasets":
+        import datasets
+
+        data = datasets.Dataset.from_dict(columns)
+    else:
+        data = {
+            "groups": [Group(pair, ("eng", "deu")) for pair in pairs],
+            "pandas": pd.DataFrame(columns),
+            "polars": pl.DataFrame(columns),
+            "columns": columns,
+            "iterator": iter(pairs),
+            "tuples of three": [(a, b, a[::-1]) for a, b in pairs],
+        }[kind]
+    steps = []
+    isoglot.train(toy_static, data, batch_size=8, progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_a_recipe_is_the_same_call_written_down(tmp_path, toy_static):
+    write_corpus(tmp_path)
+    toy_static.save(tmp_path / "base")
+    text = RECIPE.replace('kind = "static"\nvocabulary = 400\ndim = 16', 'kind = "static"\nmodel = "base"')
+    text = text.replace("checkpoint_every = 4\n", "").replace('"info_nce", direction = "two-way"', '"multi_positive"')
+    text = text.replace("size = 16, pool = 2", "size = 16").partition("[evaluation]")[0]
+    (tmp_path / "tiny.toml").write_text(text)
+    written = isoglot.train(tmp_path / "tiny.toml", output=tmp_path / "run", seed=3)
+    lines = [line.split("\t") for line in (tmp_path / "pairs.tsv").read_text().splitlines()[1:]]
+    called = isoglot.train(
+        tmp_path / "base", [tuple(line) for line in lines], languages=["eng", "deu"], steps=14, batch_size=16, lr=0.05,
+        seed=3, output=tmp_path / "call",
+    )  # fmt: skip
+    assert_same(written.state_dict(), called.state_dict())
+    assert [r["losses"] for r in log_of(tmp_path / "run") if r["kind"] == "step"] == [
+        {"multi_positive": r["losses"]["multi_positive"]} for r in log_of(tmp_path / "call") if r["kind"] == "step"
+    ]
+
+
+def test_a_packaged_recipe_with_overrides_and_a_recipe_object(tmp_path):
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    one = isoglot.train(str(tmp_path / "tiny.toml"), overrides=["steps=3"])
+    two = isoglot.train(load_recipe(tmp_path / "tiny.toml", ["steps=3"]))
+    assert_same(one.state_dict(), two.state_dict())
+
+
+def test_the_same_call_again_returns_the_finished_model(toy_static, tmp_path, monkeypatch):
+    first = isoglot.train(toy_static, rows(40), batch_size=8, output=tmp_path / "run")
+    monkeypatch.setattr(loop.Run, "train", lambda _: pytest.fail("trained again"))
+    again = isoglot.train(toy_static, rows(40), batch_size=8, output=tmp_path / "run")
+    assert_same(first.state_dict(), again.state_dict())
+    with pytest.raises(CheckpointError, match="already contains a run"):
+        isoglot.train(toy_static, rows(40), batch_size=8, output=tmp_path / "run", resume=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"lr": 1.0}, r"recipe\.optimizer\.lr"),
+        ({"data": rows(39)}, "text"),
+        ({"objective": InfoNCE(temperature=0.5)}, r"recipe\.objectives"),
+        ({"seed": 5}, "seed"),
+        ({"dev": rows(10)}, r"recipe\.dev"),
+    ],
+)
+def test_another_call_in_the_same_folder_is_one_error(toy_static, tmp_path, change, place):
+    isoglot.train(toy_static, rows(40), batch_size=8, output=tmp_path / "run")
+    with pytest.raises(CheckpointError, match=place) as caught:
+        isoglot.train(toy_static, **{"data": rows(40), "batch_size": 8, "output": tmp_path / "run", **change})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_call_is_continued_by_the_same_call(toy_static, tmp_path, kind):
+    """The signal comes during step 4: the step is finished and saved, and nothing of it is made twice."""
+
+    def call(output, **more):
+        return isoglot.train(toy_static, rows(60), dev=rows(10), batch_size=8, epochs=2, output=output, **more)
+
+    straight = call(tmp_path / "straight")
+    said = []
+
+    def interrupt(done, _):
+        if done == 4:
+            os.kill(os.getpid(), kind)
+
+    before = signal.getsignal(kind)
+    with pytest.raises(KeyboardInterrupt if kind == signal.SIGINT else SystemExit):
+        call(tmp_path / "broken", progress=interrupt, report=said.append)
+    assert signal.getsignal(kind) is before
+    assert state_of(tmp_path / "broken")["state"]["step"] == 4
+    assert "interrupted at step 4" in said[-1]
+    assert "--resume" in said[-1]
+    continued = call(tmp_path / "broken")
+    assert_same(straight.state_dict(), continued.state_dict())
+    assert log_of(tmp_path / "straight") == log_of(tmp_path / "broken")
+
+
+def test_objectives_of_every_kind(toy_static):
+    own = MultiPositive()
+    for objective in ("info_nce", own, ["info_nce", (0.5, own)], (2.0, "multi_positive")):
+        isoglot.train(toy_static, rows(20), objective=objective, steps=1)
+    guided = isoglot.train(toy_static, rows(20), objective="distillation", teacher=toy_static, steps=2)
+    assert guided.dim == toy_static.dim
+
+
+def test_an_objective_object_is_left_as_it_was(toy_static):
+    own = isoglot.Objective()
+
+    class Scaled(isoglot.Objective):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(8))
+
+        def forward(self, vectors, batch):
+            return {"scaled": (vectors * self.weight).square().sum()}
+
+    own = Scaled()
+    isoglot.train(toy_static, rows(20), objective=own, steps=3)
+    assert own.weight.tolist() == [1.0] * 8
+    assert own.weight.grad is None
+
+
+def test_contrastive_tension_makes_its_two_copies(toy_transformer):
+    trained = isoglot.train(toy_transformer(), [a for a, _ in rows(10)], objective="contrastive_tension", steps=1)
+    assert trained.dim == 16
+
+
+def test_sentences_alone_have_two_views(toy_transformer, tmp_path):
+    isoglot.train(toy_transformer(), [a for a, _ in rows(12)], objective="info_nce", steps=2, output=tmp_path / "run")
+    assert all(record["losses"]["info_nce"] > 0 for record in log_of(tmp_path / "run"))
+
+
+def test_dev_may_be_tasks(toy_static, tmp_path):
+    write_corpus(tmp_path)
+    isoglot.train(toy_static, rows(20), dev="tatoeba", dev_data=tmp_path / "dev", steps=2, output=tmp_path / "run")
+    found = [record for record in log_of(tmp_path / "run") if record["kind"] == "evaluation"]
+    assert [record["step"] for record in found] == [1, 2]
+    assert found[0]["scores"][0]["subset"] == "deu-eng"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        (({"name": "x"},), TypeError, r"recipe\.parse"),
+        ((3, [("a", "b")]), TypeError, "isoglot.load"),
+        (("ENCODER",), TypeError, "pass data"),
+        (("multilingual-e5-small",), TypeError, "is a model"),
+        (("tiny.toml", [("a", "b")]), TypeError, "is a recipe"),
+        (("ENCODER", "pairs.tsv"), TypeError, "data is a string"),
+        (("ENCODER", []), ValueError, "no sentences"),
+        (("ENCODER", [("a", 3)]), TypeError, "row 1"),
+        (("ENCODER", [("a", "")]), CorpusError, "row 1"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(toy_static, arguments, error, what):
+    arguments = [toy_static if value == "ENCODER" else value for value in arguments]
+    with pytest.raises(error, match=what) as caught:
+        isoglot.train(*arguments)
+    assert "\n" not in str(caught.value)
+
+
+class Unread:
+    """Data that must not be read."""
+
+    def __iter__(self):
+        raise AssertionError("the data were read")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "what"),
+    [
+        ({"objective": "info_nc"}, ValueError, "did you mean 'info_nce'"),
+        ({"objective": MultiPositive}, TypeError, "objective must be"),
+        ({"objective": []}, ValueError, "empty list"),
+        ({"objective": [(-1.0, "info_nce")]}, ValueError, "weight"),
+        ({"objective": ["info_nce", "contrastive_tension"]}, ValueError, "two copies"),
+        ({"dev": "tatoba"}, EvaluationError, "did you mean 'tatoeba'"),
+        ({"dev": ["paws-x/finetune"]}, IsoglotError, "vectors only"),
+        ({"dev": ["single sentence", "of data"]}, EvaluationError, "single sentence"),
+        ({"dev": [("a", "b")], "epochs": 1, "steps": 1}, ValueError, "not both"),
+        ({"lr": -1.0}, ValueError, "lr"),
+        ({"batch_size": 0}, ValueError, "batch_size"),
+        ({"steps": 0}, ValueError, "steps"),
+        ({"precision": "float16"}, ValueError, "precision"),
+        ({"overrides": ["steps=1"]}, TypeError, "overrides"),
+        ({"device": "quantum"}, IsoglotError, "quantum"),
+        ({"teacher": "no-such-model"}, IsoglotError, "no-such-model"),
+    ],
+)
+def test_mistakes_are_found_before_the_data_are_read(toy_static, arguments, error, what):
+    with pytest.raises(error, match=what) as caught:
+        isoglot.train(toy_static, Unread(), **arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_recipe_takes_no_settings_of_a_call(tmp_path):
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    with pytest.raises(TypeError, match="lr is set in the recipe"):
+        isoglot.train(tmp_path / "tiny.toml", lr=0.1)
+
+
+def test_an_encoder_without_trainable_weights_is_refused(toy_static):
+    toy_static.requires_grad_(False)
+    with pytest.raises(ValueError, match="can't be trained"):
+        isoglot.train(toy_static, Unread())
+
+
+def test_nothing_is_printed_unless_asked(toy_static, capfd, tmp_path):
+    isoglot.train(toy_static, rows(20), steps=2)
+    assert capfd.readouterr() == ("", "")
+    isoglot.train(toy_static, rows(20), steps=2, show_progress_bar=True)
+    assert "2/2" in capfd.readouterr().err
+
+
+def test_a_bar_is_drawn_on_a_terminal(toy_static):
+    import io
+
+    from rich.console import Console
+
+    from isoglot.training.progress import Status
+
+    shown = io.StringIO()
+    with Display(Console(file=shown, force_terminal=True, width=200)) as display:
+        display.update(Status("main", 3, 10, {"loss": 1.5}, 0.1, 1.0, 100.0, 1000.0, 0.1, 31.0, 65.0))
+        display.report("a message")
+    assert "3/10" in shown.getvalue()
+    assert "ETA 1:05" in shown.getvalue()
+    assert "a message" in shown.getvalue()
+
+
+def test_the_cli_and_the_call_write_the_same_record(tmp_path):
+    """A run that the command line began is continued by a call."""
+    from isoglot.cli.train import run
+
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    run(str(tmp_path / "tiny.toml"), tmp_path / "run", overrides=["steps=2"], seeds=1, resume=False, device="cpu")
+    done = json.loads((tmp_path / "run" / "run.json").read_text())["finished"]
+    assert done["steps"] == 2
+    model = isoglot.train(tmp_path / "tiny.toml", overrides=["steps=2"], output=tmp_path / "run", device="cpu")
+    assert np.array_equal(encode(model, TEXTS), encode(load(tmp_path / "run" / "model"), TEXTS))

@@ -27,7 +27,7 @@ _HOMES = {
     "encode": "isoglot.encoders",
     "evaluate": "isoglot.evaluation.run",
     "load": "isoglot.encoders",
-    "mine": "isoglot.search.mining",
+    "mine": "isoglot.mining",
     "plot": "isoglot.report.plot",
     "train": "isoglot.training.train",
 }
@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from isoglot.evaluation.base import Score
     from isoglot.evaluation.run import evaluate
     from isoglot.index import Index
+    from isoglot.mining import mine
     from isoglot.objectives import Objective
     from isoglot.report.compare import compare
     from isoglot.report.plot import plot
-    from isoglot.search.mining import mine
     from isoglot.training.train import train
 
 

@@ -24,7 +24,7 @@ from isoglot.evaluation.base import Score
 from isoglot.evaluation.run import evaluate
 from isoglot.report.results import Results
 from isoglot.report.tables import side_by_side, to_markdown
-from isoglot.search.mining import mine
+from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
 from isoglot.training.progress import Display

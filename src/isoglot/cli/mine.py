@@ -91,8 +91,8 @@ def command(
                 model, *map(Path, files), k=k, margin=margin, direction=direction,
                 threshold="estimate" if estimate else threshold, gold=gold, languages=languages, ids=ids,
                 vectors=vectors or None, deduplicate=not keep_duplicates, drop_identical=drop_identical,
-                length_ratio=length_ratio, check_language=judge, prompt=prompt, pooling=pooling, device=device, dtype=dtype,
-                precision=precision, budget=budget, index=index, probes=probes, output=output, format=form,
+                length_ratio=length_ratio, check_language=judge, prompt=prompt, pooling=pooling, device=device,
+                dtype=dtype, precision=precision, budget=budget, index=index, probes=probes, output=output, format=form,
                 write_ids=ids or write_ids, work=work, every=every, ray=ray, cores=cores, progress=bar, report=bar.say,
             )  # fmt: skip
     except ValueError as error:

@@ -413,8 +413,8 @@ def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Ca
 def _selected(
     tables: Sequence[NDArray[Any] | str | Path], sides: Sequence[Side], folder: Path | None
 ) -> list[NDArray[Any] | Shards]:
-    """The vectors of the rows of each side, from those of all its sentences. Those of a file are copied if rows are left
-    out. Raises `EncoderError` for another number of vectors than sentences, `CorpusError` for a row that is not finite.
+    """The vectors of the rows of each side, from those of all its sentences; those of a file are copied if rows are
+    left out. Raises `EncoderError` for another number of vectors than sentences, `CorpusError` for a row not finite.
     """
     found: list[NDArray[Any] | Shards] = []
     for at, (given, side) in enumerate(zip(tables, sides, strict=True)):

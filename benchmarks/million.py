@@ -48,7 +48,7 @@ def own() -> float:
 
 def one(side: str, work: Path, k: int, stripes: int) -> None:
     """One run in this process: the times of the stripes go to a file."""
-    from isoglot.cli.product import bfloat16
+    from isoglot.mining.pipeline import bfloat16
     from isoglot.search import neighbours
 
     if side == "bfloat16":
@@ -68,7 +68,7 @@ def one(side: str, work: Path, k: int, stripes: int) -> None:
         ends.append(now().wall)
     else:
         with contextlib.suppress(EnoughError):
-            neighbours(x, y, k, metric="cosine", product=bfloat16 if side == "bfloat16" else None, progress=watch)
+            neighbours(x, y, k, metric="cosine", matmul=bfloat16 if side == "bfloat16" else None, progress=watch)
     values = {"stripes": np.diff(ends).tolist(), "own": max(held), "peak": memory(peak=True)}
     (work / "result.json").write_text(json.dumps(values), encoding="utf-8")
 

@@ -41,10 +41,10 @@ def with_isoglot(x: Table, y: Table, k: int) -> Found:
 
 
 def with_bfloat16(x: Table, y: Table, k: int) -> Found:
-    from isoglot.cli.product import bfloat16
+    from isoglot.mining.pipeline import bfloat16
     from isoglot.search import neighbours
 
-    return neighbours(x, y, k, metric="cosine", product=bfloat16)
+    return neighbours(x, y, k, metric="cosine", matmul=bfloat16)
 
 
 def with_faiss(x: Table, y: Table, k: int) -> Found:

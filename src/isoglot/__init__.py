@@ -27,7 +27,7 @@ _HOMES = {
     "encode": "isoglot.encoders",
     "evaluate": "isoglot.report.evaluate",
     "load": "isoglot.encoders",
-    "mine": "isoglot.search.mining",
+    "mine": "isoglot.mining",
     "plot": "isoglot.report.plot",
     "train": "isoglot.training.train",
 }
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from isoglot.errors import IsoglotError
     from isoglot.evaluation.base import Score
     from isoglot.index import Index
+    from isoglot.mining import mine
     from isoglot.objectives import Objective
     from isoglot.report.compare import compare
     from isoglot.report.evaluate import evaluate
     from isoglot.report.plot import plot
-    from isoglot.search.mining import mine
     from isoglot.training.train import train
 
 

@@ -7,6 +7,7 @@ IsoglotError
 ├── OutputError      an output is in use, holds something else, or cannot be written
 ├── CheckpointError  a checkpoint cannot be written or read
 ├── PluginError      a plug-in cannot be imported, or is not what it must be; names its package
+├── SearchError      an index cannot be made, read, extended or searched; names the folder
 └── EvaluationError  a task's data or an encoder's vectors are not what they must be
 
 Every message says where, what is wrong with which value, and what to do. Wrong arguments of Python calls are plain
@@ -60,6 +61,10 @@ class CheckpointError(IsoglotError):
 
 class PluginError(IsoglotError):
     """A plug-in cannot be imported, or is not what it must be."""
+
+
+class SearchError(IsoglotError):
+    """An index cannot be made, read, extended or searched."""
 
 
 class EvaluationError(IsoglotError):

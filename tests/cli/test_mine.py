@@ -14,9 +14,9 @@ import pytest
 from command_line import locked_elsewhere, runner
 
 from isoglot.cli.mine import command
-from isoglot.cli.mining import size_of
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.errors import CorpusError, EncoderError, OutputError, RecipeError
+from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, quality, tune
 from isoglot.store import Rows
 
@@ -103,7 +103,7 @@ def test_ids_blank_and_repeated_lines(project):
     x = np.load("x.npy")
     np.save("longer.npy", np.concatenate([x, x[5:6], x[:1] * 0]))
     err = run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv")
-    assert "62 lines, 2 of them blank, repeated or refused" in err
+    assert "62 sentences, 2 skipped" in err
     pairs = expected()
     assert [row[1:3] for row in table("p.tsv")] == [
         [f"s{i}", f"t{j}"] for i, j in zip(pairs.source, pairs.target, strict=True)
@@ -171,17 +171,17 @@ def test_another_language_takes_no_part(project):
     lines[3], lines[4] = "это не английский", "42 !"
     Path("a.eng").write_text("\n".join(lines) + "\n")
     err = run(*VECTORS, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
-    assert "60 lines, 1 of them blank" in err
+    assert "60 sentences, 1 skipped" in err
     assert {int(row[1]) for row in table("p.tsv")} == set(range(1, 61)) - {4}
     Path("by_article.py").write_text("def guess(text):\n    return 'deu' if text.startswith('das') else 'en'\n")
     err = run(*VECTORS, "-o", "p.tsv", "--check-language", "by_article:guess")
-    assert "a.eng: 60 lines, 0 of them" in err
-    assert "b.deu: 60 lines, 0 of them" in err
+    assert "a.eng: 60 sentences, 0 skipped" in err
+    assert "b.deu: 60 sentences, 0 skipped" in err
 
 
 def test_a_language_nobody_writes_is_an_error(project):
     Path("always_german.py").write_text("def guess(text):\n    return 'de'\n")
-    with pytest.raises(CorpusError, match=r"a\.eng: no line is left to mine"):
+    with pytest.raises(CorpusError, match=r"a\.eng: no sentence is left"):
         run(*VECTORS, "-o", "p.tsv", "--check-language", "always_german:guess")
 
 
@@ -204,8 +204,8 @@ def test_approximate_says_what_it_found(project):
     for name, file in (("x", "a.eng"), ("y", "b.deu")):
         Path(file).write_text("".join(f"{name} {i}\n" for i in range(600)))
         np.save(f"{name}.npy", rng.standard_normal((600, 8), np.float32))
-    err = run(*VECTORS, "-o", "p.tsv", "--index", "IVF,Flat", "--probes", 99)
-    assert "100.00% of the true neighbours" in err
+    err = run(*VECTORS, "-o", "p.tsv", "--index", "ivf", "--probes", 99)
+    assert "recall 100.00%" in err
     run(*VECTORS, "-o", "exact.tsv")
     found, exact = ({tuple(row[1:]): float(row[0]) for row in table(name)} for name in ("p.tsv", "exact.tsv"))
     assert found == pytest.approx(exact, abs=2e-6)
@@ -217,8 +217,8 @@ def test_approximate_says_what_it_found(project):
         (["a.eng", "b.deu", "-o", "p.tsv", "--vectors", "x.npy"], RecipeError, "as many --vectors as files"),
         ([*VECTORS, "-o", "p.tsv", "--direction", "both"], RecipeError, "direction is 'both'"),
         ([*VECTORS, "-o", "p.tsv", "--margin", "cos"], RecipeError, "margin is 'cos'"),
-        ([*VECTORS, "-o", "p.tsv", "--cores", "2"], RecipeError, "--cores is of --ray"),
-        ([*VECTORS, "-o", "p.tsv", "--budget", "much"], RecipeError, "'much' is no size"),
+        ([*VECTORS, "-o", "p.tsv", "--cores", "2"], RecipeError, "cores"),
+        ([*VECTORS, "-o", "p.tsv", "--budget", "much"], RecipeError, "'much' is not a size"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], RecipeError, "too small"),
         ([*VECTORS, "-o", "p.tsv", "--format", "csv"], RecipeError, "format is 'csv'"),
         ([*VECTORS, "-o", "p.tsv", "--precision", "int4"], RecipeError, "precision is 'int4'"),
@@ -227,10 +227,10 @@ def test_approximate_says_what_it_found(project):
         (
             ["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"],
             CorpusError,
-            "not a NumPy table",
+            "NumPy table",
         ),
         (["none.txt", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy", "-o", "p"], CorpusError, "no such file"),
-        (["a.eng", "b.deu", "-o", "p.tsv", "--ids", *VECTORS[2:]], CorpusError, "a.eng:1: is not an id"),
+        (["a.eng", "b.deu", "-o", "p.tsv", "--ids", *VECTORS[2:]], CorpusError, "a.eng:1: must be an id"),
     ],
 )
 def test_errors_say_what_to_do(project, words, error, message):
@@ -241,13 +241,13 @@ def test_errors_say_what_to_do(project, words, error, message):
 
 def test_rows_and_lines_must_agree(project):
     np.save("x.npy", np.ones((59, 24)))
-    with pytest.raises(EncoderError, match=r"x\.npy: has 59 rows for the 60 lines of a\.eng"):
+    with pytest.raises(EncoderError, match=r"x\.npy: 59 rows for the 60 sentences of a\.eng"):
         run(*VECTORS, "-o", "p.tsv")
 
 
 def test_formats_that_need_languages_ask_for_them(project):
     Path("a.txt").write_text(Path("a.eng").read_text())
-    with pytest.raises(RecipeError, match="--languages"):
+    with pytest.raises(RecipeError, match="languages"):
         run("a.txt", *VECTORS[1:], "-o", "p.tmx")
     run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")
 
@@ -271,19 +271,18 @@ def test_two_runs_in_one_folder_are_refused(project):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from isoglot.cli import counting, mining
 from isoglot.encoders import engine
+from isoglot.mining import mine
 from isoglot.search import checkpoint
 engine.STATIC_WINDOW = 16
 checkpoint.SHARE = 0
 calls = []
-def call(self, done, total):
+def call(done, total):
     calls.append((done, total))
     if len(calls) == {at}:
         os.kill(os.getpid(), signal.SIGKILL)
-counting.Counting.__call__ = call
-asked = mining.Mining(every=0.0, work=Path("{output}.w"), budget="450KB")
-mining.run(["model", "a.eng", "b.deu"], Path("{output}"), asked)
+settings = dict(every=0.0, work="{output}.w", budget="450KB", progress=call)
+mine("model", "a.eng", "b.deu", output="{output}", **settings)
 print(len(calls))
 """
 
@@ -355,7 +354,7 @@ def test_f1_on_real_files_is_that_of_the_task(tmp_path, monkeypatch):
 def test_sizes():
     assert [size_of(text) for text in ("1000", "2KB", "64mb", "1.5GB", "1G")] == [1000, 2048, 1 << 26, 3 << 29, 1 << 30]
     for text in ("", "MB", "nan", "inf", "12X"):
-        with pytest.raises(ValueError, match="is no size"):
+        with pytest.raises(ValueError, match="is not a size"):
             size_of(text)
 
 
@@ -371,7 +370,7 @@ def test_numbers_that_are_not_finite_are_wrong_usage(project, option, value):
 @pytest.mark.parametrize("budget", ["256MB", "1MB"])
 def test_more_neighbours_than_sentences_are_all_of_them(project, k, budget):
     err = run(*VECTORS, "-o", "many.tsv", "-k", k, "--budget", budget)
-    assert (f"-k {k}: only 60 neighbours are there" in err) == (k > 60)
+    assert (f"k is {k}: only 60 neighbours exist" in err) == (k > 60)
     run(*VECTORS, "-o", "all.tsv", "-k", 60)
     assert table("many.tsv") == table("all.tsv")
 
@@ -379,7 +378,7 @@ def test_more_neighbours_than_sentences_are_all_of_them(project, k, budget):
 @pytest.mark.parametrize("k", [59, 60, 10**30])
 def test_more_neighbours_than_other_sentences_of_one_file(project, k):
     err = run("a.eng", "--vectors", "x.npy", "-o", "many.tsv", "-k", k)
-    assert (f"-k {k}: only 59 neighbours are there" in err) == (k > 59)
+    assert (f"k is {k}: only 59 neighbours exist" in err) == (k > 59)
     assert table("many.tsv")
 
 

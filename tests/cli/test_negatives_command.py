@@ -102,7 +102,7 @@ def test_nothing_left_and_options_that_a_format_lacks_are_told(project):
 
 def test_more_negatives_than_targets_are_all_of_them(project):
     err = run("model", "pairs.tsv", "--count", 10**9, "--output", "all.jsonl")
-    assert "--count 1000000000: only 3 other targets are there" in err
+    assert "count is 1000000000: only 3 other targets exist" in err
     groups = list(read_jsonl("all.jsonl"))
     assert [len(group.hard_negatives) for group in groups] == [2, 3, 2, 3, 3]
 

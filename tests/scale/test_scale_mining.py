@@ -16,8 +16,7 @@ from isoglot.errors import EncoderError
 from isoglot.scale import Cluster, mine_shards, neighbours_shards
 from isoglot.scale.mining import BLOCK, TILE, _cuts, _merge
 from isoglot.search import mine, neighbours
-from isoglot.search.tile import tile_shape
-from isoglot.search.top import Best
+from isoglot.search.exact import Best, tile_shape
 
 pytestmark = pytest.mark.slow
 

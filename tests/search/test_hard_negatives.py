@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_loops import cosine
 
-from isoglot.search import hard_negatives as module
-from isoglot.search.hard_negatives import hard_negatives
+from isoglot.search import pairs as module
+from isoglot.search.pairs import hard_negatives
 
 
 def loop(x, y, gold, count):
@@ -46,7 +46,7 @@ def test_blocks_make_no_difference(monkeypatch):
 
 @pytest.mark.parametrize(
     ("gold", "count", "words"),
-    [(([0], [0]), 0, "count is 0"), (([2], [0]), 1, "outside of the tables of 2 and 2"), (([0], [-1]), 1, "outside")],
+    [(([0], [0]), 0, "count is 0"), (([2], [0]), 1, "outside the tables of 2 and 2"), (([0], [-1]), 1, "outside")],
 )
 def test_wrong_arguments_are_refused(gold, count, words):
     with pytest.raises(ValueError, match=words):

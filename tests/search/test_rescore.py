@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isoglot.cli.product import bfloat16
+from isoglot.mining.pipeline import bfloat16
 from isoglot.search import mine, neighbours
 
 PLANTED = np.random.default_rng(4)
@@ -22,7 +22,7 @@ def coarse(rows, columns, out):
 def test_a_coarse_product_is_mended(product, budget, metric):
     x, y = PLANTED.standard_normal((300, 16), np.float32), PLANTED.standard_normal((400, 16), np.float32)
     exact, mended = neighbours(x, y, 2, metric=metric), neighbours(
-        x, y, 2, metric=metric, product=product, spare=6, budget=budget
+        x, y, 2, metric=metric, matmul=product, spare=6, budget=budget
     )  # fmt: skip
     for a, b in zip(exact[1::2], mended[1::2], strict=True):
         assert a.shape == b.shape
@@ -35,14 +35,14 @@ def test_a_coarse_product_is_mended(product, budget, metric):
 def test_without_spare_candidates_some_are_missed():
     """The test above would pass for no reason if the coarse product were good enough by itself."""
     x, y = PLANTED.standard_normal((300, 16), np.float32), PLANTED.standard_normal((400, 16), np.float32)
-    exact, found = neighbours(x, y, 2, metric="cosine"), neighbours(x, y, 2, metric="cosine", product=coarse, spare=0)
+    exact, found = neighbours(x, y, 2, metric="cosine"), neighbours(x, y, 2, metric="cosine", matmul=coarse, spare=0)
     assert (exact.forward_ids == found.forward_ids).mean() < 0.99
 
 
 def test_pairs_by_bfloat16_equal_those_by_float32():
     x = PLANTED.standard_normal((500, 32), np.float32)
     y = x[::-1] + 0.5 * PLANTED.standard_normal((500, 32), np.float32)
-    a, b = mine(x, y), mine(x, y, product=bfloat16)
+    a, b = mine(x, y), mine(x, y, matmul=bfloat16)
     assert set(zip(a.source.tolist(), a.target.tolist(), strict=True)) == set(
         zip(b.source.tolist(), b.target.tolist(), strict=True)
     )

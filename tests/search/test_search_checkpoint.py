@@ -86,7 +86,7 @@ def test_a_flipped_bit_starts_anew(tables, tmp_path, at):
     found, turns, said = search(tables, tmp_path / "state")
     assert turns == every
     assert len(said) == 1
-    assert "starting anew" in said[0]
+    assert "starting again" in said[0]
     assert same(found, whole)
 
 

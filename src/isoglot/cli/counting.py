@@ -53,18 +53,23 @@ class Counting:
 
 
 def timed(what: str, console: Console | None = None) -> Counting:
-    """A listener that tells the share that is done and the time left of the work named `what`, also in plain lines.
+    """A listener that reports the share that is done and the time left, also in plain lines.
 
-    The time left is told from this run's own share: what was done before it began took no time now.
+    The time left is computed from this run's own share, because what an earlier run did took no time now. A new step
+    begins where the total changes or less is done than before.
     """
-    first: tuple[int, float] | None = None
+    first: tuple[int, float] = 0, 0.0
+    last: tuple[int, int | None] = 0, None
 
     def line(done: int, total: int) -> str:
-        nonlocal first
+        nonlocal first, last
         now = monotonic()
-        before, began = first = first or (done, now)
+        if total != last[1] or done < last[0]:
+            first = done, now
+        last = done, total
+        before, began = first
         left = f", {clock((total - done) * (now - began) / (done - before))} left" if done > before else ""
-        return f"{what}: {done / total:.0%}{left}"
+        return f"{what}: {done / max(total, 1):.0%}{left}"
 
     return Counting(console, line=line, every=EVERY)
 

@@ -23,7 +23,7 @@ from isoglot.evaluation.base import Score
 from isoglot.report.evaluate import evaluate
 from isoglot.report.scores import Scores
 from isoglot.report.tables import side_by_side, to_markdown
-from isoglot.search.mining import mine
+from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
 from isoglot.training.progress import Display

@@ -8,13 +8,13 @@ from typing import Any
 
 import typer
 
-from isoglot.cli.cluster import encode_pieces
-from isoglot.cli.counting import Counting
+from isoglot.cli.counting import Counting, timed
 from isoglot.data.files import check_output, exclusive
 from isoglot.encoders import load
 from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError
 from isoglot.scale.encoding import LINES
+from isoglot.scale.pieces import encode_pieces
 
 
 def run(
@@ -49,8 +49,10 @@ def run(
                 "encode: --ray has workers of its own, in float32; leave out --precision, --workers, --devices"
             )
         settings |= {"pooling": pooling, "prompt": prompt}
-        with exclusive(output):
-            pieces = encode_pieces(model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings)
+        with exclusive(output), timed(f"encoding {source.name}") as timing:
+            pieces = encode_pieces(
+                model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings, progress=timing
+            )
         typer.echo(f"{len(pieces):,} lines, {pieces.dim} dimensions, {len(pieces.files)} files: {output}", err=True)
         return
     if cores != 1 or lines != LINES:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.working import working
-from isoglot.data.files import check_output, exclusive
+from isoglot.data.files import check_output, exclusive, work_folder
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -79,7 +78,9 @@ def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, wor
     with (
         Passes() as passes,
         exclusive(output),
-        working(place, "a work folder of wikipedia", KNOWN, keep=work is not None, inputs=[*inputs, output]) as folder,
+        work_folder(
+            place, "a work folder of wikipedia", KNOWN, keep=work is not None, inputs=[*inputs, output]
+        ) as folder,
     ):
         listener = Listener(passes, passes.say)
         report = build(sources, output, work=folder, choice=choice, workers=workers, listener=listener)

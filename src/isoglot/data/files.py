@@ -404,6 +404,27 @@ def own(folder: Path, kind: str, known: str) -> None:
 
 
 @contextmanager
+def work_folder(
+    folder: Path, kind: str, known: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
+) -> Iterator[Path]:
+    """A folder of intermediate files from which a run that was killed resumes; locked, and removed after success.
+
+    It is made here, stays with `keep`, and holds only files whose path in it the regular expression `known` matches.
+    Raises `OutputError` for any other folder, for one that is or holds an input, and while another run uses it.
+    """
+    check_output(folder, inputs=inputs, folder=True, whole=True)
+    with exclusive(folder):
+        own(folder, kind, known)
+        done = False
+        try:
+            yield folder
+            done = not keep
+        finally:
+            if done or not any(path.is_file() and path.name[:1] != "." for path in folder.rglob("*")):
+                remove_owned(folder, known)  # also after a run that failed before it kept anything
+
+
+@contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
     """A new folder beside `target`, gone when the block ends; those that processes that were killed left, go too."""
     with exclusive(target):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from isoglot.errors import SearchError
 from isoglot.index.build import add_sentences
-from isoglot.index.errors import SearchError
 from isoglot.index.export import export
 from isoglot.index.index import Hit, Index
 from isoglot.index.origin import Origin

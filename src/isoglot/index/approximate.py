@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from isoglot.data.files import atomic_write, digest
-from isoglot.index.errors import SearchError
+from isoglot.errors import SearchError
 from isoglot.index.shards import Rows, Shard, Vectors, faiss_module, gather
 from isoglot.index.store import Structure
 

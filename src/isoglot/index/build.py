@@ -12,8 +12,8 @@ from itertools import islice
 
 from isoglot.data.files import exclusive
 from isoglot.encoders.base import Encoder
+from isoglot.errors import SearchError
 from isoglot.index import shards
-from isoglot.index.errors import SearchError
 from isoglot.index.index import Index
 from isoglot.index.origin import encode_sentences
 from isoglot.index.store import Sentence

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import atomic_write
-from isoglot.index.errors import SearchError
+from isoglot.errors import SearchError
 from isoglot.index.index import Index
 
 _ROWS = 4096  # of a row group

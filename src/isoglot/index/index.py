@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from isoglot.data.files import exclusive
 from isoglot.data.languages import matches
 from isoglot.data.vectors import not_finite, unit
+from isoglot.errors import SearchError
 from isoglot.index import approximate, shards
-from isoglot.index.errors import SearchError
 from isoglot.index.origin import Origin
 from isoglot.index.shards import Rows, Vectors
 from isoglot.index.store import Files, Sentence, Store, is_index

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from isoglot.encoders.base import Encoder, encode, identity
 from isoglot.encoders.loading import load
-from isoglot.errors import EncoderError
-from isoglot.index.errors import SearchError
+from isoglot.errors import EncoderError, SearchError
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write
-from isoglot.index.errors import SearchError
+from isoglot.errors import SearchError
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]

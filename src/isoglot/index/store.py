@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import UNKNOWN
-from isoglot.errors import OutputError
-from isoglot.index.errors import SearchError
+from isoglot.errors import OutputError, SearchError
 from isoglot.index.origin import Origin
 
 FORMAT = 1

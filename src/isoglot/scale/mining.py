@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
 from isoglot.search import DIRECTIONS, MARGINS, Neighbours, Pairs, neighbours
-from isoglot.search.mining import choose
-from isoglot.search.neighbours import BUDGET
-from isoglot.search.tile import COLUMNS, ROWS
-from isoglot.search.top import LOWEST, Best, Ids
+from isoglot.search.exact import BUDGET, COLUMNS, LOWEST, ROWS, Best, Ids
+from isoglot.search.pairs import choose
 
 TILE = math.lcm(ROWS, COLUMNS)
 BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minute or a few on one core
@@ -41,7 +39,7 @@ def mine_shards(
     budget: int = BUDGET,
     block: int = BLOCK,
     cluster: Cluster | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> Pairs:
     """`search.mine` in blocks: the same pairs and the same scores, with the same threads (`cluster.cpus`).
 
@@ -66,7 +64,7 @@ def neighbours_shards(
     budget: int = BUDGET,
     block: int = BLOCK,
     cluster: Cluster | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> Neighbours:
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
 

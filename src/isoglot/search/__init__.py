@@ -1,28 +1,36 @@
-"""Nearest neighbours, margins and mining: numpy in, numpy out."""
+"""Nearest neighbours, margins and pairs of vectors: numpy in, numpy out. `isoglot.mine` is the whole pipeline."""
 
-from isoglot.search.approximate import INDEXES, approximate, recall
 from isoglot.search.checkpoint import Checkpoint
-from isoglot.search.estimate import Estimate, estimate
-from isoglot.search.margin import MARGINS, margins
-from isoglot.search.mining import DIRECTIONS, Pairs, choose, mine
-from isoglot.search.neighbours import Neighbours, Product, neighbours
-from isoglot.search.threshold import Quality, quality, tune
-from isoglot.search.within import choose_within, mine_within, others
+from isoglot.search.exact import Neighbours, neighbours
+from isoglot.search.faiss_index import KINDS, approximate, recall
+from isoglot.search.pairs import (
+    DIRECTIONS,
+    MARGINS,
+    Pairs,
+    choose,
+    choose_within,
+    hard_negatives,
+    margins,
+    mine,
+    mine_within,
+    others,
+)
+from isoglot.search.threshold import Estimate, Quality, estimate, quality, tune
 
 __all__ = [
     "DIRECTIONS",
-    "INDEXES",
+    "KINDS",
     "MARGINS",
     "Checkpoint",
     "Estimate",
     "Neighbours",
     "Pairs",
-    "Product",
     "Quality",
     "approximate",
     "choose",
     "choose_within",
     "estimate",
+    "hard_negatives",
     "margins",
     "mine",
     "mine_within",

@@ -1,7 +1,7 @@
-"""A long search on disk, so that one that was killed goes on where it stopped.
+"""A long search saved to disk, so that it resumes after a kill.
 
-What is special here: the file begins with the SHA-256 of the rest and is only ever replaced whole. A file that is cut
-short, damaged or of another search is told apart from a good one and counts as absent.
+The file begins with the SHA-256 of the rest and is only ever replaced as a whole. A file that is truncated, damaged or
+of another search is recognised and ignored.
 """
 
 from __future__ import annotations
@@ -12,40 +12,42 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write
-from isoglot.search.top import Best
 
-SHARE = 20  # saving takes at most one part in so many of the time
+if TYPE_CHECKING:
+    from isoglot.search.exact import Best
+
+SHARE = 20  # saving takes at most 1/SHARE of the time
 _BLOCK = 1 << 24  # bytes hashed at a time
 _DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a search is saved, after every so many seconds, and who is told what was found there."""
+    """Where a search is saved, every so many seconds; `report` receives a message about a file that can't be used."""
 
     path: Path
     every: float = 60.0
-    say: Callable[[str], None] = lambda _words: None
+    report: Callable[[str], None] = lambda _message: None
 
     def load(self, key: str, tables: Sequence[Best]) -> int:
-        """Fill the tables with what was saved under this key, and give how many tiles it has seen; 0: nothing."""
+        """Fill the tables with what was saved under this key. Returns the number of tiles done; 0: nothing saved."""
         try:
             with self.path.open("rb") as stream:
                 wanted, header = stream.read(_DIGEST), stream.readline()
                 checksum = hashlib.sha256(header)
                 known = json.loads(header)
                 if known["key"] != key:
-                    self.say(f"{self.path}: of another search; starting anew")
+                    self.report(f"{self.path}: belongs to another search; starting again")
                     return 0
                 for part in _parts(tables):
                     if stream.readinto(part.data.cast("B")) != part.nbytes:
-                        raise ValueError("cut short")
+                        raise ValueError("truncated")
                     checksum.update(part.data)
                 if checksum.digest() != wanted or stream.read(1):
                     raise ValueError("damaged")
@@ -54,12 +56,12 @@ class Checkpoint:
         except (OSError, ValueError, KeyError, TypeError) as error:
             for table in tables:
                 table.clear()
-            self.say(f"{self.path}: not a whole checkpoint ({error}); starting anew")
+            self.report(f"{self.path}: is not a valid checkpoint ({error}); starting again")
             return 0
         return int(known["tiles"])
 
     def save(self, key: str, tiles: int, tables: Sequence[Best]) -> None:
-        """Write the tables as they are after so many tiles. Raises `OSError` when there is no room."""
+        """Write the tables as they are after so many tiles. Raises `OutputError` if they can't be written."""
         header = json.dumps({"key": key, "tiles": tiles}).encode() + b"\n"
         checksum = hashlib.sha256(header)
         for part in _parts(tables):
@@ -72,7 +74,7 @@ class Checkpoint:
 
 
 class Saver:
-    """Saves one search when it is time: not before `every` seconds, nor before `SHARE` times what the last one took."""
+    """Saves a search after `every` seconds, and not before `SHARE` times the duration of the last save."""
 
     def __init__(self, checkpoint: Checkpoint | None, key: Callable[[], str], tables: Sequence[Best]) -> None:
         self._checkpoint, self._tables = checkpoint, tables
@@ -80,17 +82,17 @@ class Saver:
         self._last, self._cost = time.monotonic(), 0.0
 
     def load(self) -> int:
-        """How many tiles the tables have seen already."""
+        """How many tiles are done already."""
         return self._checkpoint.load(self._key, self._tables) if self._checkpoint else 0
 
     def due(self) -> bool:
-        """Whether it is time."""
+        """Whether it is time to save."""
         if self._checkpoint is None:
             return False
         return time.monotonic() - self._last >= max(self._checkpoint.every, SHARE * self._cost)
 
     def save(self, tiles: int) -> None:
-        """Save now, if there is anywhere to save."""
+        """Save now, if there is a checkpoint."""
         if self._checkpoint is None:
             return
         began = time.monotonic()
@@ -100,7 +102,7 @@ class Saver:
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:
-    """Digest of the content, type and shape of tables of vectors, read block by block."""
+    """Digest of the content, type and shape of arrays, read block by block."""
     checksum = hashlib.sha256()
     for array in arrays:
         checksum.update(f"{array.dtype.str} {array.shape}".encode())

@@ -1,7 +1,14 @@
-"""How good a mined list is against known pairs, and where to cut it.
+"""Where to cut a mined list, with known pairs (`tune`) or without (`estimate`), and how good it is (`quality`).
 
-Precision, recall and F1 as BUCC counts them: of the pairs kept, the share that is gold; of the gold pairs, the share
-that is kept. Gold is a set; a pair named twice counts once.
+Precision, recall and F1 are those of BUCC: of the pairs kept, the share that is gold; of the gold pairs, the share that
+is kept. Gold is a set; a repeated pair counts once.
+
+Without known pairs the scores are modelled as a mixture of two normal distributions, of wrong pairs and of right ones.
+How wrong pairs score is known: the second nearest sentence of a sentence is (nearly) always wrong, so the margins that
+the second best would have without the best are added to the mixture as wrong pairs, with `ANCHOR` times the weight of
+the list. Without them a list of right pairs alone would be cut in two. The threshold is the one whose expected F1 is
+the greatest. It is an estimate: `Estimate.separation` measures how distinct the two distributions are, and a list
+without any right pair gets a threshold as well.
 """
 
 from __future__ import annotations
@@ -12,9 +19,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.search.mining import Pairs
+from isoglot.search.exact import Neighbours
+from isoglot.search.pairs import MARGINS, Doubles, Pairs, check_choice
 
 Gold = Collection[tuple[int, int]]
+
+ANCHOR = 0.1
+ROUNDS = 200
+LEAST_SEPARATION = 2.0
+_TOP = 0.99  # right pairs are first searched above this quantile: even few of them are there
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +47,11 @@ def quality(pairs: Pairs, gold: Gold, *, threshold: float = -np.inf) -> Quality:
 
 
 def tune(pairs: Pairs, gold: Gold) -> Quality:
-    """The threshold of the best F1, and what it gives.
+    """The threshold of the best F1, and its quality.
 
-    Walks down the list and may cut only where the score falls, so that pairs of equal score are all in or all out. The
-    threshold lies midway between the last score kept and the next; at the end of the list it is the last score. Of
-    cuts with equal F1 the highest is taken. When no pair is gold the threshold is infinite: nothing is kept.
+    Pairs of equal score are all kept or all dropped. The threshold lies midway between the last score kept and the
+    next; at the end of the list it is the last score. Of thresholds with equal F1 the highest is taken. When no pair is
+    gold the threshold is infinite: nothing is kept.
     """
     right = np.cumsum(_hits(pairs, gold))
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], len(pairs) > 0))
@@ -52,7 +65,7 @@ def tune(pairs: Pairs, gold: Gold) -> Quality:
 
 def _hits(pairs: Pairs, gold: Gold) -> NDArray[np.bool_]:
     if not gold:
-        raise ValueError("no gold pairs were given, so recall means nothing")
+        raise ValueError("gold is empty; pass at least one known pair")
     known = set(gold)
     found = zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)
     return np.fromiter((pair in known for pair in found), np.bool_, len(pairs))
@@ -64,9 +77,81 @@ def _between(pairs: Pairs, cut: int) -> float:
         return score
     after = float(pairs.score[cut + 1])
     middle = after + (score - after) / 2
-    return middle if middle > after else score  # two scores can be so close that nothing lies between them
+    return middle if middle > after else score  # there is no number between two neighbouring floats
 
 
 def _quality(threshold: float, right: int, kept: int, gold: int) -> Quality:
     precision = right / kept if kept else 0.0
     return Quality(float(threshold), precision, right / gold, 2 * right / (kept + gold))
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A threshold, and the expected precision and recall, 0 to 1, of the pairs at or above it.
+
+    `separation` is the distance of the two means in standard deviations (root of the mean variance). Below
+    `LEAST_SEPARATION` there may be no right pairs at all, or the encoder can't distinguish them from wrong ones.
+    """
+
+    threshold: float
+    precision: float
+    recall: float
+    separation: float
+
+
+def estimate(pairs: Pairs, found: Neighbours, *, margin: str = "ratio") -> Estimate:
+    """The threshold for `pairs`, which `choose` made from `found` with this margin.
+
+    Raises `ValueError` for an unknown margin, fewer than two neighbours, and an empty list.
+    """
+    check_choice("margin", margin, MARGINS)
+    if found.forward_scores.shape[1] < 2 or not len(pairs):
+        raise ValueError("an estimated threshold needs pairs, and k of at least 2; pass a number or gold pairs")
+    wrong = _second(found, margin)
+    shares, separation = _shares(pairs.score, wrong)
+    right = np.cumsum(shares)
+    counts = np.arange(1, len(pairs) + 1)
+    cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], True))
+    cut = int(cuts[(2 * right[cuts] / (counts[cuts] + right[-1])).argmax()])
+    whole = max(float(right[-1]), np.finfo(float).tiny)
+    return Estimate(float(pairs.score[cut]), float(right[cut]) / (cut + 1), float(right[cut]) / whole, separation)
+
+
+def _second(found: Neighbours, margin: str) -> Doubles:
+    """The best margin of each row (N,) if its nearest neighbour were not there."""
+    rest = np.asarray(found.forward_scores[:, 1:], np.float64)
+    there = np.asarray(found.backward_scores, np.float64).mean(axis=1)[found.forward_ids[:, 1:]]
+    table = MARGINS[margin](rest, (rest.mean(axis=1, keepdims=True) + there) / 2)
+    best: Doubles = table.max(axis=1)
+    return best
+
+
+def _shares(scores: Doubles, wrong: Doubles) -> tuple[Doubles, float]:
+    """For each score, descending, the probability that its pair is right, never increasing; and the separation."""
+    least = max(np.finfo(float).tiny, float(wrong.var()) * 1e-6)
+    weight = ANCHOR * len(scores)
+    low, low_variance = float(wrong.mean()), float(wrong.var()) + least
+    high, high_variance, share = float(np.quantile(scores, _TOP)), low_variance, 0.1
+    right = np.full(len(scores), share)
+    for _ in range(ROUNDS):
+        a = share * _normal(scores, high, high_variance)
+        b = (1 - share) * _normal(scores, low, low_variance)
+        right = a / np.maximum(a + b, np.finfo(float).tiny)
+        # The wider of two normal distributions dominates both tails, but so high a score is not a wrong pair's.
+        right = np.where(scores >= max(high, low), np.maximum(right, 0.5), right)
+        share, amount = float(right.mean()), float((1 - right).sum()) + weight
+        before, low = low, float(((1 - right) @ scores + weight * wrong.mean()) / amount)
+        spread = float((1 - right) @ (scores - low) ** 2 + weight * ((wrong - low) ** 2).mean())
+        low_variance = spread / amount + least
+        high = float(right @ scores / max(right.sum(), 1e-12))
+        high_variance = float(right @ (scores - high) ** 2 / max(right.sum(), 1e-12)) + least
+        if abs(low - before) < 1e-12:
+            break
+    right = np.where(scores < low, 0.0, right)
+    falling = np.maximum.accumulate(right[::-1])[::-1]
+    return falling, (high - low) / float(np.sqrt((low_variance + high_variance) / 2))
+
+
+def _normal(scores: Doubles, mean: float, variance: float) -> Doubles:
+    density: Doubles = np.exp(-((scores - mean) ** 2) / (2 * variance)) / np.sqrt(variance)
+    return density

@@ -16,7 +16,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from isoglot.index.errors import SearchError
+from isoglot.errors import SearchError
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import HEADERS, Problem
 

@@ -20,7 +20,7 @@ from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.tasks.bucc_data import SAMPLE, TRAINING, Side, Split, golds, load
 from isoglot.evaluation.tasks.bucc_design import DESIGNS, Cut, Mined
 from isoglot.evaluation.vectors import embed
-from isoglot.search.mining import Pairs, mine
+from isoglot.search.pairs import Pairs, mine
 from isoglot.search.threshold import quality
 
 POSITIVE = float(np.nextafter(0, 1))  # a threshold below which lies exactly what is not greater than 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks.bucc_data import SAMPLE, TRAINING, Split
-from isoglot.search.mining import Pairs
+from isoglot.search.pairs import Pairs
 from isoglot.search.threshold import Quality, tune
 
 

@@ -22,7 +22,7 @@ from isoglot.evaluation.exports import export, numbered_records, records
 from isoglot.evaluation.tasks.bucc_data import TRAINING, golds, load
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed
-from isoglot.search.neighbours import neighbours
+from isoglot.search.exact import neighbours
 
 MISTAKES = 10
 

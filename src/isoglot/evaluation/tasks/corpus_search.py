@@ -21,8 +21,7 @@ from isoglot.evaluation.codes import among
 from isoglot.evaluation.files import lines
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed
-from isoglot.search.neighbours import neighbours
-from isoglot.search.top import Floats, Ids
+from isoglot.search.exact import Floats, Ids, neighbours
 
 Files = dict[str, Path]
 

@@ -22,9 +22,8 @@ from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.vectors import embed, unit
-from isoglot.search.margin import Doubles
-from isoglot.search.neighbours import neighbours
-from isoglot.search.top import Floats, Ids
+from isoglot.search.exact import Floats, Ids, neighbours
+from isoglot.search.pairs import Doubles
 
 SHOWN = 10  # worst mistakes of a direction that are kept as a detail
 

@@ -23,9 +23,8 @@ from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, uni
 from isoglot.evaluation.tasks.retrieval import first_places, mistakes
 from isoglot.evaluation.tasks.xsim_sets import ENGLISH, SETS, Found, Texts
 from isoglot.evaluation.vectors import embed, unit
-from isoglot.search.margin import MARGINS, Doubles, margins
-from isoglot.search.neighbours import neighbours
-from isoglot.search.top import Floats, Ids
+from isoglot.search.exact import Floats, Ids, neighbours
+from isoglot.search.pairs import MARGINS, Doubles, margins
 
 K = 4
 ORDER = ("ratio", "distance", "absolute")  # LASER's default first

@@ -6,9 +6,16 @@ import numpy as np
 import pytest
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.vectors import encoded
 from isoglot.encoders import StaticEncoder, encode, engine
+from isoglot.encoders.resumable import encode_file
 from isoglot.store import Rows, journal_of
+
+
+def encoded(encoder, text, into, *, progress, **options):
+    def done(count, _):
+        return progress(count)
+
+    return encode_file(encoder, text, output=into, normalize_embeddings=True, keep=True, progress=done, **options)
 
 
 @pytest.fixture

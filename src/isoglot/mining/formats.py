@@ -1,0 +1,251 @@
+"""Mined pairs as files (TSV, JSON lines, TMX, Parquet, or two parallel files as Moses reads them), and gold pairs.
+
+Every file appears as a whole. Characters that would break a format become spaces: tabs and line ends in TSV, TMX and
+Moses, in TMX also the control characters that XML forbids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape, quoteattr
+
+from langcodes import standardize_tag
+
+from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.languages import canonical, is_language
+from isoglot.data.numbers import whole
+from isoglot.data.readers.aligned import split_name
+from isoglot.errors import CorpusError, OutputError, nearest, shown
+from isoglot.mining.sentences import ABSENT, Side
+
+FORMATS = ("tsv", "jsonl", "tmx", "parquet", "moses")
+NEED_LANGUAGES = ("tmx", "moses")
+_SUFFIXES = {"": "tsv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".tmx": "tmx", ".parquet": "parquet"}
+_BREAKS = re.compile(r"[\t\r\n]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ROWS = 1 << 16  # of a row group of Parquet
+_HEADER = """<?xml version="1.0" encoding="UTF-8"?>
+<tmx version="1.4">
+<header creationtool="isoglot" creationtoolversion="1" segtype="sentence" o-tmf="tsv" adminlang="en" \
+srclang={source} datatype="plaintext"/>
+<body>
+"""
+
+
+class _Pair(NamedTuple):
+    score: float
+    source: str
+    target: str
+
+
+class MinedPair(_Pair):
+    """A named tuple of `score`, `source` and `target`, with the attributes `source_id` and `target_id`.
+
+    An id is that of the sentence; where there are none, its line number, from 1, in a file, or its index in a list.
+    """
+
+    source_id: str | int
+    target_id: str | int
+
+    def __new__(
+        cls, score: float, source: str, target: str, source_id: str | int = -1, target_id: str | int = -1
+    ) -> MinedPair:
+        """A pair; ids that are not known are -1."""
+        pair = super().__new__(cls, score, source, target)
+        pair.source_id, pair.target_id = source_id, target_id
+        return pair
+
+
+Languages = tuple[str, str] | None
+
+
+def format_of(path: Path) -> str:
+    """The format for a file name: by its suffix, or `moses` for an ending of two languages (`news.de-en`).
+
+    Raises `OutputError` for any other suffix.
+    """
+    if path.suffix in _SUFFIXES:
+        return _SUFFIXES[path.suffix]
+    if _pair_of(path):
+        return "moses"
+    raise OutputError(
+        f"{path}: can't infer a format from {path.suffix!r}; {nearest(path.suffix, [*_SUFFIXES][1:])} A name such as "
+        "x.de-en is written as Moses; another one needs a format"
+    )
+
+
+def languages_of(output: Path | None, files: Sequence[str]) -> Languages:
+    """The languages in a Moses name or in the names of the mined files, as written there; None if there are none."""
+    if output is not None and (pair := _pair_of(output)):
+        return pair
+    codes = [split_name(Path(file).name)[1] for file in files]
+    return (codes[0], codes[-1]) if codes and codes[0] and codes[-1] else None
+
+
+def _pair_of(path: Path) -> Languages:
+    parts = path.name.rpartition(".")[2].split("-")
+    return (parts[0], parts[1]) if len(parts) == 2 and all(map(is_language, parts)) else None
+
+
+def written(path: Path, form: str, languages: Languages, ids: bool) -> list[Path]:
+    """The files that a format writes."""
+    if form != "moses":
+        return [path]
+    return [path.with_name(f"{path.name}.{name}") for name in (*(languages or ()), "scores", *(["ids"] if ids else []))]
+
+
+def write(path: Path, form: str, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
+    """Write the pairs in one of `FORMATS`; with `ids`, the ids or line numbers too."""
+    writer: Callable[..., None] = {
+        "tsv": _write_tsv, "jsonl": _write_jsonl, "tmx": _write_tmx, "parquet": _write_parquet, "moses": _write_moses,
+    }[form]  # fmt: skip
+    writer(path, pairs, languages=languages, ids=ids)
+
+
+def _write_tsv(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:  # noqa: ARG001 - all writers have one signature
+    with atomic_write(path) as stream:
+        for pair in pairs:
+            numbers = (pair.source_id, pair.target_id) if ids else ()
+            stream.write("\t".join([f"{pair.score:.6f}", *map(str, numbers), *_texts(pair)]) + "\n")
+
+
+def _write_jsonl(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
+    names = languages if languages and languages[0] != languages[1] else ("source", "target")
+    with atomic_write(path) as stream:
+        for pair in pairs:
+            row = {names[0]: pair.source, names[1]: pair.target, "score": round(pair.score, 6)}
+            if ids:
+                row |= {"source_id": pair.source_id, "target_id": pair.target_id}
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
+    """TMX 1.4: a unit for each pair, its score and ids as properties."""
+    tags = [standardize_tag(canonical(code)) for code in languages or ()]
+    with atomic_write(path) as stream:
+        stream.write(_HEADER.format(source=quoteattr(tags[0])))
+        for pair in pairs:
+            stream.write(f'<tu><prop type="score">{pair.score:.6f}</prop>')
+            if ids:
+                for name, value in (("source-id", pair.source_id), ("target-id", pair.target_id)):
+                    stream.write(f'<prop type="{name}">{_xml(str(value))}</prop>')
+            for tag, text in zip(tags, _texts(pair), strict=True):
+                stream.write(f"<tuv xml:lang={quoteattr(tag)}><seg>{_xml(text)}</seg></tuv>")
+            stream.write("</tu>\n")
+        stream.write("</body>\n</tmx>\n")
+
+
+def _write_parquet(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
+    """Columns `score`, `source` and `target`, with ids `source_id` and `target_id`; the languages are metadata."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise OutputError(f"{path}: Parquet requires pyarrow: pip install pyarrow") from error
+    fields = [("score", pyarrow.float64()), ("source", pyarrow.string()), ("target", pyarrow.string())]
+    if ids:
+        fields += [("source_id", pyarrow.string()), ("target_id", pyarrow.string())]
+    known = {"isoglot.languages": ",".join(languages)} if languages else None
+    schema = pyarrow.schema(fields, metadata=known)
+    rest = iter(pairs)
+    with atomic_write(path, binary=True) as stream, parquet.ParquetWriter(stream, schema) as writer:
+        while block := list(islice(rest, _ROWS)):
+            columns: list[list[object]] = [list(column) for column in zip(*block, strict=True)]
+            if ids:
+                columns += [[str(pair.source_id) for pair in block], [str(pair.target_id) for pair in block]]
+            writer.write_table(pyarrow.table(columns, schema=schema))
+
+
+def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
+    """`PATH.<source>` and `PATH.<target>`, line by line, and `PATH.scores`; with `ids` also `PATH.ids`."""
+    with ExitStack() as stack:
+        streams = [stack.enter_context(atomic_write(one)) for one in written(path, "moses", languages, ids)]
+        for pair in pairs:
+            cells = [*_texts(pair), f"{pair.score:.6f}", f"{pair.source_id}\t{pair.target_id}"]
+            for stream, cell in zip(streams, cells, strict=False):
+                stream.write(cell + "\n")
+
+
+def _texts(pair: MinedPair) -> list[str]:
+    return [_BREAKS.sub(" ", pair.source), _BREAKS.sub(" ", pair.target)]
+
+
+def _xml(text: str) -> str:
+    return escape(_FORBIDDEN.sub(" ", text))
+
+
+def read_gold(path: Path, x: Side, y: Side) -> list[tuple[int, int]]:
+    """Known pairs as rows, from a file: two ids a line, or two line numbers where there are no ids; tab-separated.
+
+    A first line is a header if neither cell is an id and neither contains a digit. Raises `CorpusError` with the line
+    for another number of cells and unknown ids.
+    """
+    rows_of = [_rows_by_id(side) for side in (x, y)]
+    gold: list[tuple[int, int]] = []
+    for number, line in read_lines(path):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise CorpusError(f"{len(cells)} cells; expected two ids", file=path, line=number)
+        rows = [row_of(cell) for row_of, cell in zip(rows_of, cells, strict=True)]
+        if number == 1 and rows == [None, None] and not any(map(str.isdigit, line)):
+            continue
+        for cell, row, side in zip(cells, rows, (x, y), strict=True):
+            if row is None:
+                raise CorpusError(f"{shown(cell)} is not {_kind_of_id(side)}", file=path, line=number)
+        gold.append(_as_gold(rows, len(gold)))
+    return gold
+
+
+def gold_of(pairs: Iterable[tuple[str | int, str | int]], x: Side, y: Side) -> list[tuple[int, int]]:
+    """Known pairs as rows, from pairs of ids, or of indices (of lists) or line numbers (of files)."""
+    rows_of = [_rows_by_id(side) for side in (x, y)]
+    gold: list[tuple[int, int]] = []
+    for at, pair in enumerate(pairs):
+        rows = [row_of(str(cell)) for row_of, cell in zip(rows_of, pair, strict=True)]
+        for cell, row, side in zip(pair, rows, (x, y), strict=True):
+            if row is None:
+                raise ValueError(f"gold[{at}]: {shown(cell)} is not {_kind_of_id(side)}")
+        gold.append(_as_gold(rows, at))
+    return gold
+
+
+def _as_gold(rows: Sequence[int | None], at: int) -> tuple[int, int]:
+    """A pair whose sentences were filtered out can't be found, but counts: its rows are unique and negative."""
+    a, b = (-1 if row is None else row for row in rows)
+    return (a, b) if ABSENT not in (a, b) else (-at - 1, -at - 1)
+
+
+def _kind_of_id(side: Side) -> str:
+    if side.ids is not None:
+        return f"an id of {side.name}"
+    last = len(side.rows) - 1 + side.first
+    return f"{'a line number' if side.first else 'an index'} from {side.first} to {last} of {side.name}"
+
+
+def _rows_by_id(side: Side) -> Callable[[str], int | None]:
+    """From an id to the row of its sentence, `ABSENT` if it was filtered out, None if there is no such id."""
+    if side.ids is not None:
+        rows = dict(zip(side.ids, side.rows.tolist(), strict=True))
+        return rows.get
+    count = len(side.rows)
+
+    def row_of(cell: str) -> int | None:
+        try:
+            place = whole(cell) - side.first
+        except ValueError:
+            return None
+        return int(side.rows[place]) if 0 <= place < count else None
+
+    return row_of
+
+
+def rows(pairs: Iterable[tuple[int, int, float]], x: Side, y: Side) -> Iterator[MinedPair]:
+    """Pairs of rows with their sentences and ids."""
+    for source, target, score in pairs:
+        yield MinedPair(score, x.texts[source], y.texts[target], x.id_of(source), y.id_of(target))

@@ -1,0 +1,60 @@
+"""Hard negatives for translation ranking (mUSE): the targets nearest to a source that don't translate it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from isoglot.data import Group
+from isoglot.data.groups import Languages, groups_of
+from isoglot.encoders import Encoder, encode, load
+from isoglot.errors import CorpusError
+from isoglot.search import hard_negatives
+
+
+def add_hard_negatives(
+    model: Encoder | str | Path,
+    pairs: Any,
+    count: int = 3,
+    *,
+    languages: Languages = None,
+    progress: Callable[[int, int | None], None] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> list[Group]:
+    """The pairs as Groups, each with at most `count` hard negatives in the target's language.
+
+    `pairs` are Groups or any data that `groups_of` takes. Every target that is paired with the same source text counts
+    as its translation, and equal targets are one. In memory are the texts; vectors lie in a temporary folder. Raises
+    `CorpusError` for groups that are not pairs, and if there are none.
+    """
+    groups: Sequence[Group] = list(groups_of(pairs, languages))
+    for number, group in enumerate(groups, 1):
+        if len(group.texts) != 2:
+            raise CorpusError(
+                f"group {number} has {len(group.texts)} sentences ({', '.join(group.langs)}), but hard negatives are "
+                "mined for pairs; specify two languages, source first"
+            )
+    if not groups:
+        raise CorpusError("no pairs are left")
+    sources = list(dict.fromkeys(group.texts[0] for group in groups))
+    targets = {group.texts[1]: group.langs[1] for group in groups}
+    texts = list(targets)
+    rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, texts))
+    if count > len(texts) - 1 and report is not None:
+        report(f"count is {count}: only {len(texts) - 1:,} other targets exist; using all of them")
+    gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
+    encoder = model if isinstance(model, Encoder) else load(model)
+    with tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True) as folder:
+        x, y = (
+            encode(encoder, side, normalize_embeddings=True, output=Path(folder) / f"{at}.npy", progress=progress)
+            for at, side in enumerate((sources, texts))
+        )
+        found = hard_negatives(x, y, gold, min(count, len(texts)))
+    hard = [[texts[place] for place in found[row] if place >= 0] for row in gold[0]]
+    return [
+        replace(group, hard_negatives=tuple(some), hard_langs=tuple(targets[text] for text in some))
+        for group, some in zip(groups, hard, strict=True)
+    ]

@@ -1,0 +1,569 @@
+"""`isoglot.mine`: one or two sides of sentences and a model, or vectors, in; pairs out.
+
+Lists are mined in memory. Of files, sentences, vectors and neighbours so far lie in a work folder: the same call
+resumes from it after a kill, and it is removed when the pairs are written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write, check_output, digest, exclusive, work_folder
+from isoglot.data.vectors import open_table, require_finite
+from isoglot.encoders import Encoder, encode, load
+from isoglot.encoders.resumable import encode_file
+from isoglot.errors import EncoderError, shown
+from isoglot.mining import formats
+from isoglot.mining.formats import MinedPair
+from isoglot.mining.sentences import (
+    Side,
+    all_of,
+    different_text,
+    gather,
+    identified_as,
+    in_script_of,
+    is_file,
+    similar_lengths,
+)
+from isoglot.scale import Cluster, Shards, neighbours_shards, open_shards
+from isoglot.scale.encoding import NOTE
+from isoglot.scale.pieces import encode_pieces
+from isoglot.search import (
+    DIRECTIONS,
+    MARGINS,
+    Checkpoint,
+    Estimate,
+    Neighbours,
+    Pairs,
+    Quality,
+    approximate,
+    choose,
+    choose_within,
+    estimate,
+    neighbours,
+    others,
+    recall,
+    tune,
+)
+from isoglot.search.exact import BUDGET, Floats
+from isoglot.search.faiss_index import PROBES
+from isoglot.search.pairs import check_choice
+from isoglot.search.threshold import LEAST_SEPARATION
+
+Sentences = str | Path | Iterable[str]
+Progress = Callable[[int, int | None], None]
+Report = Callable[[str], None]
+
+PRECISIONS = {"float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
+NAMES = ("sources", "targets")
+_SIDES = ("source", "target")  # names of files in the work folder
+_BLOCK = 8192  # rows of vectors copied at a time
+_PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
+_KNOWN = (  # paths in the work folder
+    r"neighbours\.bin|(source|target)\.(txt|npy|npy\.journal|given\.npy)"
+    rf"|(source|target)\.[0-9a-f]{{12}}\{_PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy)"
+)
+
+
+@dataclass(frozen=True)
+class MinedPairs(Sequence[MinedPair]):
+    """Mined pairs, best first: `len`, iteration and indexing give `MinedPair`s.
+
+    rows       row numbers and scores as arrays
+    threshold  lowest score kept; None: all pairs were kept
+    quality    with gold pairs, the precision, recall and F1 at this threshold
+    estimated  for threshold="estimate", the expected precision and recall
+    languages  of the two sides, if known
+    """
+
+    rows: Pairs
+    sides: tuple[Side, Side]
+    threshold: float | None = None
+    quality: Quality | None = None
+    estimated: Estimate | None = None
+    languages: tuple[str, str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> MinedPair: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[MinedPair]: ...
+    def __getitem__(self, at: int | slice) -> MinedPair | list[MinedPair]:
+        if isinstance(at, slice):
+            return [self[place] for place in range(*at.indices(len(self)))]
+        row = int(self.rows.source[at]), int(self.rows.target[at]), float(self.rows.score[at])
+        return next(formats.rows([row], *self.sides))
+
+    def __iter__(self) -> Iterator[MinedPair]:
+        columns = (self.rows.source.tolist(), self.rows.target.tolist(), self.rows.score.tolist())
+        return formats.rows(zip(*columns, strict=True), *self.sides)
+
+    def __repr__(self) -> str:
+        lines = [f"{pair.score:.3f}\t{pair.source}\t{pair.target}" for pair in self[:10]]
+        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
+        cut = "" if self.threshold is None else f" with a score of at least {self.threshold:.6f}"
+        return "\n".join([f"{len(self):,} pairs{cut}", *lines, *more])
+
+    def above(self, threshold: float) -> MinedPairs:
+        """The pairs whose score is at least the threshold."""
+        return MinedPairs(self.rows.above(threshold), self.sides, threshold, languages=self.languages)
+
+    def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A DataFrame with the columns score, source, target, source_id and target_id."""
+        check_choice("library", library, ("pandas", "polars"))
+        import importlib
+
+        found = [*self]
+        columns = {name: [getattr(pair, name) for pair in found] for name in ("score", "source", "target")}
+        columns |= {name: [getattr(pair, name) for pair in found] for name in ("source_id", "target_id")}
+        return importlib.import_module(library).DataFrame(columns)
+
+    def save(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        ids: bool = False,
+        languages: str | Sequence[str] | None = None,
+    ) -> Path:
+        """Write the pairs to a file, as a whole or not at all.
+
+        format     None: by the suffix: .tsv, .jsonl, .tmx, .parquet; a name like x.de-en is a pair of Moses files
+        ids        write the ids, or line numbers, of the sentences as well
+        languages  for TMX, Moses and JSON lines; None: those of the mined files, or of the name of a Moses file
+
+        Raises `OutputError` for a file that can't be written, `ValueError` for an unknown format or missing languages.
+        """
+        target = Path(path)
+        form = _format(target, format)
+        pair = _languages(languages, 2) or self.languages or formats.languages_of(target, [])
+        _check_languages(form, pair)
+        for one in formats.written(target, form, pair, ids):
+            check_output(one, inputs=[side.name for side in self.sides if side.first])
+        formats.write(target, form, self, languages=pair, ids=ids)
+        return target
+
+
+def mine(  # noqa: C901 - a sequence of steps, each with its condition
+    model: Encoder | str | Path | None,
+    sources: Sentences,
+    targets: Sentences | None = None,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    direction: str = "max",
+    threshold: float | Literal["estimate"] | None = None,
+    gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
+    languages: str | Sequence[str] | None = None,
+    ids: bool | Sequence[Sequence[str]] = False,
+    vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | None = None,
+    deduplicate: bool = True,
+    drop_identical: bool = False,
+    length_ratio: float | None = None,
+    check_language: Literal["script"] | Callable[[str], str] | None = None,
+    prompt: str | None = None,
+    pooling: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    precision: str = "float32",
+    budget: int | str = BUDGET,
+    index: str | None = None,
+    probes: int = PROBES,
+    output: str | Path | None = None,
+    format: str | None = None,
+    write_ids: bool | None = None,
+    work: str | Path | None = None,
+    every: float = 60.0,
+    ray: str = "",
+    cores: int = 1,
+    progress: Progress | None = None,
+    report: Report | None = None,
+) -> MinedPairs:
+    """Find the pairs that translate each other on two sides, or the paraphrases on one.
+
+    model            an Encoder or a model's name; None with `vectors`
+    sources, targets lists of sentences, or files with one sentence per line; without targets, pairs within the sources.
+                     Lists are mined in memory, files in bounded memory
+    k                neighbours of each sentence that its margin is computed from
+    margin           "ratio", "distance" or "absolute"
+    direction        "max" (each sentence in one pair), "intersection", "forward" or "backward"
+    threshold        lowest score kept: a number, or "estimate" to estimate it from the scores; None keeps all pairs
+    gold             known pairs to tune the threshold on: a file of tab-separated ids or line numbers, or pairs of ids,
+                     line numbers (files) or indices (lists)
+    languages        of the two sides, such as "deu,eng"; None: from the file names
+    ids              True: the lines of the files are id, tab, sentence; for lists: a list of ids for each side
+    vectors          instead of a model: a table (N, D), or a .npy file, for each side
+    deduplicate      keep the first of identical sentences only
+    drop_identical   don't pair identical sentences
+    length_ratio     maximum byte-length ratio of a pair, longer/shorter
+    check_language   skip sentences that are not in the side's language: "script" compares scripts, a function from text
+                     to language code identifies it
+    prompt           instead of the model's own
+    pooling, device  for a model that is loaded by name
+    dtype            of the vectors: float32 or float16
+    precision        "float32", or "bfloat16" and candidates scored again in float32
+    budget           maximum working memory of the comparison: bytes, or "512MB"
+    index, probes    approximate neighbours by FAISS: "ivf", "ivf-pq", "hnsw" or a name of its index_factory
+    output           also write the pairs to this file; `format` and `write_ids` as in `MinedPairs.save`
+    work             folder of intermediate files from which the same call resumes, kept; None: OUTPUT.work, removed at
+                     the end. For files only
+    every            seconds between checkpoints of the comparison
+    ray, cores       encode and compare in pieces on a Ray cluster ("local", "auto" or an address), with so many cores
+                     per piece; for files or vectors
+    progress         called with (done, total) of the current step; `report` with one-line messages about the steps
+
+    Raises `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files, models and vectors.
+    """
+    given = [_side_argument(model, name, value) for name, value in zip(NAMES, (sources, targets), strict=True)
+             if name == "sources" or value is not None]  # fmt: skip
+    tables = _vectors_argument(model, vectors, len(given))
+    names = [str(one) if isinstance(one, Path) else name for one, name in zip(given, NAMES, strict=False)]
+    files = [one for one in given if isinstance(one, Path)]
+    say: Report = report or (lambda _message: None)
+    if sum([threshold is not None, gold is not None]) > 1:
+        raise ValueError("threshold and gold exclude each other; pass one of them")
+    if isinstance(threshold, str) and threshold != "estimate":
+        raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
+    for argument, value, known in (
+        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS)
+    ):  # fmt: skip
+        check_choice(argument, value, known)
+    if k < 1:
+        raise ValueError(f"k is {k}; it must be at least 1")
+    memory = size_of(budget)
+    _check_ray(ray, cores, index, precision, model, tables, len(files) == len(given))
+    if work is not None and len(files) < len(given):
+        raise TypeError("work= resumes mining of files; lists are mined in memory: leave it out, or pass files")
+    pair = _languages(languages, len(given))
+    if pair is None:
+        pair = formats.languages_of(None if output is None else Path(output), names if len(files) == len(given) else [])
+    with_ids = bool(ids) if write_ids is None else write_ids
+    with ExitStack() as stack:
+        inputs: list[Any] = [
+            model if isinstance(model, str | Path) else None,
+            *files,
+            *(one for one in tables if is_file(one)),
+        ]
+        inputs += [gold] if is_file(gold) else []
+        if output is not None:
+            form = _format(Path(output), format)
+            _check_languages(form, pair)
+            written = formats.written(Path(output), form, pair, with_ids)
+            for one in written:
+                check_output(one, inputs=inputs)
+            inputs += written
+            stack.enter_context(exclusive(output))
+        folder = _work(stack, files, output, work, inputs)
+        sides = [
+            gather(
+                one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
+                ids=ids if isinstance(ids, bool) else list(ids)[at], deduplicate=deduplicate,
+                keep=_language_filter(check_language, pair, at), report=say,
+            )
+            for at, (one, name) in enumerate(zip(given, names, strict=True))
+        ]  # fmt: skip
+        if tables:
+            arrays = _selected(tables, sides, folder)
+        elif ray:
+            arrays = _in_pieces(str(model), sides, cast("Path", folder), dtype, prompt, pooling, ray, cores, progress)
+        else:
+            arrays = _encoded(model, sides, folder, dtype, prompt, pooling, device, progress, say)
+        resumable = folder if work is not None or output is not None else None
+        x, y, within = arrays[0], arrays[-1], len(sides) == 1
+        there = min(len(x), len(y)) - within
+        if k > there:
+            say(f"k is {k}: only {max(0, there):,} neighbours exist; using all of them")
+        say(f"comparing {len(x):,} with {len(y):,} sentences")
+        if ray:
+            cluster = Cluster(ray, cpus=cores)
+            x, y = _mapped(x), _mapped(y)
+            found = neighbours_shards(x, y, k + within, budget=memory, cluster=cluster, progress=progress)
+        elif index is not None:
+            found = _approximate(x, y, k + within, index, probes, memory, say)
+        else:
+            found = neighbours(
+                cast("NDArray[Any]", x), cast("NDArray[Any]", y), k + within, metric="cosine", budget=memory,
+                matmul=bfloat16 if PRECISIONS[precision] == "bfloat16" else None,
+                checkpoint=Checkpoint(resumable / "neighbours.bin", every, say) if resumable else None,
+                progress=progress,
+            )  # fmt: skip
+        allowed = [different_text(sides[0], sides[-1])] if drop_identical else []
+        if length_ratio is not None:
+            allowed.append(similar_lengths(sides[0], sides[-1], length_ratio))
+        found = others(found) if within else found
+        way = choose_within if within else choose
+        rows = way(found, margin=margin, direction=direction, allowed=all_of(allowed))
+        mined = _cut(rows, found, (sides[0], sides[-1]), threshold, gold, margin, pair, say)
+        if output is not None:
+            formats.write(Path(output), form, mined, languages=pair, ids=with_ids)
+        return mined
+
+
+def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]:
+    example = "for example isoglot.mine(isoglot.load(), sources, targets)"
+    if isinstance(model, np.ndarray):
+        problem = "expects a model first, not an array; isoglot.search.mine(x, y) pairs vectors"
+        raise TypeError(f"mine(model, sources, targets) {problem}")
+    if model is not None and not isinstance(model, Encoder | str | Path):
+        kind = type(model).__name__
+        raise TypeError(
+            f"mine(model, sources, targets) expects an Encoder or a model's name first, not a {kind}; {example}"
+        )
+    if is_file(value):
+        return Path(value)
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} is {shown(value)}; pass a list of sentences or the name of a file, {example}")
+    texts = list(value)
+    if texts and not isinstance(texts[0], str):
+        raise TypeError(f"{name}[0] is {shown(texts[0])}, not a string; pass a list of sentences")
+    return texts
+
+
+def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
+    if vectors is None:
+        if model is None:
+            raise TypeError("mine needs a model or vectors; pass an Encoder, a model's name, or vectors=(x, y)")
+        return []
+    if model is not None:
+        raise TypeError("mine takes a model or vectors, not both; pass None as the model")
+    single = is_file(vectors) or (isinstance(vectors, np.ndarray) and vectors.ndim == 2)
+    tables = [vectors] if single else list(vectors)
+    if len(tables) != count:
+        raise ValueError(f"{len(tables)} tables of vectors for {count} sides; pass one for each")
+    return tables
+
+
+def _check_ray(
+    ray: str, cores: int, index: str | None, precision: str, model: object, tables: Sequence[object], files: bool
+) -> None:
+    if cores != 1 and not ray:
+        raise ValueError("cores is an option of ray; leave it out, or pass ray")
+    if ray and (index or PRECISIONS[precision] != "float32"):
+        raise ValueError("ray compares exactly and in float32; leave out index and precision")
+    if ray and not tables and (isinstance(model, Encoder) or not files):
+        raise ValueError("ray loads the model on every worker; pass the model's name and files, or vectors")
+
+
+def _work(
+    stack: ExitStack,
+    files: Sequence[Path],
+    output: str | Path | None,
+    work: str | Path | None,
+    inputs: Sequence[Any],
+) -> Path | None:
+    """The work folder; None for lists alone."""
+    if not files:
+        return None
+    if work is None and output is None:  # maps of its files stay valid after it is removed
+        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True)))
+    place = Path(work) if work is not None else Path(f"{output}.work")
+    return stack.enter_context(
+        work_folder(place, "a work folder of mine", _KNOWN, keep=work is not None, inputs=inputs)
+    )
+
+
+def _format(path: Path, form: str | None) -> str:
+    if form is None:
+        return formats.format_of(path)
+    check_choice("format", form, formats.FORMATS)
+    return form
+
+
+def _languages(languages: str | Sequence[str] | None, sides: int) -> tuple[str, str] | None:
+    """The languages of both sides; one is enough for one side."""
+    given = [code.strip() for code in languages.split(",")] if isinstance(languages, str) else [*(languages or ())]
+    given = [code for code in given if code]
+    if len(given) not in (0, 2, 1 if sides == 1 else 2):
+        raise ValueError(f"languages names {len(given)} languages for {sides} sides; pass one for each")
+    return (given[0], given[-1]) if given else None
+
+
+def _check_languages(form: str, pair: tuple[str, str] | None) -> None:
+    if form in formats.NEED_LANGUAGES and pair is None:
+        raise ValueError(f"{form} needs the languages of the sides; pass languages, such as 'deu,eng'")
+    if form == "moses" and pair is not None and pair[0] == pair[1]:
+        raise ValueError("two Moses files of one language would have one name; choose another format")
+
+
+def _language_filter(check: object, pair: tuple[str, str] | None, at: int) -> Callable[[str], bool] | None:
+    if check is None:
+        return None
+    if pair is None:
+        raise ValueError("check_language needs the languages of the sides; pass languages, such as 'deu,eng'")
+    if check == "script":
+        return in_script_of(pair[at])
+    if not callable(check):
+        raise ValueError(f'check_language is {shown(check)}; pass "script" or a function from text to language code')
+    return identified_as(pair[at], check)
+
+
+def _selected(
+    tables: Sequence[NDArray[Any] | str | Path], sides: Sequence[Side], folder: Path | None
+) -> list[NDArray[Any] | Shards]:
+    """The vectors of the rows of each side, from those of all its sentences; those of a file are copied if rows are
+    left out. Raises `EncoderError` for another number of vectors than sentences, `CorpusError` for a row not finite.
+    """
+    found: list[NDArray[Any] | Shards] = []
+    for at, (given, side) in enumerate(zip(tables, sides, strict=True)):
+        name = f"vectors[{at}]" if isinstance(given, np.ndarray) else str(given)
+        table = given if isinstance(given, np.ndarray) else open_table(given)
+        if table.ndim != 2 or table.dtype.kind != "f":
+            raise ValueError(f"{name} must be (N, D) floats, got {table.dtype} {table.shape}")
+        if len(table) != len(side.rows):
+            raise EncoderError(
+                f"{name}: {len(table)} rows for the {len(side.rows)} sentences of {side.name}; encode these sentences"
+            )
+        require_finite(table, name)
+        if len(side) < len(table):
+            into = folder / f"{_SIDES[at]}.given.npy" if folder and not isinstance(given, np.ndarray) else None
+            table = _rows(table, side, into)
+        found.append(table)
+    return found
+
+
+def _rows(table: NDArray[Any], side: Side, into: Path | None) -> NDArray[Any]:
+    if into is None:
+        return np.asarray(table[side.places])
+    with atomic_write(into, binary=True) as stream:
+        shape = (len(side), table.shape[1])
+        header = {"descr": np.lib.format.dtype_to_descr(table.dtype), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, header)
+        for start in range(0, len(side), _BLOCK):
+            stream.write(np.ascontiguousarray(table[side.places[start : start + _BLOCK]]).data)
+    return open_table(into)
+
+
+def _encoded(
+    model: object,
+    sides: Sequence[Side],
+    folder: Path | None,
+    dtype: str,
+    prompt: str | None,
+    pooling: str | None,
+    device: str,
+    progress: Progress | None,
+    say: Report,
+) -> list[NDArray[Any] | Shards]:
+    if isinstance(model, Encoder):
+        if pooling is not None:
+            raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
+        encoder = model
+    else:
+        encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
+    tables: list[NDArray[Any] | Shards] = []
+    for at, side in enumerate(sides):
+        say(f"encoding {side.name}: {len(side):,} sentences")
+        if side.first and folder is not None:
+            into, texts = folder / f"{_SIDES[at]}.npy", side.texts
+            options: dict[str, Any] = {"prompt": prompt, "dtype": dtype, "progress": progress, "report": say}
+            tables.append(encode_file(encoder, texts, output=into, normalize_embeddings=True, keep=True, **options))
+        else:
+            texts = side.texts if isinstance(side.texts, list) else list(side.texts)
+            tables.append(
+                encode(encoder, texts, normalize_embeddings=True, dtype=dtype, prompt=prompt, progress=progress)
+            )
+    return tables
+
+
+def _in_pieces(
+    model: str,
+    sides: Sequence[Side],
+    folder: Path,
+    dtype: str,
+    prompt: str | None,
+    pooling: str | None,
+    ray: str,
+    cores: int,
+    progress: Progress | None,
+) -> list[NDArray[Any] | Shards]:
+    """Vectors by workers, in folders whose names depend on everything that the vectors depend on."""
+    settings = {"normalize_embeddings": True, "dtype": dtype, "prompt": prompt, "pooling": pooling}
+    found: list[NDArray[Any] | Shards] = []
+    for name in _SIDES[: len(sides)]:
+        text = folder / f"{name}.txt"
+        mark = hashlib.sha256(f"{digest(text)} {model} {settings}".encode()).hexdigest()[:12]
+        into = text.with_suffix(f".{mark}{_PIECES}")
+        found.append(encode_pieces(model, [text], into, ray=ray, cores=cores, settings=settings, progress=progress))
+    return found
+
+
+def _mapped(vectors: Shards | NDArray[Any]) -> Shards | NDArray[Any]:
+    """A memory map as its file, which the workers read; an array would be sent to each."""
+    if isinstance(vectors, np.memmap) and vectors.filename:
+        shards = open_shards(Path(vectors.filename))
+        if shards.shape == vectors.shape:  # not a part of the file
+            return shards
+    return vectors
+
+
+def _approximate(x: Any, y: Any, k: int, index: str, probes: int, budget: int, say: Report) -> Neighbours:
+    began = time.monotonic()
+    found = approximate(x, y, k, index=index, probes=probes, budget=budget)
+    share = recall(x, y, found, budget=budget)
+    say(f"{index}: {time.monotonic() - began:.0f} s, recall {share:.2%} (of the true neighbours of a sample)")
+    return found
+
+
+def _cut(
+    rows: Pairs,
+    found: Neighbours,
+    sides: tuple[Side, Side],
+    threshold: float | Literal["estimate"] | None,
+    gold: str | Path | Iterable[tuple[str | int, str | int]] | None,
+    margin: str,
+    languages: tuple[str, str] | None,
+    say: Report,
+) -> MinedPairs:
+    if gold is not None:
+        read = formats.read_gold(Path(cast("str | Path", gold)), *sides) if is_file(gold) else None
+        known = formats.gold_of(cast("Iterable[tuple[str | int, str | int]]", gold), *sides) if read is None else read
+        best = tune(rows, [(min(pair), max(pair)) for pair in known] if sides[0] is sides[1] else known)
+        quality = f"precision {best.precision:.1%}, recall {best.recall:.1%}, F1 {best.f1:.1%}"
+        say(f"threshold {best.threshold:.6f}, tuned on these pairs: {quality}")
+        return MinedPairs(rows.above(best.threshold), sides, best.threshold, quality=best, languages=languages)
+    if threshold == "estimate":
+        guess = estimate(rows, found, margin=margin)
+        say(f"threshold {guess.threshold:.6f}, estimated: precision {guess.precision:.0%}, recall {guess.recall:.0%}")
+        if guess.separation < LEAST_SEPARATION:
+            say("no clear score threshold; there may be no true pairs: check the pairs")
+        return MinedPairs(rows.above(guess.threshold), sides, guess.threshold, estimated=guess, languages=languages)
+    kept = rows if threshold is None else rows.above(threshold)
+    return MinedPairs(kept, sides, threshold, languages=languages)
+
+
+def bfloat16(rows: Floats, columns: Floats, out: Floats) -> None:
+    """Inner products of rows (H, D) with columns (W, D) in bfloat16, into `out` (H, W) float32.
+
+    For `matmul` of `neighbours`: eight bits of each score are right, and `neighbours` scores its candidates again.
+    Without hardware support for bfloat16 this is slower than float32.
+    """
+    import torch
+
+    # The arrays may be read-only, which torch warns about; nothing is written to them.
+    left, right = (torch.from_numpy(np.require(part, requirements="W")).bfloat16() for part in (rows, columns))
+    torch.from_numpy(out).copy_(left @ right.T)
+
+
+def size_of(size: int | str) -> int:
+    """Bytes, from `64MB`, `1.5GB` or a plain number. Raises `ValueError`."""
+    number, factor = str(size).strip().upper().removesuffix("B"), 1
+    for letter, power in (("K", 10), ("M", 20), ("G", 30)):
+        if number.endswith(letter):
+            number, factor = number[:-1], 1 << power
+    try:
+        return int(float(number) * factor)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{size!r} is not a size; pass, for instance, 512MB or 2GB") from None

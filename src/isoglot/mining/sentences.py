@@ -1,0 +1,240 @@
+"""The sentences of one side as mining needs them: each once, found by row, without those that are filtered out.
+
+Of a list they stay in memory, of a file they are copied to a work file; then 32 bytes a line are in memory. Duplicates
+are found by 64-bit hashes (see `data.filters` for the probability of a collision), so a corpus need not fit into
+memory. Filters of sentences work before anything is encoded; filters of pairs work on candidates, before pairs are
+chosen, so that the second best replaces what is filtered out.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import unicodedata
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+from langcodes import Language
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.filters import Seen, hash_sentence
+from isoglot.data.languages import canonical
+from isoglot.errors import CorpusError, shown
+from isoglot.search.exact import Ids
+from isoglot.search.pairs import Allowed
+
+ABSENT = -1
+
+# How the Unicode names of a script's letters begin.
+SCRIPTS = {
+    "Arab": "ARABIC", "Armn": "ARMENIAN", "Beng": "BENGALI", "Cyrl": "CYRILLIC", "Deva": "DEVANAGARI",
+    "Ethi": "ETHIOPIC", "Geor": "GEORGIAN", "Grek": "GREEK", "Gujr": "GUJARATI", "Guru": "GURMUKHI",
+    "Hans": "CJK", "Hant": "CJK", "Hani": "CJK", "Hebr": "HEBREW", "Jpan": "CJK HIRAGANA KATAKANA",
+    "Khmr": "KHMER", "Knda": "KANNADA", "Kore": "HANGUL CJK", "Laoo": "LAO", "Latn": "LATIN", "Mlym": "MALAYALAM",
+    "Mong": "MONGOLIAN", "Mymr": "MYANMAR", "Orya": "ORIYA", "Sinh": "SINHALA", "Taml": "TAMIL", "Telu": "TELUGU",
+    "Thaa": "THAANA", "Thai": "THAI", "Tibt": "TIBETAN", "Tfng": "TIFINAGH",
+}  # fmt: skip
+
+
+class MappedLines(Sequence[str]):
+    """The lines of a UTF-8 file, memory-mapped; line i is from byte `offsets[i]` to the line feed before the next."""
+
+    def __init__(self, path: Path, offsets: Ids) -> None:
+        self.path, self.offsets = path, offsets
+        with path.open("rb") as file:
+            self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        if isinstance(row, slice):
+            return [self[at] for at in range(*row.indices(len(self)))]
+        return self._data[int(self.offsets[row]) : int(self.offsets[row + 1]) - 1].decode("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """R sentences `texts`, of the L that `name` was given with.
+
+    places (R,)  where each of them was given, the first of its duplicates
+    rows (L,)    the row of each sentence given, `ABSENT` if it was filtered out
+    hashes (R,)  equal for equal sentences
+    sizes (R,)   bytes in UTF-8
+    ids (L,)     given names; None: numbers from `first`, which is 1 for lines of a file and 0 for a list
+    """
+
+    name: str
+    texts: Sequence[str]
+    places: Ids
+    rows: Ids
+    hashes: NDArray[np.uint64]
+    sizes: Ids
+    ids: Sequence[str] | None
+    first: int
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def id_of(self, row: int) -> str | int:
+        """The id of a row, or the number of its line or place in the list."""
+        place = int(self.places[row])
+        return place + self.first if self.ids is None else self.ids[place]
+
+
+def gather(
+    source: Path | Sequence[str],
+    into: Path | None,
+    *,
+    name: str,
+    ids: bool | Sequence[str] = False,
+    deduplicate: bool = True,
+    keep: Callable[[str], bool] | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Side:
+    """Read a file, one sentence a line (with `ids`: id, tab, sentence), or a list, whose ids are `ids`.
+
+    Blank sentences, duplicates (unless `deduplicate` is off) and those for which `keep` returns False are left out. Of
+    a file the rest is written to the file `into`. Raises `CorpusError` for what `read_lines` refuses, a line without an
+    id, a duplicate id, and a side of which nothing is left.
+    """
+    seen, names = Seen(), array("Q")
+    places, rows, sizes = array("q"), array("q"), array("q")
+    known: list[str] | None = None
+    if ids is not False:
+        known = [] if ids is True else [str(one) for one in ids]
+    texts: Sequence[str] = []
+    with ExitStack() as stack:
+        stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
+        for place, text in enumerate(
+            _from_file(source, known) if isinstance(source, Path) else _from_list(source, name)
+        ):
+            digest = hash_sentence(text, "")
+            names.append(int.from_bytes(digest, "little"))
+            usable = bool(text.strip()) and (keep is None or keep(text))
+            new = usable and (not deduplicate or seen.add(digest))
+            rows.append(len(places) if new else ABSENT)
+            if not new:
+                continue
+            places.append(place)
+            line = text.encode()
+            sizes.append(len(line))
+            if stream is None:
+                texts.append(text)  # type: ignore[attr-defined]
+            else:
+                stream.write(line + b"\n")
+    if not len(places):
+        raise CorpusError("no sentence is left to mine: all are blank or filtered out", file=name)
+    if known is not None and len(known) != len(rows):
+        raise ValueError(f"{name}: {len(known)} ids for {len(rows)} sentences; pass one for each")
+    if known is not None and len(set(known)) < len(known):
+        raise CorpusError(f"two sentences have the id {max(known, key=known.count)!r}; ids must differ", file=name)
+    if report is not None:
+        skipped = len(rows) - len(places)
+        report(f"{name}: {len(rows):,} sentences, {skipped:,} skipped (blank, duplicate, filtered)")
+    lengths, every = np.array(sizes, np.int64), np.array(names, np.uint64)
+    if into is not None:
+        texts = MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
+    kept = np.array(places, np.int64)
+    hashes = every[kept]
+    # A duplicate has the row of the sentence that it repeats.
+    order = np.argsort(hashes, kind="stable")
+    at = order[np.minimum(np.searchsorted(hashes[order], every), len(hashes) - 1)]
+    all_rows = np.array(rows, np.int64)
+    all_rows = np.where((all_rows == ABSENT) & (hashes[at] == every), at, all_rows)
+    return Side(name, texts, kept, all_rows, hashes, lengths, known, int(isinstance(source, Path)))
+
+
+def _from_file(path: Path, ids: list[str] | None) -> Iterator[str]:
+    for number, line in read_lines(path):
+        name, tab, text = line.partition("\t") if ids is not None else ("", "", line)
+        if ids is not None:
+            if not tab or not name:
+                problem = "must be an id, a tab and a sentence; fix the line, or mine without ids"
+                raise CorpusError(problem, file=path, line=number)
+            ids.append(name)
+        yield text
+
+
+def _from_list(texts: Iterable[str], name: str) -> Iterator[str]:
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"{name}[{place}] is {shown(text)}, a {type(text).__name__}; pass strings")
+        yield text
+
+
+def is_file(source: object) -> bool:
+    """Whether an argument names a file: a string or a path, not a list of strings."""
+    return isinstance(source, str | os.PathLike)
+
+
+def different_text(x: Side, y: Side) -> Allowed:
+    """A filter of pairs of identical sentences."""
+    return lambda source, target: np.not_equal(x.hashes[source], y.hashes[target])
+
+
+def similar_lengths(x: Side, y: Side, ratio: float) -> Allowed:
+    """A filter of pairs whose longer sentence has more than `ratio` times the bytes of the shorter one.
+
+    Bytes of UTF-8 rather than characters: a Chinese character has three and carries about as much as three English
+    ones. Raises `ValueError` for a ratio below 1.
+    """
+    if not ratio >= 1:
+        raise ValueError(f"length_ratio is {ratio:g}; it must be at least 1")
+
+    def allowed(source: Ids, target: Ids) -> NDArray[np.bool_]:
+        a, b = x.sizes[source], y.sizes[target]
+        similar: NDArray[np.bool_] = np.maximum(a, b) <= ratio * np.minimum(a, b)
+        return similar
+
+    return allowed
+
+
+def all_of(filters: Sequence[Allowed]) -> Allowed | None:
+    """Allows what all filters allow; None if there are none."""
+    if not filters:
+        return None
+    return lambda source, target: np.logical_and.reduce([one(source, target) for one in filters])
+
+
+def in_script_of(language: str) -> Callable[[str], bool]:
+    """Whether at least half of the letters of a sentence belong to the script of a language.
+
+    It distinguishes Russian from English, but not German from English. A sentence without letters passes. Raises
+    `CorpusError` for an unknown language and one whose script is not among `SCRIPTS`.
+    """
+    script = Language.get(canonical(language)).maximize().script or ""
+    if script not in SCRIPTS:
+        raise CorpusError(f"the script of {language!r} is unknown; mine without the language check")
+    wanted = set(SCRIPTS[script].split())
+
+    def keep(text: str) -> bool:
+        letters = Counter(_letters(character) for character in text if character.isalpha())
+        total = sum(letters.values())
+        return 2 * sum(letters[name] for name in wanted) >= total
+
+    return keep
+
+
+def identified_as(language: str, identify: Callable[[str], str]) -> Callable[[str], bool]:
+    """Whether a function from a sentence to a language code returns this language; scripts are not compared."""
+    wanted = canonical(language).partition("_")[0]
+    same = lru_cache(maxsize=1024)(lambda code: canonical(code).partition("_")[0] == wanted)
+    return lambda text: bool(same(identify(text)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _letters(character: str) -> str:
+    return unicodedata.name(character, "").split(" ")[0].split("-")[0]

@@ -1,0 +1,366 @@
+"""Exact nearest neighbours between two sets of vectors, in both directions, in bounded memory.
+
+One matrix product of each pair of blocks (a tile) serves both directions, where two searches would multiply everything
+twice. Top k is two-level (`Best`), so it costs little beside the product. Each thread computes a whole product while
+the main thread takes the best of the previous one: with a product shared by all threads, they would wait for each other
+at the end of every tile, and its last bits would depend on their number. Blocks come straight from the arrays, which
+may be memory maps larger than the machine's memory, in float16, float32 or float64.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.vectors import not_finite, unit
+from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+Floats = NDArray[np.float32]
+Ids = NDArray[np.int64]
+Metric = Literal["dot", "cosine"]
+# Fills the third table (H, W) with the inner products of the rows of the first (H, D) and the second (W, D).
+Matmul = Callable[[Floats, Floats, Floats], None]
+
+BUDGET = 1 << 28
+SPARE = 12
+
+# Marks an empty place. It is not -inf, which marks what has been taken already (see `_largest`).
+LOWEST = np.finfo(np.float32).min
+
+_FEW = 32  # up to here k passes of argmax beat one sort
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The running top k of many rows, given one table of scores after another.
+
+    Two levels make this cheap beside the product that made the table: of the maxima of groups of neighbouring columns,
+    only the k greatest groups are examined. That is exact, including ties: an element outside the chosen groups ranks
+    after k elements of k groups with a greater maximum, or an equal one further left. Of these groups only those whose
+    maximum exceeds the row's current k-th best are examined: one or two after a few tables, and for ever more rows
+    none.
+
+    `scores` and `ids` are (rows, k), best first; of equal scores the lowest id first.
+    """
+
+    scores: Floats
+    ids: Ids
+
+    @classmethod
+    def empty(cls, rows: int, k: int) -> Best:
+        """Nothing seen yet: every score is `LOWEST`."""
+        return cls(np.full((rows, k), LOWEST, np.float32), np.zeros((rows, k), np.int64))
+
+    def clear(self) -> None:
+        """Forget everything seen."""
+        self.scores.fill(LOWEST)
+        self.ids.fill(0)
+
+    def part(self, start: int, stop: int) -> Best:
+        """A view of some rows."""
+        return Best(self.scores[start:stop], self.ids[start:stop])
+
+    def take(self, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, group: int, first: int) -> None:
+        """Update with a table of scores that has one row for each of ours, in place.
+
+        `maxima` (rows, groups) holds the maximum of each run of `group` columns; `look(rows, columns)` gives the
+        scores at those places, for `rows` (r, 1) and `columns` (r, c). Column j has the id `first + j`, and `first`
+        must grow from call to call, so that equal scores stay in the order of their ids.
+        """
+        rows = np.flatnonzero(maxima.max(axis=1) > self.scores[:, -1])
+        if not len(rows):
+            return
+        beating = (maxima[rows] > self.scores[rows, -1:]).sum(axis=1).clip(max=self.scores.shape[1])
+        for count in np.unique(beating).tolist():
+            some = rows[beating == count]
+            self._take(some, maxima[some], look, count=count, group=group, first=first)
+
+    def _take(
+        self, rows: Ids, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, count: int, group: int, first: int
+    ) -> None:
+        """Update these rows with their `count` groups of the greatest maxima (r, groups)."""
+        k = self.scores.shape[1]
+        groups = np.sort(_largest(maxima, count), axis=1)
+        columns = (groups[:, :, None] * group + np.arange(group)).reshape(len(rows), -1)
+        scores = np.concatenate([self.scores[rows], look(rows[:, None], columns)], axis=1)
+        ids = np.concatenate([self.ids[rows], columns + first], axis=1)
+        chosen = _largest(scores.copy(), k)
+        self.scores[rows] = np.take_along_axis(scores, chosen, axis=1)
+        self.ids[rows] = np.take_along_axis(ids, chosen, axis=1)
+
+
+def _largest(table: Floats, k: int) -> Ids:
+    """Columns of the k largest of each row, (rows, k), largest first, ties from the left. Destroys `table`."""
+    if k > _FEW:
+        return np.argsort(-table, axis=1, kind="stable")[:, :k]
+    rows = np.arange(len(table))
+    chosen = np.empty((len(table), k), np.int64)
+    for place in range(k):
+        chosen[:, place] = at = table.argmax(axis=1)
+        table[rows, at] = -np.inf
+    return chosen
+
+
+# Found by measuring. A tile of 2048 x 4096 scores stays in a large cache; groups along rows may be larger than along
+# columns, where every element looked at lies in another cache line.
+ROWS, COLUMNS = 2048, 4096
+ROW_GROUP, COLUMN_GROUP = 32, 16
+
+
+def tile_shape(n: int, m: int, dim: int, k: int, budget: int, *, workers: int = 1) -> tuple[int, int]:
+    """Rows and columns of a tile: the fastest, halved until the memory of `workers` threads fits the budget in bytes.
+
+    Raises `ValueError` for a budget too small for the smallest tile.
+    """
+    height, width = min(ROWS, _padded(n, COLUMN_GROUP)), min(COLUMNS, _padded(m, ROW_GROUP))
+    while (need := _memory(height, width, dim, k, workers)) > budget:
+        if height > COLUMN_GROUP and height >= width // 2:
+            height = _padded(height // 2, COLUMN_GROUP)
+        elif width > ROW_GROUP:
+            width = _padded(width // 2, ROW_GROUP)
+        elif height > COLUMN_GROUP:
+            height = _padded(height // 2, COLUMN_GROUP)
+        else:
+            raise ValueError(f"a memory budget of {budget} bytes is too small; the smallest tile needs {need}")
+    return height, width
+
+
+def _padded(size: int, group: int) -> int:
+    return max(1, -(-size // group)) * group
+
+
+def _memory(height: int, width: int, dim: int, k: int, workers: int) -> int:
+    """Maximum bytes in use for a tile of this shape."""
+    tables = (workers + 1) * 4 * height * width
+    maxima = 3 * 4 * height * width // min(ROW_GROUP, COLUMN_GROUP)
+    vectors = 4 * dim * ((2 * workers + 1) * height + 4 * width)
+    # Scores, ids, places and their copies for k groups of every row.
+    groups = 40 * max(height * min(k * (ROW_GROUP + 1), width + k), width * min(k * (COLUMN_GROUP + 1), height + k))
+    return tables + maxima + vectors + groups + (1 << 16)
+
+
+def load(vectors: NDArray[Any], start: int, stop: int, metric: Metric) -> Floats:
+    """Rows of a table as float32, for "cosine" normalised. Raises `ValueError` for a value that is not finite."""
+    rows = np.asarray(vectors[start:stop], np.float32)
+    if len(bad := not_finite(rows)):
+        raise ValueError(f"row {start + bad[0]} of the vectors contains a value that is not finite")
+    return unit(rows) if metric == "cosine" else rows
+
+
+def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Metric, budget: int) -> Best:
+    """The best k of the candidates `best.ids` (N, C) for the rows of `x`, by their float32 scores with rows of `y`.
+
+    For candidates that an approximate search or a matmul of low precision found.
+    """
+    n, width = best.ids.shape
+    kept = Best.empty(n, min(k, width))
+    # Memory: gathered vectors as stored, in float32, and normalised.
+    step = max(1, budget // (4 * x.shape[1] * (4 * width + 4)))
+    for start in range(0, n, step):
+        ids = best.ids[start : start + step]
+        rows = load(x, start, start + step, metric)
+        scores = _scores(rows, y, ids, metric)
+        order = np.lexsort((ids, -scores), axis=1)[:, :k]
+        kept.scores[start : start + step] = np.take_along_axis(scores, order, axis=1)
+        kept.ids[start : start + step] = np.take_along_axis(ids, order, axis=1)
+    return kept
+
+
+def _scores(rows: Floats, y: NDArray[Any], ids: Ids, metric: Metric) -> Floats:
+    found = np.asarray(y[ids.ravel()], np.float32)
+    if metric == "cosine":
+        found = unit(found)
+    scores: Floats = np.einsum("nd,ncd->nc", rows, found.reshape(*ids.shape, -1))
+    return scores
+
+
+class Neighbours(NamedTuple):
+    """The nearest of N rows among M, and of M among N; best first, of equal scores the lowest id first."""
+
+    forward_scores: Floats
+    forward_ids: Ids
+    backward_scores: Floats
+    backward_ids: Ids
+
+
+def multiply(rows: Floats, columns: Floats, out: Floats) -> None:
+    """The default matmul, in float32."""
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported at the end
+        np.matmul(rows, columns.T, out=out)
+
+
+def neighbours(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    k: int,
+    *,
+    metric: Metric = "dot",
+    budget: int = BUDGET,
+    matmul: Matmul | None = None,
+    spare: int = SPARE,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Neighbours:
+    """The k rows of `y` (M, D) nearest to each row of `x` (N, D), and the other way round.
+
+    metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
+    budget      maximum working memory in bytes, beside the arrays passed and returned
+    matmul      a faster and less exact matrix product: it finds `k + spare` candidates, which are then scored in
+                float32; called by one thread at a time
+    checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
+                the same result
+    progress    called with (tiles done, tiles in total)
+
+    Returns float32 scores and int64 ids, `(N, min(k, M))` forward and `(M, min(k, N))` backward. NumPy's own threads
+    are limited meanwhile. Raises `ValueError` for shapes that do not fit, values that are not finite, and a budget too
+    small for the smallest tile.
+    """
+    _check(x, y, k, metric)
+    k = min(k, max(len(x), len(y), 1))  # there are no more, and their memory would exceed any budget
+    n, m, kept = len(x), len(y), k if matmul is None else k + spare
+    forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
+    if n and m:
+        tile = tile_shape(n, m, x.shape[1], kept, budget)
+        workers = _threads() if matmul is None else 1
+        while workers > 1 and tile_shape(n, m, x.shape[1], kept, budget, workers=workers) != tile:
+            workers -= 1  # tiles stay as they are, and so do the bits of their products
+        state = f"{kept} {metric} {tile} {getattr(matmul, '__name__', 'float32')}"
+        saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
+        _search(
+            x, y, forward, backward, metric=metric, tile=tile, matmul=matmul or multiply, workers=workers,
+            saver=saver, progress=progress,
+        )  # fmt: skip
+        if matmul is not None:
+            forward = rescore(x, y, forward, k, metric=metric, budget=budget)
+            backward = rescore(y, x, backward, k, metric=metric, budget=budget)
+    if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
+        raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
+    return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
+
+
+def _check(x: NDArray[Any], y: NDArray[Any], k: int, metric: str) -> None:
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
+        raise ValueError(f"x and y must be (N, D) and (M, D), got {x.shape} and {y.shape}")
+    if k < 1:
+        raise ValueError(f"k is {k}; it must be at least 1")
+    if metric not in ("dot", "cosine"):
+        raise ValueError(f"metric is {metric!r}; use 'dot' or 'cosine'")
+
+
+def _search(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    forward: Best,
+    backward: Best,
+    *,
+    metric: Metric,
+    tile: tuple[int, int],
+    matmul: Matmul,
+    workers: int,
+    saver: Saver,
+    progress: Callable[[int, int | None], None] | None,
+) -> None:
+    """Fill both tables. Blocks are taken by ascending index in both directions, as `Best.take` needs them."""
+    height, width = tile
+    place = _places(width)
+    start, total = saver.load(), -(-len(x) // height) * -(-len(y) // width)
+    buffers = [np.empty(tile, np.float32) for _ in range(workers + 1)]
+    made: deque[tuple[int, int, int, Floats, Future[None]]] = deque()
+
+    def take_one() -> None:
+        turn, i, j, scores, product_made = made.popleft()
+        product_made.result()
+        _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j)
+        buffers.append(scores)
+        if saver.due() and turn + 1 < total:
+            saver.save(turn + 1)
+        if progress is not None:
+            progress(turn + 1, total)
+
+    def fill(i: int, j: int, columns: Floats, scores: Floats) -> None:
+        rows = load(x, i, i + height, metric)
+        matmul(rows, columns, scores[: len(rows)])
+        scores[len(rows) :] = LOWEST
+        scores[:, place[len(y) - j :]] = LOWEST
+
+    with _limited(max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
+        for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
+            if not buffers:
+                take_one()
+            scores = buffers.pop()
+            made.append((turn, i, j, scores, pool.submit(fill, i, j, columns, scores)))
+        while made:
+            take_one()
+    if start < total:
+        saver.save(total)
+
+
+def _blocks(
+    x: NDArray[Any], y: NDArray[Any], tile: tuple[int, int], place: Ids, metric: Metric, start: int
+) -> Iterator[tuple[int, int, int, Floats]]:
+    """Number, first row, first column and the (width, D) vectors of the columns of every tile from `start` on.
+
+    The columns are loaded once for all tiles that share them.
+    """
+    height, width = tile
+    tall = -(-len(x) // height)
+    for j in range(start // tall * width, len(y), width):
+        loaded = load(y, j, j + width, metric)
+        columns = np.zeros((width, y.shape[1]), np.float32)
+        columns[place[: len(loaded)]] = loaded
+        del loaded
+        for i in range(0, len(x), height):
+            if (turn := j // width * tall + i // height) >= start:
+                yield turn, i, j, columns
+
+
+def _take(scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: int) -> None:
+    """Update both tables with one tile."""
+    height, width = scores.shape
+    maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)
+    forward.take(
+        maxima[: len(forward.scores)], lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j
+    )
+    maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
+    maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
+    backward.take(maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i)
+
+
+def _places(width: int) -> Ids:
+    """Where each column of a tile is stored, (width,).
+
+    Columns of one group are stored `width / ROW_GROUP` apart, so that the maxima of all groups are maxima of whole
+    vectors, at the speed of memory, although a group is a run of neighbouring ids, as the order of ties requires.
+    """
+    ids = np.arange(width)
+    return (ids % ROW_GROUP) * (width // ROW_GROUP) + ids // ROW_GROUP
+
+
+def _threads() -> int:
+    """How many threads BLAS would use."""
+    return max((pool["num_threads"] for pool in _blas().info()), default=1)
+
+
+def _limited(threads: int) -> AbstractContextManager[object]:
+    """A context in which BLAS uses so many threads."""
+    limits: AbstractContextManager[object] = _blas().limit(limits=threads)
+    return limits
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries of this process, NumPy's among them; finding them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

@@ -1,0 +1,134 @@
+"""FAISS: indexes that propose candidates when an exact search takes too long. Candidates are then scored exactly.
+
+Shared by approximate mining and by the approximate kinds of `isoglot.Index`. `recall` measures what a search missed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.errors import SearchError, nearest
+from isoglot.search.exact import BUDGET, SPARE, Best, Floats, Ids, Neighbours, load, neighbours, rescore
+
+KINDS = ("ivf", "ivf-pq", "hnsw")
+PROBES = 32
+SAMPLE = 1000
+_BLOCK = 1 << 16  # rows added to an index at a time
+_TRAINING = 39  # rows per cell that the centres are computed from; with fewer, FAISS itself warns
+_SAMPLE = 1 << 17  # rows of a training sample, at least
+_LEAST = 512  # with fewer rows an exact search is faster
+
+
+def faiss_module() -> Any:
+    """The module `faiss`. Raises `SearchError` with the command to install it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise SearchError('approximate search requires FAISS: pip install "isoglot[faiss]"') from error
+    return faiss
+
+
+def factory(kind: str, rows: int, dim: int) -> str:
+    """FAISS's own name of a kind, for a number of rows; anything but one of `KINDS` is taken as such a name."""
+    cells = max(1, min(int(4 * math.sqrt(rows)), rows // _TRAINING))
+    if kind == "ivf":
+        return f"IVF{cells},Flat"
+    if kind == "ivf-pq":
+        return f"IVF{cells},PQ{max(part for part in range(1, dim // 4 + 2) if dim % part == 0)}x8"
+    return "HNSW32,Flat" if kind == "hnsw" else kind
+
+
+def create(kind: str, rows: int, dim: int) -> Any:
+    """An empty index of a kind. Raises `ValueError` for an unknown one."""
+    faiss = faiss_module()
+    try:
+        return faiss.index_factory(dim, factory(kind, rows, dim), faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        problem = f"{kind!r} is not a kind of index, nor a name of FAISS's index_factory for {dim} dimensions"
+        raise ValueError(f"{problem}; {nearest(kind, ('flat', *KINDS))}") from error
+
+
+def train(index: Any, sample: Callable[[Ids], Floats], rows: int) -> None:
+    """Compute the centres of an index from a sample of its rows, spread evenly; `ValueError` for too few rows."""
+    if index.is_trained:
+        return
+    wanted = min(rows, max(_TRAINING * int(getattr(index, "nlist", 1)), _SAMPLE))
+    try:
+        index.train(sample(np.unique(np.linspace(0, rows - 1, wanted).astype(np.int64))))
+    except RuntimeError as error:
+        raise ValueError(f"this kind of index needs more than {rows} rows; use a flat one") from error
+
+
+def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None) -> Ids:
+    """Rows (Q, min(k, rows)) that are probably near; -1 where fewer are found.
+
+    `effort`: number of cells searched (IVF; default: a sixteenth of them, at least 8) or size of the list during the
+    walk (HNSW; default 64, at least k).
+    """
+    faiss = faiss_module()
+    inner = faiss.try_extract_index_ivf(index)
+    if inner is not None:
+        inner.nprobe = min(effort or max(8, inner.nlist // 16), inner.nlist)
+    elif hasattr(index, "hnsw"):
+        index.hnsw.efSearch = min(max(effort or 64, k), index.ntotal)
+    found: Ids = index.search(queries, min(k, index.ntotal))[1]
+    return found
+
+
+def approximate(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    k: int,
+    *,
+    index: str = "ivf",
+    probes: int = PROBES,
+    spare: int = SPARE,
+    budget: int = BUDGET,
+) -> Neighbours:
+    """Nearly the k nearest by cosine, both ways, as `neighbours` returns them; scores are exact.
+
+    `index` is one of `KINDS`, with a size for the number of rows, or a name of FAISS's `index_factory`. `probes` is the
+    `effort` of `candidates`: more is slower and finds more. `k + spare` candidates are scored in float32. One index of
+    one side is in memory at a time: all its vectors, except for "ivf-pq". Where it finds too few, the last neighbour is
+    repeated. Raises `ValueError` for fewer than 512 rows on a side, an unknown index and a row for which nothing is
+    found; `SearchError` without FAISS.
+    """
+    if min(len(x), len(y)) < _LEAST:
+        raise ValueError(
+            f"an index needs at least {_LEAST} rows on both sides, got {len(x)} and {len(y)}; search exactly"
+        )
+    sides = []
+    for queries, rows in ((x, y), (y, x)):
+        built = create(index, len(rows), rows.shape[1])
+        train(built, lambda drawn, rows=rows: load(np.asarray(rows[drawn]), 0, len(drawn), "cosine"), len(rows))  # type: ignore[misc]
+        for start in range(0, len(rows), _BLOCK):
+            built.add(load(rows, start, start + _BLOCK, "cosine"))
+        best = Best.empty(len(queries), min(k + spare, len(rows)))
+        for start in range(0, len(queries), _BLOCK):
+            block = load(queries, start, start + _BLOCK, "cosine")
+            best.ids[start : start + _BLOCK] = candidates(built, block, k + spare, effort=probes)
+        if (best.ids[:, 0] < 0).any():
+            raise ValueError(f"{index} found nothing for row {int((best.ids[:, 0] < 0).argmax())}; increase the probes")
+        for place in range(1, best.ids.shape[1]):
+            missing = best.ids[:, place] < 0
+            best.ids[missing, place] = best.ids[missing, place - 1]
+        sides.append(rescore(queries, rows, best, k, metric="cosine", budget=budget))
+    return Neighbours(sides[0].scores, sides[0].ids, sides[1].scores, sides[1].ids)
+
+
+def recall(
+    x: NDArray[Any], y: NDArray[Any], found: Neighbours, *, sample: int = SAMPLE, seed: int = 0, budget: int = BUDGET
+) -> float:
+    """Share of the true k nearest, 0 to 1, that `found` holds, for a sample of rows of both sides."""
+    rng = np.random.default_rng(seed)
+    shares = []
+    for queries, rows, ids in ((x, y, found.forward_ids), (y, x, found.backward_ids)):
+        drawn = np.sort(rng.choice(len(queries), min(sample, len(queries)), replace=False))
+        true = neighbours(np.asarray(queries[drawn]), rows, ids.shape[1], metric="cosine", budget=budget).forward_ids
+        shares.append((true[:, :, None] == ids[drawn][:, None, :]).any(axis=2).mean())
+    return float(np.mean(shares))

@@ -1,0 +1,306 @@
+"""Pairs of vectors that translate each other: margins, the choice of pairs, paraphrases and hard negatives.
+
+Follows the miner of LASER and XTREME: exact neighbours both ways, a margin for every candidate, then one of four ways
+to choose. "max", the usual one, pools the best of every source and of every target and takes them greedily, best
+first, each sentence once. Ties are broken by the score, then the source, then the target.
+
+A cosine alone favours sentences that are near to everything. Artetxe and Schwenk (2019, "Margin-based Parallel Corpus
+Mining with Multilingual Sentence Embeddings", eq. 2 and 3) compare it with the mean cosine of both sentences to their
+k nearest neighbours on the other side. With `a` that mean of means,
+
+    absolute   cos
+    distance   cos - a
+    ratio      cos / a
+
+Deviation: `ratio` divides by at least `SMALLEST`. Vectors that are centred, or of a collapsed encoder, can have means
+of zero or below, where the quotient is infinite or reverses the order of the cosines; with the floor it is finite
+and keeps its sign and its order. Wherever the mean is above the floor nothing changes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.errors import nearest
+from isoglot.search.checkpoint import Checkpoint
+from isoglot.search.exact import BUDGET, Floats, Ids, Matmul, Neighbours, neighbours
+
+Doubles = NDArray[np.float64]
+
+Allowed = Callable[[Ids, Ids], NDArray[np.bool_]]
+
+SMALLEST = 1e-6
+_ROWS = 1 << 16  # sources whose hard negatives are chosen together
+
+
+def absolute(cosine: Doubles, around: Doubles) -> Doubles:  # noqa: ARG001 - all margins have one signature
+    """The cosine itself."""
+    return cosine
+
+
+def distance(cosine: Doubles, around: Doubles) -> Doubles:
+    """The cosine less the mean around the pair; 0 is usual."""
+    return cosine - around
+
+
+def ratio(cosine: Doubles, around: Doubles) -> Doubles:
+    """The cosine over the mean around the pair; 1 is usual, and 1.04 to 1.06 are common thresholds."""
+    return cosine / np.maximum(around, SMALLEST)
+
+
+MARGINS: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
+    "absolute": absolute,
+    "distance": distance,
+    "ratio": ratio,
+}
+
+
+def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margin: str = "ratio") -> Doubles:
+    """Margin of each sentence with each of its k neighbours, (N, k) float64.
+
+    `scores` and `ids` (N, k) are the sentences' neighbours on the other side, `other_scores` (M, k) those of the other
+    side's sentences on this one: `neighbours` returns all three, and with the sides exchanged for the other direction.
+    Raises `ValueError` for an unknown margin.
+    """
+    check_choice("margin", margin, MARGINS)
+    cosines = np.asarray(scores, np.float64)
+    here = cosines.mean(axis=1, keepdims=True)
+    there = np.asarray(other_scores, np.float64).mean(axis=1)[ids]
+    return MARGINS[margin](cosines, (here + there) / 2)
+
+
+def check_choice(name: str, value: object, known: Iterable[str]) -> None:
+    """Raise `ValueError` unless the value of an argument is one of the known ones."""
+    names = [*known]
+    if value not in names:
+        raise ValueError(f"{name} is {value!r}: use one of {', '.join(names)}; {nearest(str(value), names)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """P pairs, best first: row numbers `source` and `target` (P,) int64 and `score` (P,) float64."""
+
+    source: Ids
+    target: Ids
+    score: Doubles
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    def above(self, threshold: float) -> Pairs:
+        """The pairs whose score is at least the threshold. Raises `ValueError` for NaN."""
+        if math.isnan(threshold):
+            raise ValueError("threshold is NaN; pass a number")
+        kept = self.score >= threshold
+        return Pairs(self.source[kept], self.target[kept], self.score[kept])
+
+
+def mine(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    direction: str = "max",
+    threshold: float | None = None,
+    budget: int = BUDGET,
+    matmul: Matmul | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Pairs:
+    """Pair rows of `x` (N, D) with rows of `y` (M, D) by cosine and margin; the vectors need not be normalised.
+
+    `direction`: "forward" is every source with its best target, "backward" every target with its best source (both may
+    use a sentence of the other side several times), "intersection" the pairs in both, "max" a greedy one-to-one choice
+    among the pairs in either. Pairs below `threshold` are dropped; None keeps all. `k`, `margin`: see `margins`;
+    `budget`, `matmul`, `checkpoint` and `progress`: see `neighbours`. Raises `ValueError` for unknown names and what
+    `neighbours` refuses. `isoglot.mine` is the whole pipeline, from sentences.
+    """
+    check_choice("direction", direction, DIRECTIONS)
+    found = neighbours(x, y, k, metric="cosine", budget=budget, matmul=matmul, checkpoint=checkpoint, progress=progress)
+    pairs = choose(found, margin=margin, direction=direction)
+    return pairs if threshold is None else pairs.above(threshold)
+
+
+def choose(
+    found: Neighbours, *, margin: str = "ratio", direction: str = "max", allowed: Allowed | None = None
+) -> Pairs:
+    """The pairs of `mine`, from neighbours by cosine.
+
+    `allowed` is a filter of candidates, arrays of sources and of targets that broadcast to one shape; a candidate for
+    which it returns False is replaced by the next best. Raises `ValueError` for unknown names.
+    """
+    check_choice("direction", direction, DIRECTIONS)
+    if not found.forward_ids.size:
+        return ordered(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    there = allowed or (lambda source, target: np.ones(np.broadcast_shapes(source.shape, target.shape), np.bool_))
+    source, target, score = _best(found.forward_scores, found.forward_ids, found.backward_scores, margin, there)
+    forward = ordered(source, target, score)
+    target, source, score = _best(
+        found.backward_scores, found.backward_ids, found.forward_scores, margin, lambda row, other: there(other, row)
+    )
+    return DIRECTIONS[direction](forward, ordered(source, target, score))
+
+
+def _best(
+    scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], margin: str, allowed: Allowed
+) -> tuple[Ids, Ids, Doubles]:
+    """The rows with an allowed candidate, their candidate of the greatest margin, and that margin."""
+    rows = np.arange(len(ids))
+    table = margins(scores, ids, other_scores, margin=margin)
+    table = np.where(allowed(rows[:, None], ids), table, -np.inf)
+    # Of equal margins the lowest id wins: the mask hides the others behind an id that does not exist.
+    top = table.max(axis=1, keepdims=True)
+    best = np.where(table == top, ids, np.iinfo(np.int64).max).argmin(axis=1)
+    kept = top[:, 0] > -np.inf
+    return rows[kept], ids[rows, best][kept], top[kept, 0]
+
+
+def ordered(source: Ids, target: Ids, score: Doubles) -> Pairs:
+    """These pairs, best first; of equal scores by source, then by target."""
+    order = np.lexsort((target, source, -score))
+    return Pairs(source[order], target[order], score[order])
+
+
+def _forward(forward: Pairs, backward: Pairs) -> Pairs:  # noqa: ARG001 - all directions have one signature
+    return forward
+
+
+def _backward(forward: Pairs, backward: Pairs) -> Pairs:  # noqa: ARG001
+    return backward
+
+
+def _intersection(forward: Pairs, backward: Pairs) -> Pairs:
+    answer = np.full(int(max(forward.source.max(initial=-1), backward.source.max(initial=-1))) + 1, -1)
+    answer[forward.source] = forward.target
+    both = answer[backward.source] == backward.target
+    return Pairs(backward.source[both], backward.target[both], backward.score[both])
+
+
+def _max(forward: Pairs, backward: Pairs) -> Pairs:
+    pool = ordered(
+        np.concatenate([forward.source, backward.source]),
+        np.concatenate([forward.target, backward.target]),
+        np.concatenate([forward.score, backward.score]),
+    )
+    return greedy(pool, shared=False)
+
+
+def greedy(pool: Pairs, *, shared: bool) -> Pairs:
+    """The pairs whose sentences were not used in a pair further up the list.
+
+    `shared`: sources and targets are rows of one set, so that a row is used at most once on either side.
+    """
+    used_source = bytearray(int(max(pool.source.max(initial=-1), pool.target.max(initial=-1))) + 1)
+    used_target = used_source if shared else bytearray(len(used_source))
+    kept = []
+    # A plain loop: each step depends on the one before, and two million steps take less than a second.
+    for place, (source, target) in enumerate(zip(pool.source.tolist(), pool.target.tolist(), strict=True)):
+        if not used_source[source] and not used_target[target]:
+            used_source[source] = used_target[target] = 1
+            kept.append(place)
+    return Pairs(pool.source[kept], pool.target[kept], pool.score[kept])
+
+
+DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
+    "max": _max,
+    "forward": _forward,
+    "backward": _backward,
+    "intersection": _intersection,
+}
+
+
+def mine_within(
+    x: NDArray[Any],
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    direction: str = "max",
+    threshold: float | None = None,
+    budget: int = BUDGET,
+    matmul: Matmul | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Pairs:
+    """Pair rows of `x` (N, D) with other rows of it; every pair once, with `source < target`.
+
+    `direction` is that of `choose_within`; the rest is that of `mine`.
+    """
+    found = neighbours(
+        x, x, k + 1, metric="cosine", budget=budget, matmul=matmul, checkpoint=checkpoint, progress=progress
+    )
+    pairs = choose_within(others(found), margin=margin, direction=direction)
+    return pairs if threshold is None else pairs.above(threshold)
+
+
+def others(found: Neighbours) -> Neighbours:
+    """The k nearest other rows, from the k + 1 nearest rows of one set among themselves."""
+    scores, ids = _without_self(found.forward_scores, found.forward_ids)
+    return Neighbours(scores, ids, scores, ids)
+
+
+def choose_within(
+    found: Neighbours, *, margin: str = "ratio", direction: str = "max", allowed: Allowed | None = None
+) -> Pairs:
+    """Pairs of rows from `others`: "forward" and "backward" are every row with its best, "intersection" the rows that
+    are each other's best, "max" a greedy choice that uses no row twice. `allowed`: see `choose`.
+    """
+    agreed = "intersection" if direction == "intersection" else "forward"
+    pairs = choose(found, margin=margin, direction=direction if direction not in ("max", "backward") else agreed,
+                   allowed=allowed)  # fmt: skip
+    sides = np.stack([np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)])
+    sides, first = np.unique(sides, axis=1, return_index=True)
+    once = ordered(sides[0], sides[1], pairs.score[first])
+    return greedy(once, shared=True) if direction == "max" else once
+
+
+def _without_self(scores: Floats, ids: Ids) -> tuple[Floats, Ids]:
+    """Neighbours of each row without itself, or without the last one where equal rows have displaced it."""
+    n, width = ids.shape
+    drop = ids == np.arange(n)[:, None]
+    drop[~drop.any(axis=1), width - 1 :] = True
+    shape = (n, max(0, width - 1))
+    return scores[~drop].reshape(shape), ids[~drop].reshape(shape)
+
+
+def hard_negatives(
+    x: NDArray[Any],
+    y: NDArray[Any],
+    gold: tuple[Sequence[int] | Ids, Sequence[int] | Ids],
+    count: int,
+    *,
+    budget: int = BUDGET,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Ids:
+    """The `count` rows of `y` (M, D) nearest by cosine to each row of `x` (N, D) that don't translate it, (N, count).
+
+    Hard negatives for translation ranking (mUSE, Yang et al. 2019). Exact: a few more neighbours than `count` are
+    found, so that enough are left without the translations.
+
+    `gold` are pairs (rows of x, rows of y), (P,) both, of all known translations; a row of `x` may have several. Best
+    first, of equal cosines the lowest row first; -1 where there are no more. `budget` and `progress`: see
+    `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` refuses.
+    """
+    source, target = (np.asarray(column, np.int64) for column in gold)
+    if count < 1:
+        raise ValueError(f"count is {count}; it must be at least 1")
+    if len(source) and (min(source.min(), target.min()) < 0 or source.max() >= len(x) or target.max() >= len(y)):
+        raise ValueError(f"gold holds a pair outside the tables of {len(x)} and {len(y)} rows")
+    pairs = np.unique(source * len(y) + target)
+    most = int(np.bincount(pairs // max(len(y), 1), minlength=1).max())
+    found = neighbours(x, y, count + most, metric="cosine", budget=budget, progress=progress).forward_ids
+    out = np.full((len(x), count), -1, np.int64)
+    for start in range(0, len(x), _ROWS):
+        ids = found[start : start + _ROWS]
+        cells = np.arange(start, start + len(ids))[:, None] * len(y) + ids
+        translation = np.isin(cells, pairs)
+        order = np.argsort(translation, axis=1, kind="stable")[:, :count]
+        kept = np.take_along_axis(np.where(translation, -1, ids), order, axis=1)
+        out[start : start + len(ids), : kept.shape[1]] = kept
+    return out

@@ -1,0 +1,227 @@
+"""`isoglot.mine` as a function: lists and files, results as named tuples, frames and files, and wrong arguments."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoglot
+from conftest import SENTENCES
+from isoglot.data.readers import read_jsonl, read_moses, read_tmx, read_tsv
+from isoglot.errors import CorpusError, EncoderError, IsoglotError, OutputError
+from isoglot.mining.formats import format_of
+from isoglot.search import mine as mine_vectors
+from isoglot.search import tune
+
+GERMAN = [f"das {number}" for number in range(30)]
+ENGLISH = [f"the {number}" for number in reversed(range(30))]
+
+
+@pytest.fixture
+def vectors():
+    rng = np.random.default_rng(0)
+    middle = rng.standard_normal((30, 16), np.float32)
+    return middle, middle[::-1] + 0.3 * rng.standard_normal((30, 16), np.float32)
+
+
+@pytest.fixture
+def pairs(vectors):
+    return isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, languages="deu,eng")
+
+
+def test_lists_give_named_tuples(pairs, vectors):
+    expected = mine_vectors(*vectors)
+    assert len(pairs) == len(expected) == len(list(pairs))
+    score, source, target = pairs[0]
+    assert (score, source, target) == (pairs[0].score, pairs[0].source, pairs[0].target)
+    for pair, row, column in zip(pairs, expected.source, expected.target, strict=True):
+        assert (pair.source, pair.target) == (GERMAN[row], ENGLISH[column])
+        assert (pair.source_id, pair.target_id) == (row, column)  # indices of the lists
+    assert pairs[-1] == list(pairs)[-1]
+    assert pairs[:3] == list(pairs)[:3]
+    with pytest.raises(IndexError):
+        pairs[len(pairs)]
+    again = pickle.loads(pickle.dumps(pairs[1]))
+    assert (again, again.source_id) == (pairs[1], pairs[1].source_id)
+
+
+def test_lists_and_files_give_the_same_pairs(toy_static, tmp_path):
+    (tmp_path / "a.deu").write_text("".join(f"{text}\n" for text in SENTENCES))
+    (tmp_path / "b.eng").write_text("".join(f"{text}\n" for text in SENTENCES[::-1]))
+    for prompt in (None, "cat "):
+        lists = isoglot.mine(toy_static, SENTENCES, SENTENCES[::-1], prompt=prompt)
+        files = isoglot.mine(toy_static, str(tmp_path / "a.deu"), tmp_path / "b.eng", prompt=prompt)
+        assert [pair[1:] for pair in files] == [pair[1:] for pair in lists]
+        np.testing.assert_allclose(files.rows.score, lists.rows.score, atol=1e-6)
+        assert [pair.source_id for pair in files] == [pair.source_id + 1 for pair in lists]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.deu", "b.eng"]
+    assert not list(Path(tempfile.gettempdir()).glob("isoglot-*/source.txt"))
+    toy_static.save(tmp_path / "model")
+    named, given = (isoglot.mine(model, SENTENCES, SENTENCES[::-1]) for model in (tmp_path / "model", toy_static))
+    assert [pair[1:] for pair in named] == [pair[1:] for pair in given]
+
+
+def test_repeated_blank_and_filtered_sentences(vectors):
+    german = [*GERMAN[:28], GERMAN[0], " "]
+    messages = []
+    found = isoglot.mine(None, german, ENGLISH, vectors=vectors, direction="forward", report=messages.append)
+    assert {pair.source_id for pair in found} == set(range(28))
+    assert "sources: 30 sentences, 2 skipped" in messages[0]
+    kept = isoglot.mine(None, german, ENGLISH, vectors=vectors, direction="forward", deduplicate=False)
+    assert {pair.source_id for pair in kept} == set(range(29))
+    same = isoglot.mine(None, GERMAN, GERMAN, vectors=(vectors[0], vectors[0]), drop_identical=True)
+    assert all(pair.source != pair.target for pair in same)
+    mixed = [*GERMAN[:29], "это русский"]
+    found = isoglot.mine(
+        None, mixed, ENGLISH, vectors=vectors, check_language="script", languages=("de", "en"), direction="forward"
+    )
+    assert {pair.source_id for pair in found} == set(range(29))
+
+
+def test_thresholds(vectors, pairs):
+    gold = [(row, 29 - row) for row in range(30)]
+    tuned = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, gold=gold)
+    best = tune(mine_vectors(*vectors), gold)
+    assert (tuned.threshold, tuned.quality) == (best.threshold, best)
+    assert len(tuned) == len(pairs.above(best.threshold))
+    named = isoglot.mine(
+        None, GERMAN, ENGLISH, vectors=vectors, gold=[(f"s{a}", f"t{b}") for a, b in gold],
+        ids=([f"s{row}" for row in range(30)], [f"t{row}" for row in range(30)]),
+    )  # fmt: skip
+    assert named.quality == best
+    assert named[0].source_id.startswith("s")
+    guessed = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, threshold="estimate")
+    assert guessed.threshold == guessed.estimated.threshold <= guessed[-1].score
+    messages = []
+    noise = np.random.default_rng(1).standard_normal((2, 500, 16))
+    sides = [[f"{word} {number}" for number in range(500)] for word in ("das", "the")]
+    isoglot.mine(None, *sides, vectors=noise, threshold="estimate", report=messages.append)
+    assert any("may be no true pairs" in message for message in messages)
+    with pytest.raises(ValueError, match=r"gold\[1\]: 30 is not an index from 0 to 29"):
+        isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, gold=[(0, 0), (30, 1)])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(pairs, library):
+    pytest.importorskip(library)
+    frame = pairs.to_frame(library)
+    assert list(frame.columns) == ["score", "source", "target", "source_id", "target_id"]
+    assert frame["source"].to_list() == [pair.source for pair in pairs]
+    with pytest.raises(ValueError, match="did you mean 'pandas'"):
+        pairs.to_frame("panda")
+
+
+def test_every_format_is_read_back(pairs, tmp_path):
+    expected = [(pair.source, pair.target) for pair in pairs]
+    for name in ("p.tsv", "p.jsonl", "p.tmx", "p.de-en"):
+        assert pairs.save(tmp_path / name) == tmp_path / name
+    groups = {
+        "tsv": list(read_tsv(tmp_path / "p.tsv", languages="score,deu,eng")),
+        "jsonl": list(read_jsonl(tmp_path / "p.jsonl")),
+        "tmx": list(read_tmx(tmp_path / "p.tmx")),
+        "moses": list(read_moses(tmp_path / "p.de-en")),
+    }
+    for form, found in groups.items():
+        assert [group.texts for group in found] == expected, form
+        assert {group.langs for group in found} == {("deu", "eng")}
+    assert [group.extras["score"] for group in groups["jsonl"]] == [round(pair.score, 6) for pair in pairs]
+
+
+def test_parquet_and_ids(pairs, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pairs.save(tmp_path / "p.parquet", ids=True)
+    table = parquet.read_table(tmp_path / "p.parquet")
+    assert table["score"].to_pylist() == [pair.score for pair in pairs]
+    assert table["target_id"].to_pylist() == [str(pair.target_id) for pair in pairs]
+    assert table.schema.metadata[b"isoglot.languages"] == b"deu,eng"
+    pairs.save(tmp_path / "p.jsonl", ids=True)
+    first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
+    assert (first["source_id"], first["target_id"]) == (pairs[0].source_id, pairs[0].target_id)
+
+
+@pytest.mark.parametrize("name", ["p.npy", "p.csv", "p.tsv.gz", "p.json", "p.xx-yy9"])
+def test_a_suffix_that_does_not_fit_writes_nothing(pairs, tmp_path, name):
+    with pytest.raises(OutputError, match="format"):
+        pairs.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="did you mean 'tsv'"):
+        pairs.save(tmp_path / "x", format="tsvs")
+    with pytest.raises(ValueError, match="languages"):
+        isoglot.mine(None, GERMAN, GERMAN, vectors=np.ones((2, 30, 3))).save(tmp_path / "x.tmx")
+
+
+def test_formats_by_name():
+    forms = {name: format_of(Path(name)) for name in ("p", "p.txt", "p.jsonl", "p.tmx", "x.de-en", "a.b.zho-por")}
+    assert list(forms.values()) == ["tsv", "tsv", "jsonl", "tmx", "moses", "moses"]
+
+
+def test_the_output_holds_what_is_returned(toy_static, tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in SENTENCES))
+    found = isoglot.mine(toy_static, tmp_path / "a.txt", output=tmp_path / "p.tsv", write_ids=True)
+    rows = [line.split("\t") for line in (tmp_path / "p.tsv").read_text().splitlines()]
+    assert rows == [[f"{p.score:.6f}", str(p.source_id), str(p.target_id), p.source, p.target] for p in found]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "p.tsv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((GERMAN, ENGLISH), {}, "an Encoder or a model's name first, not a list"),
+        ((np.ones((3, 2)), np.ones((3, 2))), {}, "isoglot.search.mine"),
+        ((None, GERMAN, ENGLISH), {}, "needs a model or vectors"),
+        (("model", GERMAN, ENGLISH), {"vectors": np.ones((2, 30, 3))}, "not both"),
+        (("model", 3, ENGLISH), {}, "sources is 3"),
+        (("model", [1, 2], ENGLISH), {}, r"sources\[0\] is 1"),
+        ((None, [*GERMAN[:29], None], ENGLISH), {"vectors": np.ones((2, 30, 3))}, r"sources\[29\] is None"),
+        (("model", GERMAN, ENGLISH), {"work": "w"}, "work="),
+    ],
+)
+def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
+    with pytest.raises(TypeError, match=message) as error:
+        isoglot.mine(*arguments, **options)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": "guess"}, "threshold is 'guess'"),
+        ({"threshold": 1.0, "gold": [(0, 0)]}, "exclude each other"),
+        ({"margin": "ratios"}, "did you mean 'ratio'"),
+        ({"direction": "maximum"}, "did you mean 'max'"),
+        ({"precision": "int8"}, "precision is 'int8'"),
+        ({"k": 0}, "k is 0"),
+        ({"budget": "lots"}, "'lots' is not a size"),
+        ({"cores": 2}, "cores"),
+        ({"ray": "local", "index": "ivf"}, "exactly"),
+        ({"languages": "deu"}, "1 languages for 2 sides"),
+        ({"check_language": "script"}, "needs the languages"),
+        ({"check_language": "scripts", "languages": "deu,eng"}, "check_language is 'scripts'"),
+        ({"ids": (["a"], ["b"])}, "1 ids for 30 sentences"),
+        ({"length_ratio": 0.5}, "length_ratio is 0.5"),
+        ({"vectors": np.ones((1, 30, 3))}, "1 tables"),
+        ({"vectors": np.ones((2, 30, 3), int)}, "floats"),
+    ],
+)
+def test_wrong_values(options, message):
+    with pytest.raises(ValueError, match=message):
+        isoglot.mine(None, GERMAN, ENGLISH, **{"vectors": np.ones((2, 30, 3)), **options})
+
+
+def test_errors_of_files_and_vectors(tmp_path):
+    with pytest.raises(CorpusError, match="no such file"):
+        isoglot.mine(None, tmp_path / "none.txt", vectors=np.ones((3, 2)))
+    with pytest.raises(EncoderError, match=r"vectors\[1\]: 29 rows for the 30 sentences of targets"):
+        isoglot.mine(None, GERMAN, ENGLISH, vectors=(np.ones((30, 2)), np.ones((29, 2))))
+    broken = np.ones((2, 30, 3))
+    broken[1, 7, 1] = np.nan
+    with pytest.raises(CorpusError, match=r"vectors\[1\]: row 7"):
+        isoglot.mine(None, GERMAN, ENGLISH, vectors=broken)
+    with pytest.raises(IsoglotError, match="all are blank"):
+        isoglot.mine(None, ["", " "], vectors=np.ones((2, 2)))
+    assert len(isoglot.mine(None, ["one"], vectors=np.ones((1, 2)))) == 0

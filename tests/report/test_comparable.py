@@ -34,7 +34,13 @@ SAME = np.arange(30.0)
 def test_the_same_data_are_compared():
     a, b = run("a", SAME, 0.5), run("b", SAME, 0.75)
     assert stressed(a, b) == {"deu", "kor", "mean"}
-    assert cells(page([a, b]), "summary")[1] == ["sts spearman", "mean over deu, kor", "50.0", "75.0 +25.0", "2"]
+    assert cells(page([a, b]), "summary")[1] == [
+        "sts spearman",
+        "mean over deu, kor",
+        "50.0",
+        "75.0 +25.0",
+        "2 subsets",
+    ]
     assert "mean change +25.0" in page([a, b])
 
 
@@ -49,7 +55,7 @@ def test_other_data_are_not_even_where_their_numbers_agree(other, kept):
     base = run("a", SAME, 0.5)
     assert stressed(base, other) == kept
     row = cells(page([base, other]), "summary")[1]
-    assert row[2:] == ["50.0", "75.0", "2 (other data)"]
+    assert row[2:] == ["50.0", "75.0", "2 subsets (other data)"]
     assert f"{len(kept)} subset{'s' if len(kept) > 1 else ''}, mean change +25.0" in page([base, other])
 
 

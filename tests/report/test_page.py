@@ -143,8 +143,8 @@ def test_the_summary_compares_with_the_first_model():
 
     rows = cells(document := page([result("a", 0.5, 0.031), result("b", 0.5238, 0.04)]), "summary")
     assert rows[0] == ["task", "subset", "a", "b", "n"]
-    assert rows[1] == ["tatoeba accuracy/mean", "mean over x", "50.0", "52.4 +2.4", "3"]
-    assert rows[2] == ["xsim error/ratio ↓", "mean over x", "3.1", "4.0 +0.9", "3"]
+    assert rows[1] == ["tatoeba accuracy/mean", "mean over x", "50.0", "52.4 +2.4", "3 subsets"]
+    assert rows[2] == ["xsim error/ratio ↓", "mean over x", "3.1", "4.0 +0.9", "3 subsets"]
     assert re.findall(r"<b>([\d.]+)</b>", document.split('id="summary"')[1].split("</section>")[0]) == ["52.4", "3.1"]
 
 

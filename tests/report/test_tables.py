@@ -35,7 +35,7 @@ def test_by_language_has_a_row_for_each_subset_and_a_column_for_each_metric():
     ]
     grid = by_language(given, task="tatoeba")
     assert grid.header == ("subset", "accuracy/xx-en", "accuracy/mean", "n")
-    assert grid.rows == (("kor-eng", "77.8", "78.9", "1,000"), ("mean", "–", "100.0", "1"))
+    assert grid.rows == (("kor-eng", "77.8", "78.9", "1,000"), ("mean", "–", "100.0", "1 subset"))
     assert grid.first_average == 1
     assert grid.notes == ("mean: mean over kor-eng",)
 
@@ -89,7 +89,7 @@ def test_of_very_many_subsets_the_averages_are_shown():
     average = Score("xsim/own", "mean", "error/ratio", 0.5, 201, tuple(score.subset for score in many))
     together = Score("xsim/own", "all", "cosine/min", 0.25, 9)
     grid = by_language([*many, together, average], task="xsim/own")
-    assert grid.rows == (("all", "25.0", "–", "9"), ("mean", "–", "50.0", "201"))
+    assert grid.rows == (("all", "25.0", "–", "9"), ("mean", "–", "50.0", "201 subsets"))
     assert grid.title == "xsim/own (averages only; 201 subsets not shown)"
     assert grid.notes == ("mean: mean over a0-eng … a200-eng (201)",)
     assert len(by_language(many, task="xsim/own").rows) == 201

@@ -30,7 +30,7 @@ from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, pe
 from isoglot.evaluation.statistics import Doubles
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.scores import Scores, read_results
-from isoglot.report.tables import MANY, Grid, shown, to_markdown, to_text
+from isoglot.report.tables import MANY, Grid, shown, size_of, to_markdown, to_text
 
 if TYPE_CHECKING:
     import pandas
@@ -117,7 +117,11 @@ class Table:
             header += [name, "difference", "p"]
         rows = []
         for row in self.rows:
-            cells = [row.subset, str(row.n), _value(row.values[0], self.unit)]
+            cells = [
+                row.subset,
+                size_of(row),
+                _value(row.values[0], self.unit),
+            ]
             if not row.differences:
                 cells.append(_interval(row.values[0].interval, self.unit).strip() or "–")
             for value, found in zip(row.values[1:], row.differences, strict=True):

@@ -246,7 +246,7 @@ def _sections(results: Sequence[Scores], seen: Collection[str]) -> Iterator[Sect
     main = main_metrics(score for result in results for score in result)
     mains = [one for one in measures if one.metric in main[one.task]]
     change = "Small numbers: change from the first model; bold: best of a row. " if several else ""
-    values = f"Shares and correlations × 100, distances unscaled. {change}n: test items (for averages: subsets). "
+    values = f"Shares and correlations × 100, distances unscaled. {change}n: test items. "
     arrow = "↓: lower is better."
     per = "Change per language from the first model." if several else "Score per language."
     yield Section("summary", "Summary", values + arrow, [_summary(mains, results)])

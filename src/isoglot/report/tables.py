@@ -24,6 +24,8 @@ from isoglot.report.comparable import alike
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from isoglot.report.compare import Row
+
 # Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
 MANY = 200
 NOTHING = "–"  # in place of a value
@@ -58,7 +60,7 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid
     first = {score.metric: score for score in reversed(kept)}
     items: dict[str, list[str]] = {}
     for score in kept:
-        items.setdefault(score.subset, []).append(f"{score.n:,}")
+        items.setdefault(score.subset, []).append(size_of(score))
     rows = [
         (name, *(values.get((name, metric), NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
@@ -102,7 +104,7 @@ def side_by_side(
                 text += f" {shown(values[at] - values[1], unit, sign=True)}"
             texts.append(text)
         if changes:
-            total = f"{sizes.pop():,}" if len(sizes) == 1 else "differs"
+            total = size_of(next(score for score in scores if score)) if len(sizes) == 1 else "differs"
             texts.append(total if name in same or total == "differs" else f"{total} (other data)")
         rows.append((name, *texts))
     header = ("subset", *models, *(["n"] if changes else []))
@@ -122,6 +124,11 @@ def shown(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 
     digits += 2 * (unit == "plain")
     rounded = round(value * scale(unit), digits) + 0.0  # never "-0.0"
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
+
+
+def size_of(entry: Score | Row) -> str:
+    """The number of test items; of an average `3 subsets`, because a column must not mix the two."""
+    return f"{entry.n:,} subset{'' if entry.n == 1 else 's'}" if entry.over else f"{entry.n:,}"
 
 
 def labelled(score: Score) -> str:

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import isoglot
-from isoglot.encoders.pooling import POOLINGS, mean
+from isoglot.encoders.transformer import POOLINGS, mean
 from isoglot.evaluation.run import function
 from isoglot.evaluation.tasks.bucc_data import SAMPLE, golds, load
 from isoglot.evaluation.tasks.clustering_sets import mewsc_sets

@@ -17,12 +17,12 @@ import pytest
 from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli import cluster
 from isoglot.cli.mine import command
 from isoglot.cli.using import encode
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
-from isoglot.scale import Cluster, open_shards
+from isoglot.mining import pipeline as cluster
+from isoglot.scale import Cluster, open_shards, pieces
 
 ROOT = Path(__file__).parents[2]
 run = runner(encode=encode, mine=command)
@@ -48,7 +48,8 @@ def here(monkeypatch):
         asked.append((address, cpus))
         return Cluster(cpus=cpus)
 
-    monkeypatch.setattr(cluster, "Cluster", no_workers)
+    for module in (cluster, pieces):
+        monkeypatch.setattr(module, "Cluster", no_workers)
     return asked
 
 

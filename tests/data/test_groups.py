@@ -100,7 +100,7 @@ def test_numbers_of_numpy_are_numbers():
         ([("a", "b"), ("c", None)], ["row 2", "None"]),
         ([("a", 0.5)], ["row 1", "float"]),
         ([("a", "b"), 3], ["row 2", "int"]),
-        ([{"a", "b"}], ["row 1", "set"]),
+        ([{"a"}], ["row 1", "set"]),
     ],
     ids=str,
 )

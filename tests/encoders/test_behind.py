@@ -9,9 +9,7 @@ import torch
 from conftest import SENTENCES
 from isoglot.encoders import encode, layout, load
 from isoglot.encoders.base import identity
-from isoglot.encoders.behind import Behind
-from isoglot.encoders.dense import Dense
-from isoglot.encoders.flow import Flow
+from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.errors import EncoderError
 
 
@@ -26,7 +24,7 @@ def kinds(folder):
 
 
 def test_a_flow_behind_a_transformer(toy_transformer, tmp_path):
-    encoder = Behind(toy_transformer(pooling="first-last", prompt="q: ", normalizes=True), flow(16))
+    encoder = WithLayer(toy_transformer(pooling="first-last", prompt="q: ", normalizes=True), flow(16))
     encoder.save(tmp_path / "model")
     assert kinds(tmp_path / "model") == ["Transformer", "WeightedLayerPooling", "Pooling", "Flow", "Normalize"]
     opened = load(tmp_path / "model")
@@ -43,7 +41,7 @@ def test_a_flow_behind_a_transformer(toy_transformer, tmp_path):
 
 def test_sentence_transformers_imports_the_flow(toy_transformer, tmp_path):
     peer = pytest.importorskip("sentence_transformers")
-    encoder = Behind(toy_transformer(normalizes=True), flow(16))
+    encoder = WithLayer(toy_transformer(normalizes=True), flow(16))
     encoder.save(tmp_path / "model")
     theirs = peer.SentenceTransformer(
         str(tmp_path / "model"), device="cpu", local_files_only=True, trust_remote_code=True
@@ -56,7 +54,7 @@ def test_sentence_transformers_imports_the_flow(toy_transformer, tmp_path):
 def test_layers_in_a_row_keep_their_order(toy_transformer, toy_static, tmp_path):
     for number, encoder in enumerate((toy_transformer(), toy_static)):
         dim = encoder.dim
-        stack = Behind(Behind(Behind(encoder, flow(dim)), Dense(dim, 5, activation="Identity")), flow(5))
+        stack = WithLayer(WithLayer(WithLayer(encoder, flow(dim)), Dense(dim, 5, activation="Identity")), flow(5))
         stack.save(tmp_path / str(number))
         assert [kind for kind in kinds(tmp_path / str(number)) if kind in ("Flow", "Dense")] == [
             "Flow",
@@ -68,14 +66,14 @@ def test_layers_in_a_row_keep_their_order(toy_transformer, toy_static, tmp_path)
 
 
 def test_the_key_of_kept_vectors_knows_layer_and_pooling(toy_transformer):
-    cases = [Behind(toy_transformer(pooling=pooling), flow(16, s)) for pooling in ("cls", "mean") for s in (0, 1)]
+    cases = [WithLayer(toy_transformer(pooling=pooling), flow(16, s)) for pooling in ("cls", "mean") for s in (0, 1)]
     assert len({identity(encoder) for encoder in cases}) == 4
 
 
 def test_a_layer_must_fit(toy_static, tmp_path):
     with pytest.raises(ValueError, match="takes 9 dimensions and the encoder gives 8"):
-        Behind(toy_static, flow(9))
-    Behind(toy_static, flow(8)).save(tmp_path / "model")
+        WithLayer(toy_static, flow(9))
+    WithLayer(toy_static, flow(8)).save(tmp_path / "model")
     place = next(module.folder for module in layout.read_modules(tmp_path / "model") if module.kind == "Flow")
     flow(9).save(place)
     with pytest.raises(EncoderError, match="1_Flow: the layer takes 9 dimensions and the encoder gives 8"):

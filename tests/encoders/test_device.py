@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ from conftest import SENTENCES
 from isoglot.encoders import device as devices
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import bf16_pays, resolve
+from isoglot.encoders.device import bf16_pays, random_state, resolve, same_randomness_after, set_random_state
 from isoglot.errors import EncoderError
 
 
@@ -163,3 +164,42 @@ def test_an_array_comes_back_from_any_device_and_a_tensor_stays(toy_static):
     assert isinstance(rows, np.ndarray)
     assert tensor.device == toy_static.device
     np.testing.assert_array_equal(rows, tensor.numpy())
+
+
+@pytest.mark.parametrize("kind", ["cuda", "xpu", "mps"])
+def test_random_states_are_those_of_the_device(monkeypatch, kind):
+    """Of whatever accelerator; MPS has one generator, whose functions take no device."""
+    device = torch.device(kind, 0)
+    own = {"state": torch.tensor([1], dtype=torch.uint8)}
+    places = () if kind == "mps" else (device,)
+
+    def get(*given):
+        assert given == places
+        return own["state"]
+
+    def put(state, *given):
+        assert given == places
+        own["state"] = state
+
+    monkeypatch.setattr(torch, "get_device_module", lambda _: SimpleNamespace(get_rng_state=get, set_rng_state=put))
+    state = random_state(device)
+    assert state.keys() == {"cpu", kind}
+    drawn = torch.rand(3)
+    own["state"] = torch.tensor([2], dtype=torch.uint8)
+    set_random_state(state, device)
+    assert torch.equal(torch.rand(3), drawn)
+    assert own["state"].item() == 1
+    with same_randomness_after(device):
+        torch.rand(3)
+        own["state"] = torch.tensor([3], dtype=torch.uint8)
+    assert own["state"].item() == 1
+    set_random_state({"cpu": state["cpu"], "another": torch.tensor([4], dtype=torch.uint8)}, device)
+    assert own["state"].item() == 1
+
+
+def test_a_cpu_that_multiplies_bfloat16_is_recognised():
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        pytest.skip("the flags of the CPU are not known here")
+    flags = set(info.read_text(encoding="utf-8").split())
+    assert bf16_pays(torch.device("cpu")) == bool(flags & {"avx512_bf16", "amx_tile"})

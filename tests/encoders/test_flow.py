@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import oracle
 from isoglot.encoders import layout
-from isoglot.encoders.flow import Flow, read
+from isoglot.encoders.layers import Flow, read_flow
 from isoglot.errors import EncoderError
 
 
@@ -120,5 +120,5 @@ def test_it_comes_back_to_the_bit(tmp_path):
 def test_a_damaged_folder_is_one_line(config, place, tmp_path):
     Flow(9).save(tmp_path)
     with pytest.raises(EncoderError, match=place) as caught:
-        read(layout.Module("Flow", tmp_path, config))
+        read_flow(layout.Module("Flow", tmp_path, config))
     assert "\n" not in str(caught.value)

@@ -8,8 +8,8 @@ import torch
 
 from conftest import SENTENCES
 from isoglot.encoders import encode
-from isoglot.encoders.flow import Flow
-from isoglot.encoders.flow_fitting import Training, fit_flow, mean_log_likelihood, train
+from isoglot.encoders.fitting import Training, fit_flow, mean_log_likelihood, train_flow
+from isoglot.encoders.layers import Flow
 from isoglot.errors import EncoderError
 
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES]
@@ -24,7 +24,7 @@ def bent(seed, rows):
 
 def test_held_out_vectors_become_likelier():
     flow, held = Flow(6, levels=1, depth=2, width=8), bent(1, 300)
-    before, after = train(flow, bent(0, 600), Training(epochs=5, lr=1e-2))
+    before, after = train_flow(flow, bent(0, 600), Training(epochs=5, lr=1e-2))
     untrained = Flow(6, levels=1, depth=2, width=8)
     untrained.train()(torch.from_numpy(bent(0, 600)))
     assert after > before + 0.5
@@ -58,4 +58,4 @@ def test_what_cannot_be_fitted(toy_static):
     with pytest.raises(ValueError, match="batch at least 2"):
         Training(batch=1)
     with pytest.raises(EncoderError, match="diverged"):
-        train(Flow(6), bent(0, 200), Training(lr=1e6))
+        train_flow(Flow(6), bent(0, 200), Training(lr=1e6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isoglot.encoders import encode, glove, load
+from isoglot.encoders import converters, encode, load
 
 
 def test_the_average_of_known_words(tmp_path):
@@ -16,7 +16,7 @@ def test_the_average_of_known_words(tmp_path):
     vectors = np.random.default_rng(0).normal(size=(len(words), 50)).astype(np.float32)
     parquet.write_table(pyarrow.table({"index": words}), tmp_path / "words.parquet")
     np.save(tmp_path / "vectors.npy", vectors)
-    glove.convert(tmp_path / "words.parquet", tmp_path / "vectors.npy", tmp_path / "model")
+    converters.convert_glove(tmp_path / "words.parquet", tmp_path / "vectors.npy", tmp_path / "model")
     encoder = load(tmp_path / "model")
     assert encoder.tokenizer.encode("The cat's, don't.").tokens == ["the", "cat", "'s", "<unk>", "do", "n't", "."]
     expected = vectors[[0, 1]].sum(0)

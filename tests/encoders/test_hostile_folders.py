@@ -22,9 +22,7 @@ from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.encoders import StaticEncoder, encode, load
-from isoglot.encoders.behind import Behind
-from isoglot.encoders.dense import Dense
-from isoglot.encoders.flow import Flow
+from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.towers import Towers
 from isoglot.errors import EncoderError, IsoglotError
 
@@ -52,7 +50,7 @@ def originals() -> dict[str, Path]:
         "transformer": build_transformer(normalizes=True, prompt="q: ", projections=[Dense(16, 6)]),
         "layers": build_transformer(family="xlm-roberta", pooling="first-last"),
         "static": StaticEncoder.create(build_tokenizer(), 8, seed=1),
-        "flow": Behind(build_transformer(), Flow(16, levels=1, depth=1, width=4)),
+        "flow": WithLayer(build_transformer(), Flow(16, levels=1, depth=1, width=4)),
         "towers": Towers(
             {"a": StaticEncoder.create(build_tokenizer(), 8), "b": StaticEncoder.create(build_tokenizer(), 8)},
             {"a": ["LATIN"]},

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
-from isoglot.encoders import encode
+from isoglot.encoders import encode, int8
 from isoglot.encoders.int8 import quantize
 from isoglot.errors import EncoderError
 
@@ -17,6 +18,12 @@ onnx = pytest.mark.skipif(
     any(__import__("importlib.util").util.find_spec(name) is None for name in ("onnx", "onnxruntime")),
     reason="needs the extra `onnx`",
 )
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.mark.slow
@@ -44,7 +51,7 @@ def test_layers_that_narrow_stay_in_float():
 
     encoder = build_transformer(family="bert")
     depth = encoder.backbone.config.num_hidden_layers
-    graph = load_model_from_string(quantize(encoder).graph).graph
+    graph = load_model_from_string(quantize(encoder).graph.data).graph
     shapes = {weight.name: tuple(weight.dims) for weight in graph.initializer}
     kept = [shapes[node.input[1]] for node in graph.node if node.op_type == "MatMul" and node.input[1] in shapes]
     assert kept == [(encoder.backbone.config.intermediate_size, encoder.dim)] * depth
@@ -61,7 +68,7 @@ def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
     again = pickle.loads(pickle.dumps(small))
     np.testing.assert_array_equal(encode(again, SENTENCES), encode(small, SENTENCES))
     assert encode(small, []).shape == (0, 16)
-    with pytest.raises(EncoderError, match="cannot be saved; save the one"):
+    with pytest.raises(EncoderError, match="cannot be saved"):
         small.save(tmp_path / "model")
 
 
@@ -75,3 +82,63 @@ def test_what_is_missing_is_named(monkeypatch):
     with pytest.raises(EncoderError, match=r'pip install "isoglot\[onnx\]"'):
         quantize(build_transformer())
     assert torch.is_grad_enabled()
+
+
+@pytest.fixture
+def exports(monkeypatch):
+    """The exports that are made."""
+    made = []
+    export = int8._export
+    monkeypatch.setattr(int8, "_export", lambda *given: (made.append(1), export(*given)))
+    return made
+
+
+@onnx
+def test_an_encoder_is_exported_once_for_its_weights(exports, cache):
+    encoder = build_transformer()
+    first = encode(encoder, SENTENCES, precision="int8")
+    encode(encoder.train(), SENTENCES, precision="int8")
+    assert len(exports) == 1
+    with torch.no_grad():
+        encoder.backbone.encoder.layer[0].output.dense.weight.mul_(-1)
+    changed = encode(encoder, SENTENCES, precision="int8")
+    assert len(exports) == 2
+    assert not np.array_equal(first, changed)
+    assert len(list((cache / "int8").iterdir())) == 2
+
+
+@onnx
+def test_settings_are_those_of_the_call_and_not_of_the_export(exports):
+    encoder = build_transformer()
+    encode(encoder, SENTENCES, precision="int8")
+    encoder.prompt = "query: "
+    own, none = (encode(encoder, SENTENCES, precision="int8", prompt=prompt) for prompt in (None, ""))
+    assert not np.array_equal(own, none)
+    assert len(exports) == 1
+
+
+@onnx
+def test_another_process_finds_the_export_in_the_cache(exports, cache):
+    first = encode(build_transformer(), SENTENCES, precision="int8")
+    np.testing.assert_array_equal(encode(build_transformer(), SENTENCES, precision="int8"), first)
+    assert len(exports) == 1
+    (file,) = (cache / "int8").iterdir()
+    file.write_bytes(file.read_bytes()[:-1000])
+    np.testing.assert_array_equal(encode(build_transformer(), SENTENCES, precision="int8"), first)
+    assert len(exports) == 2
+
+
+@onnx
+def test_threads_export_once(exports):
+    encoder = build_transformer()
+    with ThreadPoolExecutor(4) as pool:
+        rows = list(pool.map(lambda _: encode(encoder, SENTENCES, precision="int8"), range(4)))
+    assert len(exports) == 1
+    for other in rows[1:]:
+        np.testing.assert_array_equal(rows[0], other)
+
+
+@onnx
+def test_a_cache_that_cannot_be_written_is_no_fault(cache):
+    cache.write_text("a file")
+    assert encode(build_transformer(), SENTENCES, precision="int8").shape == (len(SENTENCES), 16)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from conftest import SENTENCES
 from isoglot.encoders import layout
 from isoglot.errors import EncoderError, OutputError
 
@@ -90,6 +91,22 @@ def test_class_paths_of_every_version_are_understood(tmp_path):
     assert [module.kind for module in layout.read_modules(tmp_path)] == ["Transformer", "Pooling"]
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "wordpiece"])
+def test_our_tokenizers_are_read_as_transformers_reads_them(toy_transformer, tmp_path, kind):
+    import transformers
+
+    toy_transformer(kind).save(tmp_path / "m")
+    ours = layout.read_tokenizer(tmp_path / "m")
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
+    assert ours.backend_tokenizer.to_str() == theirs.backend_tokenizer.to_str()
+    assert ours.special_tokens_map == theirs.special_tokens_map
+    for setting in ("model_max_length", "model_input_names", "padding_side", "truncation_side", "pad_token_id"):
+        assert getattr(ours, setting) == getattr(theirs, setting)
+    assert ours(SENTENCES)["input_ids"] == theirs(SENTENCES)["input_ids"]
+    (tmp_path / "m" / "added_tokens.json").write_text("{}")
+    assert layout.read_tokenizer(tmp_path / "m") is None
+
+
 def test_old_keys_are_written(tmp_path):
     layout.write_modules(tmp_path, [("Transformer", ""), ("Pooling", "1_Pooling")], prompt="query: ")
     layout.write_pooling(tmp_path / "1_Pooling", "cls", 7)
@@ -98,5 +115,5 @@ def test_old_keys_are_written(tmp_path):
     assert pooling["pooling_mode_mean_tokens"] is False
     assert pooling["word_embedding_dimension"] == 7
     assert layout.read_modules(tmp_path)[1].config == pooling
-    assert layout.read_prompts(tmp_path).default == "query: "
+    assert layout.read_settings(tmp_path).default == "query: "
     assert "sentence_transformers.models.Pooling" in (tmp_path / "modules.json").read_text()

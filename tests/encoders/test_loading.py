@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES
 from isoglot.encoders import encode, layout, load
-from isoglot.encoders.dense import Dense
+from isoglot.encoders.layers import Dense
 from isoglot.errors import EncoderError
 
 
@@ -111,11 +111,11 @@ def test_modules_we_do_not_run_are_named(saved):
         load(folder)
 
 
-def test_nothing_stands_behind_normalize(saved):
+def test_nothing_comes_after_normalize(saved):
     """What is behind it would see other vectors here than those of length one that it was made for."""
     folder, _ = saved
     layout.write_modules(folder, [("Transformer", ""), ("Normalize", "1_Normalize"), ("Dense", "2_Dense")])
-    with pytest.raises(EncoderError, match="Dense behind Normalize is not run here"):
+    with pytest.raises(EncoderError, match="Dense after Normalize"):
         load(folder)
 
 
@@ -183,3 +183,23 @@ def test_wrong_settings_name_the_folder(saved, toy_static, tmp_path):
         load(folder, sparse=True)
     with pytest.raises(EncoderError, match="model: max_length must lie between"):
         load(folder, max_length=10_000)
+
+
+@pytest.mark.parametrize(
+    ("folder", "given", "named"), [("run/model", None, "run"), ("small", None, "small"), ("run/model", "mine", "mine")]
+)
+def test_a_saved_model_has_a_name(toy_transformer, tmp_path, folder, given, named):
+    toy_transformer().save(tmp_path / folder, name=given)
+    opened = load(tmp_path / folder)
+    assert opened.name == named
+    opened.save(tmp_path / "again")  # what is made of it is another model
+    assert load(tmp_path / "again").name == "again"
+
+
+def test_a_fault_of_the_hub_cache_is_not_absence(tmp_path, monkeypatch):
+    def broken(*given, **options):
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", broken)
+    with pytest.raises(EncoderError, match=r"Hugging Face cache.*Permission denied"):
+        load("somebody/something")

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from isoglot.encoders import encode, load, packaged, sources
+from isoglot.encoders import encode, load, packaged
 from isoglot.errors import EncoderError
 
 NAME = "glove-6b-50d"
@@ -31,8 +31,8 @@ def stand_in(monkeypatch, tmp_path):
         def locate_file(self, path):
             return tmp_path / "site" / path
 
-    package = sources.Package("some-package", "data", {"weights.bin": hashlib.sha256(b"weights").hexdigest()})
-    source = dataclasses.replace(sources.SOURCES[NAME], packages=(package,), convert=convert)
+    package = packaged.Package("some-package", "data", {"weights.bin": hashlib.sha256(b"weights").hexdigest()})
+    source = dataclasses.replace(packaged.SOURCES[NAME], packages=(package,), convert=convert)
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(packaged, "SOURCES", {NAME: source})
     monkeypatch.setattr(packaged, "_distribution", lambda name: Distribution())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from isoglot.encoders.pieces import cut, needed, used
+from isoglot.encoders.trim import cut, needed, used
 
 LETTERS = "abc"
 PIECES = st.lists(st.text(LETTERS, min_size=1, max_size=4), unique=True, min_size=1, max_size=14)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS
 
 LENGTHS = (3, 1, 5)
 

@@ -96,3 +96,16 @@ def test_same_vectors_in_sentence_transformers(toy_static, tmp_path):
     toy_static.save(tmp_path / "model")
     theirs = peer.SentenceTransformer(str(tmp_path / "model"), device="cpu", local_files_only=True)
     np.testing.assert_allclose(theirs.encode(SENTENCES), encode(toy_static, SENTENCES), atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_an_accelerator_without_the_kernel_gives_the_same_rows(toy_static, weighted, monkeypatch):
+    if not weighted:
+        toy_static = StaticEncoder(toy_static.folded(), toy_static.tokenizer)
+    expected = encode(toy_static, [*SENTENCES, ""])
+
+    def lacking(*given, **options):
+        raise NotImplementedError("not implemented for this device")
+
+    monkeypatch.setattr("torch.nn.functional.embedding_bag", lacking)
+    np.testing.assert_allclose(encode(toy_static, [*SENTENCES, ""]), expected, atol=1e-6)

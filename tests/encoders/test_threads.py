@@ -13,8 +13,7 @@ import torch
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.encoders import StaticEncoder, encode
 from isoglot.encoders.base import evaluating
-from isoglot.encoders.behind import Behind
-from isoglot.encoders.dense import Dense
+from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
 
 TEXTS = [f"{text} {number}" for number in range(6) for text in SENTENCES]
@@ -30,7 +29,7 @@ ENCODERS = {
     "transformer": lambda: build_transformer(prompt="own: "),
     "first-last": lambda: build_transformer(pooling="first-last", prompt="own: ").eval(),
     "static": static,
-    "layer": lambda: Behind(build_transformer(), Dense(16, 5)),
+    "layer": lambda: WithLayer(build_transformer(), Dense(16, 5)),
     "towers": lambda: Towers({"a": build_transformer(prompt="own: "), "b": static()}, {"a": ["LATIN"]}),
 }
 

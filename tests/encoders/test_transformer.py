@@ -10,8 +10,8 @@ import torch
 
 from conftest import SENTENCES
 from isoglot.encoders import encode, load
-from isoglot.encoders.dense import Dense
-from isoglot.encoders.pooling import POOLINGS
+from isoglot.encoders.layers import Dense
+from isoglot.encoders.transformer import POOLINGS
 from isoglot.errors import OutputError
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isoglot.encoders import encode, load
-from isoglot.encoders.use import UseEncoder
+from isoglot.encoders.converters import UseEncoder
 from isoglot.errors import EncoderError
 
 

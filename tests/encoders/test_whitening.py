@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import oracle
 from conftest import SENTENCES
 from isoglot.encoders import StaticEncoder, TransformerEncoder, encode, load
-from isoglot.encoders.whitening import fit_whitening, moments, whitening
+from isoglot.encoders.fitting import fit_whitening, moments, whitening
 
 CORPUS = [f"{a} {b} {c}" for a in SENTENCES[:6] for b in SENTENCES[4:] for c in ("yes", "no", "x 1")]
 

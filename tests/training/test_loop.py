@@ -19,7 +19,7 @@ from isoglot.encoders import encode, load
 from isoglot.errors import CheckpointError, CorpusError, EncoderError, IsoglotError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
-from isoglot.training import checkpoint
+from isoglot.training import best, checkpoint, loop
 from isoglot.training.progress import Status
 from runs import train
 
@@ -389,3 +389,93 @@ def test_a_damaged_record_of_the_run_is_named(project, text):
     (project / "run" / "run.json").write_text(text)
     with pytest.raises(IsoglotError, match=r"run\.json: "):
         train(recipe, project / "run", resume=True)
+
+
+@pytest.mark.parametrize("pays", [True, False])
+def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch, pays):
+    used = []
+
+    def move(*given, **named):
+        used.append(given[4].bf16)
+        return step(*given, **named)
+
+    step = loop.move
+    monkeypatch.setattr(loop, "bf16_pays", lambda device: pays)
+    monkeypatch.setattr(loop, "move", move)
+    for precision in ("auto", "bf16", "fp32"):
+        changes = ["steps=1", f"optimizer.precision={precision}"]
+        train(load_recipe(project / "tiny.toml", changes), project / precision)
+    assert used == [pays, True, False]
+
+
+@pytest.mark.parametrize("collapsed", [True, False])
+def test_collapsed_vectors_are_warned_of_once(project, toy_static, collapsed):
+    with torch.no_grad():
+        if collapsed:
+            toy_static.table.copy_(1 + 1e-4 * torch.rand_like(toy_static.table))
+    toy_static.save(project / "base")
+    text = RECIPE.replace('kind = "static"\nvocabulary = 400\ndim = 16', 'kind = "static"\nmodel = "base"')
+    (project / "tiny.toml").write_text(text.replace("lr = 0.05", "lr = 1e-9"))
+    told = []
+    train(load_recipe(project / "tiny.toml"), project / "run", watch=told.append)
+    warned = [event for event in told if isinstance(event, str) and "collapsed" in event]
+    assert len(warned) == collapsed
+    assert all("pooling" in event and "\n" not in event for event in warned)
+    records = [record for record in log_of(project / "run") if record["kind"] == "warning"]
+    assert [record["step"] for record in records] == [10] * collapsed
+
+
+def test_a_checkpoint_has_the_states_of_the_device_and_old_ones_are_read(project):
+    """Checkpoints of older versions name CUDA's generator as new ones do, by the type of the device."""
+    recipe = load_recipe(project / "tiny.toml")
+    train(recipe, project / "straight")
+    with pytest.raises(StoppedError):
+        train(recipe, project / "broken", watch=stop_after(6))
+    state = state_of(project / "broken")
+    state["random"] = [{**state["random"][0], "cuda": torch.zeros(16, dtype=torch.uint8)}]
+    checkpoint.save(project / "broken" / "checkpoints", state["state"]["step"], state)
+    train(recipe, project / "broken", resume=True)
+    assert_same(state_of(project / "straight"), state_of(project / "broken"))
+
+
+def test_a_finished_run_is_not_trained_again(project, monkeypatch):
+    recipe = load_recipe(project / "tiny.toml", ["steps=3"])
+    first = train(recipe, project / "run")
+    monkeypatch.setattr(loop.Run, "train", lambda _: pytest.fail("trained again"))
+    again = train(recipe, project / "run", resume=True)
+    assert (again.best, again.steps, again.model) == (first.best, first.steps, first.model)
+
+
+def test_signals_that_are_ignored_or_handled_are_left(project):
+    handled = []
+    before = signal.signal(signal.SIGTERM, lambda *_: handled.append(True))
+    try:
+        train(
+            load_recipe(project / "tiny.toml", ["steps=2"]),
+            project / "run",
+            watch=lambda event: os.kill(os.getpid(), signal.SIGTERM) if isinstance(event, Status) else None,
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert len(handled) == 2
+
+
+def test_a_signal_during_an_evaluation_ends_the_run_at_once(project, monkeypatch):
+    """The last checkpoint is kept, and the continued run is the uninterrupted one."""
+    recipe = load_recipe(project / "tiny.toml")
+    train(recipe, project / "straight")
+    judge = best.Selector.judge
+
+    def interrupted(self, choices, encoder):
+        os.kill(os.getpid(), signal.SIGINT)
+        judge(self, choices, encoder)
+
+    monkeypatch.setattr(best.Selector, "judge", interrupted)
+    told = []
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, project / "broken", watch=told.append)
+    assert "interrupted at step 5; step 4 is kept" in told[-1]
+    monkeypatch.undo()
+    monkeypatch.setenv("ISOGLOT_CACHE", str(project / "cache"))
+    train(recipe, project / "broken", resume=True)
+    assert_same(state_of(project / "straight"), state_of(project / "broken"))

@@ -35,11 +35,12 @@ def step(encoder, streams, **settings):
 
 
 def moved(rank, world):
-    """The gradients after one move over a contrastive stream and one of labelled pairs."""
+    """The gradients after one move over a contrastive stream and one of pairs, whose classifier has its own."""
     encoder = ToyEncoder()
     streams = [Given(name, encoder, rank=rank, world=world) for name in ("info_nce", "pair_softmax")]
     step(encoder, streams)
-    return [parameter.grad for parameter in encoder.parameters()]
+    modules = [encoder, *(stream.objective for stream in streams)]
+    return [parameter.grad for module in modules for parameter in module.parameters()]
 
 
 def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told():

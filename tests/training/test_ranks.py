@@ -4,11 +4,17 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
+import torch.multiprocessing as mp
 from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
+from torch import nn
 
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
@@ -73,3 +79,38 @@ def test_two_ranks_train_the_model_of_one(tmp_path, monkeypatch):
     further = launch(tmp_path, tmp_path / "two", "--resume")
     assert [code for _, code in further] == [0, 0], further
     assert_same(two["encoder"], state_of(tmp_path / "two")["encoder"])
+
+
+@pytest.mark.slow
+def test_ranks_wait_longer_than_a_collective_and_stay_alike():
+    """The group gives up after two seconds; rank 0 works for four, as on a table or an evaluation."""
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_long_work, args=(folder,), nprocs=2)
+        assert (Path(folder) / "order").read_text() == "01"
+        first, second = (torch.load(Path(folder) / f"{rank}.pt") for rank in range(2))
+        for name in ("dense", "sparse"):
+            assert torch.equal(first[name], second[name])
+        assert first["dense"].tolist() == pytest.approx([1.5, 1.5])
+        assert first["sparse"].tolist() == [[0.0], [1.5], [0.0]]
+
+
+def _long_work(rank, folder):
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2, timeout=timedelta(seconds=2)
+    )
+    with ranks.first_alone():
+        time.sleep(4 * (rank == 0))
+        with (Path(folder) / "order").open("a") as file:
+            file.write(str(rank))
+    if rank == 0:
+        time.sleep(3)
+    assert ranks.from_first(rank) == 0
+    own = nn.ModuleDict({"dense": nn.Linear(1, 2, bias=False), "sparse": nn.Embedding(3, 1, sparse=True)})
+    own["unused"] = nn.Linear(1, 1)
+    own["dense"].weight.grad = torch.full((2, 1), 1.0 + rank)
+    own["sparse"].weight.grad = torch.sparse_coo_tensor([[1]], [[1.0 + rank]], (3, 1))
+    ranks.average_gradients(own)
+    assert own["unused"].weight.grad is None
+    found = {"dense": own["dense"].weight.grad.flatten(), "sparse": own["sparse"].weight.grad.to_dense()}
+    torch.save(found, Path(folder) / f"{rank}.pt")
+    dist.destroy_process_group()

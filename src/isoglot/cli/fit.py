@@ -75,7 +75,7 @@ def run(
 
 
 def _whitening(encoder: Encoder, corpus: Path, counting: Counting, *, dim: int | None) -> tuple[Encoder, str]:
-    from isoglot.encoders.whitening import fit_whitening
+    from isoglot.encoders.fitting import fit_whitening
 
     found = fit_whitening(encoder, sentences(corpus), dim=dim, progress=counting)
     words = f"{found.sentences:,} sentences, {found.encoder.dim} dimensions with {found.kept:.1%} of the variance"
@@ -85,8 +85,8 @@ def _whitening(encoder: Encoder, corpus: Path, counting: Counting, *, dim: int |
 def _flow(
     encoder: Encoder, corpus: Path, counting: Counting, *, permutation: str, epochs: int, seed: int
 ) -> tuple[Encoder, str]:
-    from isoglot.encoders.flow import Flow
-    from isoglot.encoders.flow_fitting import Training, fit_flow
+    from isoglot.encoders.fitting import Training, fit_flow
+    from isoglot.encoders.layers import Flow
 
     flow, training = Flow(encoder.dim, permutation=permutation, seed=seed), Training(epochs=epochs, seed=seed)
     found = fit_flow(encoder, sentences(corpus), flow=flow, training=training, progress=counting)

@@ -70,8 +70,11 @@ class Encoder(nn.Module):
         """Hexadecimal digest of tokenizer and truncation."""
         raise NotImplementedError
 
-    def save(self, folder: Path) -> None:
-        """Write the encoder to `folder` in the sentence-transformers layout, atomically."""
+    def save(self, folder: str | Path, *, name: str | None = None) -> None:
+        """Write the encoder to `folder` in the sentence-transformers layout, atomically.
+
+        `name` is what results call the model when it is loaded; without one it is the folder's own name.
+        """
         raise NotImplementedError
 
     def exports(self) -> Sequence[Encoder]:

@@ -56,14 +56,15 @@ class Modules(RootModel[list[Entry]]):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
-class Prompts(_Strict):
-    """config_sentence_transformers.json."""
+class Settings(_Strict):
+    """config_sentence_transformers.json; `name` is a key of this library's own."""
 
+    name: str = ""
     prompts: dict[str, str] | None = None
     default_prompt_name: str | None = None
 
     @model_validator(mode="after")
-    def _named(self) -> Prompts:
+    def _named(self) -> Settings:
         if self.default_prompt_name is not None and self.default_prompt_name not in (self.prompts or {}):
             raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, which prompts does not hold")
         return self

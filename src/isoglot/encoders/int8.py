@@ -1,51 +1,76 @@
-"""A transformer in eight-bit integers on a CPU, through ONNX Runtime, exported here and nowhere else.
+"""A transformer in eight-bit integers on a CPU, through ONNX Runtime; the export is made here.
 
-Weights of linear layers are rounded once, a scale for each output channel; what comes into a layer is rounded chunk by
-chunk with one scale for the whole chunk. So a row depends, in its third digit, on the company it is computed in; the
+Weights of linear layers are rounded once, with a scale for each output channel; the inputs of a layer are rounded chunk
+by chunk with one scale for the whole chunk. So a row depends, in its third digit, on the other texts of its chunk; the
 same texts in the same order still give the same bytes. Word embeddings stay outside, in float32: they are most of a
 multilingual model's weights and nothing is multiplied with them. The second layers of feed-forward blocks stay in
 float32 too: rounding them would gain a tenth in speed, and takes more from the rows than all the others do. Seven bits
 of each weight are used, because processors without VNNI add pairs of products in 16 bits, and full weights would
 overflow there.
+
+Exporting takes some ten seconds, so it is done once for each encoder: the result is kept with the encoder in memory for
+as long as its weights stay the same, and in the cache folder under the digest of these weights.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
 import logging
 import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
+from isoglot import environment
 from isoglot.data.batch import Tokens
+from isoglot.data.files import atomic_write
 from isoglot.encoders.base import Encoder, evaluating
-from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
-from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.errors import EncoderError
+from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS, TransformerEncoder
+from isoglot.errors import EncoderError, IsoglotError
 
+_FORMAT = 1  # raised when the export changes, so that cached graphs are made anew
 _making, _exporting = threading.Lock(), threading.Lock()
+_known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
+
+
+class Graph:
+    """An exported model as bytes, and the session that runs it, which is made when first used in a process."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self._session = data, None
+
+    @property
+    def session(self) -> Any:
+        """The ONNX Runtime session."""
+        with _making:
+            if self._session is None:
+                self._session = _session(self.data)
+            return self._session
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"data": self.data, "_session": None}
 
 
 class Int8Encoder(Encoder):
-    """What `quantize` gives: for `encode` only, it cannot be trained or saved. Texts are tokenised as ever."""
+    """The result of `quantize`: for `encode` only, it cannot be trained or saved. It has the tokens of its encoder."""
 
     concurrent = True
     own: TransformerEncoder
 
-    def __init__(self, encoder: TransformerEncoder, graph: bytes) -> None:
+    def __init__(self, encoder: TransformerEncoder, graph: Graph) -> None:
         super().__init__()
         self.own, self.graph = cast(TransformerEncoder, evaluating(encoder)), graph
         self.dim, self.max_length, self.normalizes = encoder.dim, encoder.max_length, encoder.normalizes
         self.prompt, self.prompts, self.pooling = encoder.prompt, encoder.prompts, encoder.pooling
         self.name = encoder.name
-        self._session: Any = None  # made when first used, in the process that uses it
         self.eval()
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
@@ -56,28 +81,23 @@ class Int8Encoder(Encoder):
         """(N, D) in float32, without a gradient."""
         if not len(tokens):
             return torch.zeros(0, self.dim)
-        with _making:
-            self._session = self._session or _session(self.graph)
         ids, mask = tokens.padded(self.own.pad)
         words = self.own.backbone.get_input_embeddings()(ids)
-        found = self._session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
+        found = self.graph.session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
         return torch.from_numpy(found[0])
 
     @property
     def fingerprint(self) -> str:
-        """That of the encoder that was quantised, marked."""
+        """The fingerprint of the encoder that was quantised, marked."""
         return f"int8-{self.own.fingerprint}"
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path, *, name: str | None = None) -> None:  # noqa: ARG002 - nothing is saved
         """Raise EncoderError: the float32 encoder is what is saved."""
-        raise EncoderError(f"{folder}: an encoder in int8 cannot be saved; save the one that it was made from")
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_session": None}
+        raise EncoderError(f"{folder}: an encoder in int8 cannot be saved; save the encoder it was made from")
 
 
 def quantize(encoder: Encoder) -> Encoder:
-    """The encoder in int8; takes some seconds, so keep the result if you encode often. One in int8 is given back.
+    """The encoder in int8, exported once for its weights; an encoder in int8 is returned as it is.
 
     Raises EncoderError if it is not a transformer on a CPU, or the extra `onnx` is not installed.
     """
@@ -86,19 +106,58 @@ def quantize(encoder: Encoder) -> Encoder:
     if not isinstance(encoder, TransformerEncoder):
         raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; use float32")
     if encoder.backbone.device.type != "cpu":
-        raise EncoderError(f"int8 runs on a CPU and the encoder is on {encoder.backbone.device}; take bf16 there")
+        raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.backbone.device}; use bfloat16 there")
+    words, state = encoder.backbone.get_input_embeddings().weight, _state(encoder)
+    with _exporting:  # one export at a time: the exporter's settings, and the log meanwhile, are of the whole process
+        known = _known.get(words)  # type: ignore[no-untyped-call]
+        if known is None or known[0] != state:
+            known = _known[words] = state, _graph(encoder)
+    return Int8Encoder(encoder, known[1])
+
+
+def _state(encoder: TransformerEncoder) -> object:
+    """What the graph depends on: the pooling, and each weight by its memory and the count of changes made in it."""
+    weights = [*encoder.backbone.parameters(), *encoder.projections.parameters()]
+    versions = [0 if weight.is_inference() else weight._version for weight in weights]
+    return encoder.pooling, [weight.data_ptr() for weight in weights], versions
+
+
+def _graph(encoder: TransformerEncoder) -> Graph:
+    """The graph of the encoder, from the cache folder or exported and put there."""
+    path = environment.cache_folder() / "int8" / f"{_digest(encoder)}.onnx"
+    with suppress(OSError):
+        graph = Graph(path.read_bytes())
+        with suppress(Exception):  # a damaged file is exported anew
+            _ = graph.session
+            return graph
     with (
-        _exporting,  # the exporter's settings, and what is logged meanwhile, are of the whole process
         tempfile.TemporaryDirectory(prefix="isoglot-int8-") as folder,
         _quiet(),
         torch.inference_mode(False),
     ):
-        graph = _quantized(encoder, Path(folder))
-    return Int8Encoder(encoder, graph)
+        data = _quantized(encoder, Path(folder))
+    with suppress(OSError, IsoglotError):  # a cache that can't be written costs time, not the result
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path, binary=True) as stream:
+            stream.write(data)
+    return Graph(data)
+
+
+def _digest(encoder: TransformerEncoder) -> str:
+    """Hexadecimal digest of what is exported: all but the word embeddings."""
+    config = encoder.backbone.config.to_json_string(use_diff=False)
+    layers = [str(projection.activation) for projection in encoder.projections]
+    checksum = hashlib.sha256(f"{_FORMAT} {torch.__version__} {encoder.pooling} {config} {layers}".encode())
+    words = encoder.backbone.get_input_embeddings().weight
+    for name, weight in [*encoder.backbone.named_parameters(), *encoder.projections.named_parameters()]:
+        if weight is not words:
+            checksum.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
+            checksum.update(weight.detach().contiguous().flatten().view(torch.uint8).numpy())
+    return checksum.hexdigest()
 
 
 class _FromWords(nn.Module):
-    """The encoder behind its word embeddings: (N, T, H) and mask (N, T) to vectors (N, D)."""
+    """The encoder after its word embeddings: (N, T, H) and mask (N, T) to vectors (N, D)."""
 
     def __init__(self, encoder: TransformerEncoder) -> None:
         super().__init__()
@@ -137,7 +196,7 @@ def _quantized(encoder: TransformerEncoder, folder: Path) -> bytes:
 def _narrowing(path: Path) -> list[str]:
     """Names of the products with weights of fewer outputs than inputs: the second ones of feed-forward blocks.
 
-    What comes into these has a few values far greater than the rest, and one scale for all leaves little of the rest.
+    Their inputs have a few values far greater than the rest, and one scale for all leaves little of the rest.
     """
     import onnx
 
@@ -178,7 +237,7 @@ def _session(graph: bytes) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither library's advice on exporting is for the user of this one."""
+    """Neither library's advice on exporting concerns the user of this one."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

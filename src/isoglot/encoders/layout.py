@@ -228,7 +228,12 @@ def write_json(path: Path, value: object) -> None:
 
 
 def write_modules(
-    folder: Path, kinds: Sequence[tuple[str, str]], *, prompt: str = "", prompts: Mapping[str, str] | None = None
+    folder: Path,
+    kinds: Sequence[tuple[str, str]],
+    *,
+    prompt: str = "",
+    prompts: Mapping[str, str] | None = None,
+    name: str | None = None,
 ) -> None:
     """modules.json for (class, sub-folder) pairs in order of use, and the settings file beside it.
 
@@ -251,6 +256,7 @@ def write_modules(
         "prompts": named,
         "default_prompt_name": default,
         "similarity_fn_name": "cosine",
+        **({"name": name} if name else {}),
     }
     write_json(folder / "config_sentence_transformers.json", settings)
 
@@ -288,6 +294,27 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
 
 
+def read_tokenizer(folder: Path) -> PreTrainedTokenizerFast | None:
+    """The tokenizer of a folder that has exactly what `write_tokenizer` writes; None for any other folder.
+
+    transformers reads every tokenizer.json three times, which for a large vocabulary is most of the time to open a
+    model.
+    """
+    from transformers import PreTrainedTokenizerFast
+
+    files = [folder / name for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")]
+    if not all(file.is_file() for file in files) or (folder / "added_tokens.json").exists():
+        return None
+    settings, special = (read_json(file) for file in files[1:])
+    named = {name: settings[name] for name in _TOKENS if name in settings}
+    known = {"tokenizer_class", "model_max_length", "model_input_names", "clean_up_tokenization_spaces"}
+    known |= {"padding_side", "truncation_side", *_TOKENS}
+    if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - known:
+        return None
+    given = {name: value for name, value in settings.items() if name != "tokenizer_class"}
+    return PreTrainedTokenizerFast(tokenizer_file=str(files[0]), **given)
+
+
 def read_modules(folder: Path) -> list[Module]:
     """The modules of a saved folder in order of use; class paths of versions 2 to 6 are all understood."""
     modules = []
@@ -303,6 +330,6 @@ def settings_of(module: Module, kind: type[configs.Setting]) -> configs.Setting:
     return configs.checked(module.folder / "config.json", kind, module.config)
 
 
-def read_prompts(folder: Path) -> configs.Prompts:
-    """The prompts by name, and which of them is put before every text by default."""
-    return configs.read_if_there(folder / "config_sentence_transformers.json", configs.Prompts)
+def read_settings(folder: Path) -> configs.Settings:
+    """The name of a model, its prompts by name, and which of them is put before every text by default."""
+    return configs.read_if_there(folder / "config_sentence_transformers.json", configs.Settings)

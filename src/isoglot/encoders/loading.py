@@ -1,24 +1,32 @@
 """Finds a model by name and opens it: a folder, a packaged model, or a hub id that is already in the local cache.
 
-The network is never touched unless it is asked for.
+The network is never touched unless it is asked for. Folders are those that sentence-transformers 2 to 6 wrote, and
+plain Hugging Face ones. A folder is read by what its modules are, whatever the keys were called at the time. What can't
+be run here is an error, never skipped, since a model without one of its parts gives vectors that look right.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from isoglot import environment
-from isoglot.encoders import packaged
+from isoglot.encoders import configs, layout, packaged
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve
-from isoglot.encoders.reading import read
+from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_weights, with_layers
+from isoglot.encoders.static import StaticEncoder
+from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, nearest
 
 DEFAULT = "multilingual-e5-small"  # the model that is opened when none is named
+_PROBES = 256  # pieces of a vocabulary that are tokenised to see whether any is known
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
@@ -104,3 +112,263 @@ def _hub(name: str, allow_download: bool) -> Path | None:
     except Exception as error:  # permissions, a damaged cache, and what the client raises about a download
         where = "can't be downloaded" if allow_download else "can't be read from the local Hugging Face cache"
         raise EncoderError(f"model {name!r} {where}: {error}") from error
+
+
+# A folder to an encoder
+
+
+def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder:
+    """The encoder in a model folder, in evaluation mode; `given` settings take the place of saved ones.
+
+    No code of the folder is run: classes are known by name, transformers may use its own only, and pickles are read as
+    weights or not at all. Raises EncoderError.
+    """
+    encoder = _read(folder, pooling, given).eval()
+    _try(encoder, folder)
+    return encoder
+
+
+def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower: bool = False) -> Encoder:
+    if not (folder / "modules.json").is_file():
+        if not (folder / "config.json").is_file():
+            raise EncoderError(f"{folder}: not a model folder: neither modules.json nor config.json is there")
+        return _transformer(folder, [], pooling, given)
+    modules = layout.read_modules(folder)
+    kinds = [module.kind for module in modules]
+    if "Normalize" in kinds[:-1]:  # here it is a habit of `encode`, after all layers
+        raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} after Normalize is not run here")
+    modules, layers = _parted(modules)
+    saved = layout.read_settings(folder)
+    if modules and modules[0].kind == "Towers":
+        if is_tower:
+            raise EncoderError(f"{folder}: a tower cannot be towers itself")
+    else:  # the prompts of towers are those of each
+        given = {"prompt": saved.default, "prompts": saved.prompts, **given}
+    encoder = with_layers(_first(folder, modules, pooling, given), layers)
+    encoder.name = saved.name
+    return encoder
+
+
+def _parted(modules: list[layout.Module]) -> tuple[list[layout.Module], list[layout.Module]]:
+    """The modules an encoder runs itself, Normalize among them, and the layers that come after it.
+
+    A transformer runs dense layers itself, up to the first flow; no other encoder runs any.
+    """
+    own = bool(modules) and modules[0].kind == "Transformer"
+    outside = ("Flow",) if own else ("Dense", "Flow")
+    start = next((place for place, module in enumerate(modules) if module.kind in outside), len(modules))
+    layers = [module for module in modules[start:] if module.kind in ("Dense", "Flow")]
+    return [module for module in modules if module not in layers], layers
+
+
+def _first(folder: Path, modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> Encoder:
+    first = modules[0].kind if modules else "nothing"
+    if first == "Transformer":
+        return _transformer(modules[0].folder, modules[1:], pooling, given)
+    if first == "StaticEmbedding":
+        return _static(modules, pooling, given)
+    if first == "UseEncoder":
+        from isoglot.encoders.converters import UseEncoder
+
+        _refuse_unknown(UseEncoder, folder, given)
+        return UseEncoder(**given)
+    if first == "Towers":
+        from isoglot.encoders import towers
+
+        return towers.opened(folder, lambda place: _read(place, pooling, given, is_tower=True))
+    raise EncoderError(f"{folder}: begins with {first}; only Transformer and StaticEmbedding models are run here")
+
+
+def _transformer(
+    folder: Path, after: list[layout.Module], pooling: str | None, given: dict[str, Any]
+) -> TransformerEncoder:
+    _refuse_unknown(TransformerEncoder, folder, given)
+    settings: dict[str, Any] = {"pooling": "mean", "projections": []}
+    backbone, tokenizer, saved = _backbone(folder)
+    layers = None
+    for module in after:
+        if module.kind == "Pooling":
+            settings["pooling"] = _pooling_of(module, given.get("prompt", ""), chosen=pooling)
+        elif module.kind == "WeightedLayerPooling":
+            layers = read_layer_mean(module, int(backbone.config.num_hidden_layers))
+        elif module.kind == "Dense":
+            settings["projections"].append(read_dense(module))
+        elif module.kind == "Normalize":
+            settings["normalizes"] = True
+        else:
+            raise EncoderError(
+                f"{module.folder}: {module.kind} modules are not run here; only Transformer, WeightedLayerPooling "
+                "(first and last layer), Pooling, Dense, Flow and Normalize are"
+            )
+    settings["pooling"] = pooling or layers or settings["pooling"]
+    try:
+        return TransformerEncoder(backbone, tokenizer, **{**saved, **settings, **given})
+    except (ValueError, TypeError) as error:
+        raise EncoderError(f"{folder}: {error}") from error
+
+
+def _refuse_unknown(kind: type[Encoder], folder: Path, given: dict[str, Any]) -> None:
+    unknown = sorted(given.keys() - inspect.signature(kind.__init__).parameters.keys())
+    if unknown:
+        raise EncoderError(
+            f"{folder}: holds a {kind.__name__}, which has no setting {', '.join(unknown)}; leave it out"
+        )
+
+
+def _pooling_of(module: layout.Module, prompt: str, *, chosen: str | None) -> str:
+    """The pooling a Pooling module asks for, in the words of this library."""
+    config = layout.settings_of(module, configs.Pooling)
+    names = config.modes
+    if prompt and not config.include_prompt:
+        raise EncoderError(
+            f'{module.folder}: leaves the prompt out of the pooling, which is not run here; set prompt=""'
+        )
+    if chosen is None and (len(names) != 1 or names[0] not in POOLINGS):
+        raise EncoderError(
+            f"{module.folder}: pooling {' + '.join(names) or 'none'} is not run here; "
+            f"choose one of {', '.join(POOLINGS)} with `pooling`"
+        )
+    return names[0] if chosen is None else chosen
+
+
+def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
+    """Backbone, fast tokenizer, and the maximal length that sentence-transformers saved, if it did."""
+    import transformers
+
+    configs.read(folder / "config.json", configs.Backbone)
+    configs.read_if_there(folder / "tokenizer_config.json", configs.Tokenizer)
+    saved = configs.read_if_there(folder / "sentence_bert_config.json", configs.Length)
+    if (folder / "adapter_config.json").exists():
+        raise EncoderError(f"{folder}: holds an adapter, which is not run here; merge it into its model and save that")
+    pickled = _pickled(folder)
+    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with layout.quiet():
+            backbone, report = transformers.AutoModel.from_pretrained(
+                folder, output_loading_info=True, use_safetensors=pickled is None, **local
+            )
+            tokenizer = layout.read_tokenizer(folder)
+            if tokenizer is None:
+                tokenizer = transformers.AutoTokenizer.from_pretrained(folder, use_fast=True, **local)
+    except Exception as error:  # transformers raises whatever its parts raise
+        if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
+            raise EncoderError(f"{pickled}: {PICKLED}") from error
+        raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
+    _require_weights(backbone, report, folder)
+    if not getattr(tokenizer, "is_fast", False):
+        raise EncoderError(f"{folder}: has no fast tokenizer; convert it with transformers and save tokenizer.json")
+    _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
+    if saved.do_lower_case:
+        _lowercase(tokenizer.backend_tokenizer)
+    return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
+
+
+def _pickled(folder: Path) -> Path | None:
+    """The pickle in which the weights are; None if they are safetensors."""
+    for name in ("model.safetensors", "model.safetensors.index.json"):
+        if (folder / name).is_file():
+            return None
+    for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
+        if (folder / name).is_file():
+            return folder / name
+    raise EncoderError(f"{folder}: holds no weights; model.safetensors is missing")
+
+
+def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> None:
+    """Raise EncoderError for weights that are missing, of other shapes, or of layers that the model would not have."""
+    missing = sorted(key for key in report["missing_keys"] if not key.startswith("pooler."))
+    if missing:
+        raise EncoderError(f"{folder}: the weights lack {len(missing)} tensors, such as {missing[0]}")
+    if report["missing_keys"]:
+        backbone.pooler = None  # it would be random, and nothing here uses it
+    if others := [*report.get("mismatched_keys", ()), *report.get("error_msgs", ())]:
+        raise EncoderError(f"{folder}: the weights do not fit config.json: {_one_line(others[0])}")
+    prefix = f"{backbone.base_model_prefix}."
+    stacks = {name: len(part) for name, part in backbone.named_modules() if isinstance(part, nn.ModuleList)}
+    for key in report.get("unexpected_keys", ()):
+        for name, count in stacks.items():
+            number = key.removeprefix(prefix).removeprefix(f"{name}.").partition(".")[0]
+            if key.removeprefix(prefix).startswith(f"{name}.") and number.isdecimal() and int(number) >= count:
+                raise EncoderError(f"{folder}: config.json describes {count} layers, and the weights have more ({key})")
+
+
+def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
+    """Raise EncoderError for a tokenizer with ids beyond the embedding table, or one that knows no text.
+
+    transformers makes an empty tokenizer where the files of one are missing.
+    """
+    size = tokenizer.get_vocab_size(with_added_tokens=True)
+    numbers: Iterable[int] = range(size)
+    if any(tokenizer.id_to_token(number) is None for number in numbers):  # with gaps; else much slower to ask for all
+        numbers = sorted(set(tokenizer.get_vocab(with_added_tokens=True).values()))
+    largest = max(numbers, default=-1)
+    if largest >= rows:
+        raise EncoderError(
+            f"{folder}: the tokenizer has {size} pieces, of which {tokenizer.id_to_token(largest)!r} is number "
+            f"{largest}, and the embedding table has {rows} rows; it belongs to another model"
+        )
+    named = getattr(tokenizer.model, "unk_token", None)
+    unknown = {getattr(tokenizer.model, "unk_id", None), None if named is None else tokenizer.token_to_id(named)}
+    nothing = set(tokenizer.get_added_tokens_decoder()) | unknown
+    pieces = [number for number in numbers if number not in nothing]
+    probes = [tokenizer.decode([number]) for number in pieces[:: max(1, len(pieces) // _PROBES)]]
+    known = {number for found in tokenizer.encode_batch(probes, add_special_tokens=False) for number in found.ids}
+    if not known - nothing:
+        raise EncoderError(
+            f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
+            "damaged; save or download the model again"
+        )
+
+
+def _try(encoder: Encoder, folder: Path) -> None:
+    """Raise EncoderError for weights that are not finite, and for an encoder that cannot encode."""
+    for name, weight in encoder.named_parameters():
+        if not bool(weight.detach().sum().isfinite()) and not bool(weight.detach().isfinite().all()):  # a sum is quick
+            raise EncoderError(f"{folder}: the weight {name} holds NaN or infinity; save or download the model again")
+    try:
+        with torch.inference_mode():
+            vectors = encoder(encoder.tokenize(["", "A short sentence."]))
+    except Exception as error:  # sizes that do not fit each other show here, as whatever torch makes of them
+        raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
+    if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
+        raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
+
+
+def _lowercase(tokenizer: Any) -> None:
+    from tokenizers import normalizers
+
+    before = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+
+
+def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> StaticEncoder:
+    from tokenizers import Tokenizer
+
+    folder, after = modules[0].folder, {module.kind for module in modules[1:]}
+    _refuse_unknown(StaticEncoder, folder, given)
+    if after - {"Normalize"}:
+        raise EncoderError(f"{folder}: {', '.join(sorted(after - {'Normalize'}))} after a static table is not run here")
+    if pooling not in (None, "mean"):
+        raise EncoderError(
+            f"{folder}: a static encoder takes the mean of its rows; pooling {pooling!r} needs a transformer"
+        )
+    weights = read_weights(folder)
+    table = weights.get("embedding.weight", weights.get("embeddings"))
+    if table is None:
+        raise EncoderError(
+            f"{folder}: model.safetensors holds no embedding table, only {', '.join(weights) or 'nothing'}"
+        )
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        _require_tokenizer(tokenizer, len(table), folder)
+        length = (tokenizer.truncation or {}).get("max_length", 8192)
+        settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
+        return StaticEncoder(table.float(), tokenizer, **settings)
+    except EncoderError:
+        raise
+    except Exception as error:  # tokenizers raises bare Exceptions
+        raise EncoderError(f"{folder}: {_one_line(error)}") from error
+
+
+def _one_line(error: object) -> str:
+    return " ".join(str(error).split())[:300]

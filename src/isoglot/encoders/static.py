@@ -33,7 +33,7 @@ class StaticEncoder(Encoder):
     sparse         give row-sparse gradients (for `torch.optim.SparseAdam`), else dense ones
     prompt         put before every text
     prompts        further prompts by name
-    normalizes     saved with a Normalize module, and `encode` gives unit vectors unless told otherwise
+    normalizes     saved with a Normalize module, so that `encode` gives unit vectors by default
     """
 
     pads = False
@@ -87,21 +87,25 @@ class StaticEncoder(Encoder):
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the mean of each sentence's weighted rows."""
         offsets = F.pad(tokens.lengths.cumsum(0), (1, 0))
-        if self.token_weights is None:
-            return F.embedding_bag(
-                tokens.ids, self.table, offsets, mode="mean", sparse=self.sparse, include_last_offset=True
+        weights, is_mean = None, self.token_weights is None
+        if self.token_weights is not None:
+            weights = F.embedding(tokens.ids, self.token_weights, sparse=self.sparse).squeeze(1)
+        try:
+            total = F.embedding_bag(
+                tokens.ids,
+                self.table,
+                offsets,
+                mode="mean" if is_mean else "sum",
+                sparse=self.sparse,
+                per_sample_weights=weights,
+                include_last_offset=True,
             )
-        weights = F.embedding(tokens.ids, self.token_weights, sparse=self.sparse).squeeze(1)
-        total = F.embedding_bag(
-            tokens.ids,
-            self.table,
-            offsets,
-            mode="sum",
-            sparse=self.sparse,
-            per_sample_weights=weights,
-            include_last_offset=True,
-        )
-        return total / tokens.lengths.clamp(min=1)[:, None]
+        except NotImplementedError:  # some accelerators have no such kernel; this takes the memory of all tokens' rows
+            rows = F.embedding(tokens.ids, self.table)
+            number = torch.arange(len(tokens), device=rows.device).repeat_interleave(tokens.lengths)
+            rows = rows if weights is None else rows * weights[:, None]
+            total, is_mean = rows.new_zeros(len(tokens), self.dim).index_add(0, number, rows), False
+        return total if is_mean else total / tokens.lengths.clamp(min=1)[:, None]
 
     def folded(self) -> Tensor:
         """(V, D) rows times their weights, without a gradient: the table whose plain mean is this encoder."""
@@ -113,7 +117,7 @@ class StaticEncoder(Encoder):
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         return digest(self.tokenizer, self.max_length, self.prompt)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path, *, name: str | None = None) -> None:
         """Write the folder of a sentence-transformers StaticEmbedding, atomically, the weights folded in."""
         from safetensors.torch import save_file
 
@@ -121,4 +125,4 @@ class StaticEncoder(Encoder):
             save_file({"embedding.weight": self.folded().float().cpu().contiguous()}, new / "model.safetensors")
             layout.write_backend(new, self.tokenizer, self.max_length)
             kinds = [("StaticEmbedding", ""), *([("Normalize", "1_Normalize")] if self.normalizes else [])]
-            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts)
+            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts, name=name)

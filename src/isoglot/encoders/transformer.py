@@ -6,7 +6,7 @@ The backbone's own pooler, where a checkpoint has one, is kept for the saved fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,14 +14,61 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.encoders import dense, layout
+from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.tokenizer import digest, prompted, ragged
 from isoglot.errors import EncoderError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+# Poolings take the hidden states of all layers, first to last, each (N, T, D), and the mask (N, T), and give (N, D).
+# `states[0]` is the embedding layer's output, before any attention. "first-last" means two things in the literature:
+# EASE and mSimCSE average that with the last layer, SimCSE today takes the output of layer 1 instead. Both are here.
+
+Pooling = Callable[[Sequence[Tensor], Tensor], Tensor]
+
+
+def cls(states: Sequence[Tensor], _mask: Tensor) -> Tensor:
+    """The last layer's state of the first token."""
+    return states[-1][:, 0]
+
+
+def mean(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The mean of the last layer's states over a sentence's tokens."""
+    return _mean(states[-1], mask)
+
+
+def maximum(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The largest value of each dimension over a sentence's tokens."""
+    hidden = mask[:, :, None] == 0
+    return states[-1].masked_fill(hidden, torch.finfo(states[-1].dtype).min).amax(dim=1)
+
+
+def first_last(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The mean over tokens of the embedding layer's output averaged with the last layer's."""
+    return _mean((states[0] + states[-1]) / 2, mask)
+
+
+def first1_last(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+    """The mean over tokens of the first attention layer's output averaged with the last layer's."""
+    return _mean((states[1] + states[-1]) / 2, mask)
+
+
+def _mean(states: Tensor, mask: Tensor) -> Tensor:
+    weight = mask[:, :, None].to(states.dtype)
+    return (states * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
+
+
+POOLINGS: dict[str, Pooling] = {
+    "cls": cls,
+    "mean": mean,
+    "max": maximum,
+    "first-last": first_last,
+    "first1-last": first1_last,
+}
+FIRST_LAYER = {"first-last": 0, "first1-last": 1}  # these need the states of all layers
 
 
 class TransformerEncoder(Encoder):
@@ -29,14 +76,14 @@ class TransformerEncoder(Encoder):
 
     pooling            cls, mean, max, first-last or first1-last (see pooling.py)
     max_length         most tokens of a sentence; None: what tokenizer and backbone allow
-    head               a new linear layer with tanh behind cls pooling, in training mode only, never saved (SimCSE)
+    head               a new linear layer with tanh after cls pooling, in training mode only, never saved (SimCSE)
     prompt             put before every text
     prompts            further prompts by name
     layers             keep only the first so many layers of the backbone
     freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
-    projections        layers behind the pooling that a saved model brought along (see dense.py)
-    normalizes         saved with a Normalize module, and `encode` gives unit vectors unless told otherwise
+    projections        layers after the pooling that a saved model has (see layers.py)
+    normalizes         saved with a Normalize module, so that `encode` gives unit vectors by default
     seed               draws the head's weights
 
     Raises ValueError for settings that contradict each other or the backbone.
@@ -57,7 +104,7 @@ class TransformerEncoder(Encoder):
         layers: int | None = None,
         freeze_embeddings: bool = False,
         sparse_embeddings: bool = False,
-        projections: Sequence[dense.Dense] = (),
+        projections: Sequence[Dense] = (),
         normalizes: bool = False,
         seed: int = 0,
     ) -> None:
@@ -110,7 +157,7 @@ class TransformerEncoder(Encoder):
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path, *, name: str | None = None) -> None:
         """Write backbone, tokenizer and pooling in the sentence-transformers layout, atomically; never the head."""
         layered = self.pooling in FIRST_LAYER
         kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
@@ -122,15 +169,15 @@ class TransformerEncoder(Encoder):
         with layout.replacing(folder) as new:
             self._save_backbone(new)
             layout.write_tokenizer(new, self.tokenizer, self.max_length)
-            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts)
+            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
             places = {kind: new / path for kind, path in kinds}
             layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
             if layered:
                 depth = int(self.backbone.config.num_hidden_layers)
-                dense.write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
+                write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
             denses = [new / path for kind, path in kinds if kind == "Dense"]
             for place, projection in zip(denses, self.projections, strict=True):
-                dense.write(place, cast(dense.Dense, projection))
+                write_dense(place, cast(Dense, projection))
 
     def _save_backbone(self, folder: Path) -> None:
         with layout.quiet():

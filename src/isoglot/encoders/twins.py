@@ -18,7 +18,7 @@ from isoglot.encoders.transformer import TransformerEncoder
 
 
 class Twins(Encoder):
-    """Two encoders that read alike. Training leaves behind the better one by the dev score, or the first.
+    """Two encoders that read alike. Training keeps the better one by the dev score, or the first.
 
     The copies stay in evaluation mode while the twins are trained: CT trains without dropout, of whatever kind.
 
@@ -64,9 +64,9 @@ class Twins(Encoder):
         """That of a copy."""
         return self.first.fingerprint
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: str | Path, *, name: str | None = None) -> None:
         """Write the first copy."""
-        self.first.save(folder)
+        self.first.save(folder, name=name)
 
     def exports(self) -> Sequence[Encoder]:
         """Both copies, between which the dev score decides."""

@@ -26,6 +26,7 @@ def group(device: torch.device) -> Iterator[None]:
 
     The group is left also when the block raises: its threads may abort a process that ends while it holds them.
     """
+    global _waiting
     joining = "RANK" in os.environ and not dist.is_initialized()
     if joining:
         if device.type != "cpu":
@@ -35,6 +36,7 @@ def group(device: torch.device) -> Iterator[None]:
         yield
     finally:
         if joining:
+            _waiting = None  # its threads end with the last reference
             dist.destroy_process_group()
 
 

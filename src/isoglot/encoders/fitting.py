@@ -1,0 +1,260 @@
+"""Fits a layer to an encoder's vectors of a text, without labels, and puts it after the encoder, which is frozen.
+
+**Whitening** (Su et al. 2021): mean zero and covariance I by one linear layer. With mu and Sigma = U Lambda U^T of the
+raw vectors of a text, x becomes (x - mu) W, W = U Lambda^(-1/2), of which the first k columns may be kept, those of the
+greatest variance. Any scaling to length one comes afterwards: before, it would change what is whitened. Being linear it
+is saved as an ordinary Dense layer, which other programs run too; in a static encoder it is folded into the rows, since
+the mean of rows e W + b is the mean of the rows, times W, plus b. Sigma has N - 1 in its denominator, as numpy.cov,
+which the published code calls. Eigenvectors have no sign of their own: here the entry of greatest size is positive, so
+that two machines agree.
+Deviation: directions in which the text does not vary are left out, where the published code divides by their rounding.
+Every transformer that ends in a layer norm (g, b) has one, since its states x fulfil sum_i (x_i - b_i) / g_i = 0.
+
+**A flow** (BERT-flow, Li et al. 2020). Vectors are computed once, into a temporary file of 4 D bytes a sentence (in
+`$TMPDIR`), so that memory stays bounded and an epoch can come in any order. They are the raw ones: a flow on vectors of
+length one would be fitted to a sphere, on which there is no density. The loss is the negative log-likelihood in bits
+per dimension. As in the published code: AdamW with 1e-3, weight decay 0.01 and epsilon 1e-6, no warm-up or decay,
+gradients clipped to norm 1, batches of 32, one epoch.
+Deviation: torch's AdamW corrects the bias of its first moments, which that code's does not.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from isoglot.encoders.base import Encoder
+from isoglot.encoders.engine import engine, plan
+from isoglot.encoders.layers import Dense, Flow, WithLayer
+from isoglot.encoders.static import StaticEncoder
+from isoglot.errors import EncoderError
+from isoglot.progress import Progress
+
+FLOOR = 1e-8  # of the greatest eigenvalue: what lies below is the rounding of float32 vectors, not variance
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Number N of vectors, mean (D,) and covariance (D, D) with N - 1 in the denominator, float64."""
+
+    count: int
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Whitened:
+    """The whitened encoder, the number of sentences it was fitted to, and the share of their variance it keeps."""
+
+    encoder: Encoder
+    sentences: int
+    kept: float
+
+
+def fit_whitening(
+    encoder: Encoder, texts: Iterable[str], *, dim: int | None = None, progress: Progress | None = None
+) -> Whitened:
+    """The encoder, whitened by its raw vectors of `texts`; repeated ones count as often.
+
+    dim       dimensions to keep, those of greatest variance first; None: all in which the text varies
+    progress  as of `encode`: distinct texts done, and in all
+
+    A static encoder comes back as one, its text without tokens still the zero vector, which is then the mean sentence;
+    any other gets a dense layer after it. Raises ValueError for a `dim` that is not 1 to the encoder's, if the text
+    varies in fewer directions than that, and without a `dim`, if there are no more sentences than dimensions.
+    """
+    if dim is not None and not 1 <= dim <= encoder.dim:
+        raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
+    with engine(encoder, plan(encoder, normalize_embeddings=False), progress=progress) as blocks:
+        found = moments(rows for _, rows in blocks(texts))
+    layer, share = whitening(found, dim)
+    return Whitened(_put(encoder, layer), found.count, share)
+
+
+def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
+    """Mean and covariance of the rows of all blocks (n, D); one block is held, sums are float64 and about the mean.
+
+    Raises ValueError if there are fewer than two rows.
+    """
+    count, mean, scatter = 0, np.zeros(1), np.zeros((1, 1))
+    for block in blocks:
+        rows = np.asarray(block, np.float64)
+        more = len(rows)
+        if not more:
+            continue
+        own = rows.mean(0)
+        apart = own - mean
+        scatter = scatter + (rows - own).T @ (rows - own) + np.outer(apart, apart) * (count * more / (count + more))
+        mean = mean + apart * (more / (count + more))
+        count += more
+    if count < 2:
+        raise ValueError(f"a covariance takes at least 2 sentences, got {count}; give more text")
+    return Moments(count, mean, scatter / (count - 1))
+
+
+def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
+    """The layer (D to `dim`) that whitens rows of these moments, and the share of their variance that it keeps.
+
+    A direction counts if its eigenvalue is above `FLOOR` times the greatest. `dim` and ValueError as above.
+    """
+    values, vectors = np.linalg.eigh(found.covariance)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = int((values > FLOOR * max(values[0], np.finfo(np.float64).tiny)).sum())
+    if rank < (dim or 1) or (dim is None and found.count <= len(values)):
+        raise ValueError(
+            f"{found.count:,} sentences vary in {rank:,} of {len(values):,} directions, too few to whiten "
+            f"{dim or 'all'} of them; give more varied text, or fewer dimensions to keep (dim)"
+        )
+    dim = rank if dim is None else dim
+    vectors, scale = vectors[:, :dim], np.sqrt(values[:dim])
+    signs = np.sign(vectors[np.abs(vectors).argmax(0), np.arange(dim)])
+    w = vectors * (signs / scale)
+    layer = Dense(len(values), dim, activation="Identity")
+    with torch.no_grad():
+        layer.linear.weight.copy_(torch.from_numpy(w.T.copy()))
+        layer.linear.bias.copy_(torch.from_numpy(-found.mean @ w))
+    return layer, float(values[:dim].sum() / values.sum())
+
+
+def _put(encoder: Encoder, layer: Dense) -> Encoder:
+    if isinstance(encoder, StaticEncoder):
+        return _folded(encoder, layer)
+    return WithLayer(encoder, layer.to(encoder.device)).eval()
+
+
+def _folded(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
+    """A new static encoder whose rows have been through the layer."""
+    table = encoder.folded()
+    with torch.no_grad():
+        rows = layer.to(table.device)(table.float())
+    return StaticEncoder(
+        rows,
+        encoder.tokenizer,
+        sparse=encoder.sparse,
+        max_length=encoder.max_length,
+        prompt=encoder.prompt,
+        normalizes=encoder.normalizes,
+    ).eval()
+
+
+# Flows
+
+Vectors = NDArray[np.floating]
+_BLOCK = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The encoder with its flow, and how well that fits: mean log-likelihood of a sentence, nats.
+
+    `before` is with actnorm set by the first batch and nothing trained, `after` when all is done.
+    """
+
+    encoder: WithLayer
+    sentences: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How a flow is trained; the defaults are BERT-flow's. `seed` draws the order of the sentences."""
+
+    lr: float = 1e-3
+    batch: int = 32
+    epochs: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.lr > 0 and self.batch >= 2 and self.epochs >= 1):
+            raise ValueError(
+                f"lr must be above 0, batch at least 2, epochs at least 1, got {self.lr}, {self.batch}, {self.epochs}"
+            )
+
+
+def fit_flow(
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    flow: Flow | None = None,
+    training: Training = Training(),
+    progress: Progress | None = None,
+) -> Fitted:
+    """The encoder with a flow after it, fitted to its raw vectors of `texts`; repeated ones count as often.
+
+    flow      a new one of the encoder's width, for other sizes than three levels of three steps of width 32
+    progress  as of `encode`: distinct texts done, and in all
+
+    Raises ValueError for fewer than two texts, a dimension without variance, or a flow of another width; EncoderError
+    if the flow diverges.
+    """
+    flow = Flow(encoder.dim) if flow is None else flow
+    whole = WithLayer(encoder, flow)
+    with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
+        vectors = encoder.encode(
+            texts, normalize_embeddings=False, output=Path(folder) / "vectors.npy", progress=progress
+        )
+        before, after = train_flow(flow.to(encoder.device), vectors, training)
+    return Fitted(whole.eval(), len(vectors), before, after)
+
+
+def train_flow(flow: Flow, vectors: Vectors, training: Training) -> tuple[float, float]:
+    """Train in place on vectors (N, D); the mean log-likelihood before and after, nats. Raises as `fit_flow` does."""
+    rng = np.random.default_rng(training.seed)
+    adam = torch.optim.AdamW(flow.parameters(), lr=training.lr, weight_decay=0.01, eps=1e-6)
+    before = None
+    for rows in _batches(len(vectors), training, rng):
+        x = torch.from_numpy(np.asarray(vectors[rows], np.float32)).to(flow.device)
+        if before is None:
+            _refuse_constant(x)
+            with torch.no_grad():
+                flow.train()(x)  # sets every actnorm
+            before = mean_log_likelihood(flow, vectors)
+        flow.train()
+        loss = -flow.log_likelihood(x).mean() / (flow.dim * math.log(2))
+        adam.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(flow.parameters(), 1.0)
+        adam.step()
+    after = mean_log_likelihood(flow, vectors)
+    if before is None or not math.isfinite(after):
+        raise EncoderError(f"the flow diverged (log-likelihood {after}); take a smaller lr or more varied text")
+    return before, after
+
+
+@torch.no_grad()
+def mean_log_likelihood(flow: Flow, vectors: Vectors) -> float:
+    """Of vectors (N, D), nats per vector, in blocks; leaves the flow in evaluation mode."""
+    flow.eval()
+    total = 0.0
+    for start in range(0, len(vectors), _BLOCK):
+        block = torch.from_numpy(np.array(vectors[start : start + _BLOCK], np.float32))
+        total += float(flow.log_likelihood(block.to(flow.device)).double().sum())
+    return total / len(vectors)
+
+
+def _batches(count: int, training: Training, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    """Rows of each batch; the last of an epoch may be smaller. Raises ValueError if there are not two sentences."""
+    if count < 2:
+        raise ValueError(f"a flow is fitted to at least 2 sentences, got {count}; give more text")
+    for _ in range(training.epochs):
+        order = rng.permutation(count)
+        for start in range(0, count, training.batch):
+            yield order[start : start + training.batch]
+
+
+def _refuse_constant(x: Tensor) -> None:
+    same = (x == x[0]).all(0).nonzero()[:, 0]
+    if len(same):
+        raise ValueError(
+            f"dimension {int(same[0])} has one value in all {len(x)} sentences of the first batch, so it cannot be "
+            "scaled; give more varied text, or cut such dimensions by whitening first"
+        )

@@ -1,0 +1,425 @@
+"""Layers after an encoder's vectors: dense layers, normalizing flows, and an encoder with one of them.
+
+LaBSE and the distilled USE models end in a dense layer. sentence-transformers expresses first-last pooling as a
+weighted mean over the states of all layers; so it is read and written as that.
+
+The flow is Glow over a vector, as in BERT-flow (Li et al. 2020): an invertible network z = f(x) under which the vectors
+are as likely as possible if z is normal: its density is p(x) = N(f(x); 0, I) |det df/dx| (their eq. 2), and cosines are
+then taken between the z. Glow is made for images; a vector of D dimensions is read as D channels of one pixel, so
+Glow's squeezing, which trades pixels for channels, has nothing to do. A level is `depth` steps of actnorm, permutation
+and additive coupling; after each level but the last the second half of the channels is done and the first half
+continues. Odd widths: the first half is the larger by one. The permutation is random in the paper and reverses the
+channels in its code; the rest is as in the code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from isoglot.data.batch import Tokens
+from isoglot.encoders import configs, layout
+from isoglot.encoders.base import Encoder
+from isoglot.errors import EncoderError
+
+PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
+DENSE, FLOW = "sentence_transformers.models.Dense", "isoglot.encoders.layers.Flow"
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "Identity": nn.Identity,
+    "Tanh": nn.Tanh,
+    "ReLU": nn.ReLU,
+    "GELU": nn.GELU,
+}
+
+
+class Dense(nn.Module):
+    """(N, `dim`) to (N, `out`): a linear layer and an activation, a key of `ACTIVATIONS`; drawn by torch's own seed."""
+
+    def __init__(self, dim: int, out: int, *, bias: bool = True, activation: str = "Tanh") -> None:
+        super().__init__()
+        self.dim, self.out = dim, out
+        self.linear = nn.Linear(dim, out, bias=bias)
+        self.activation = ACTIVATIONS[activation]()
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """The projected vectors."""
+        projected: Tensor = self.activation(self.linear(vectors))
+        return projected
+
+
+def read_dense(module: layout.Module) -> Dense:
+    """The dense layer saved in a module folder; EncoderError if it is of a kind we do not run."""
+    config = layout.settings_of(module, configs.Dense)
+    activation = config.activation_function.rsplit(".", 1)[-1]
+    if activation not in ACTIVATIONS:
+        raise EncoderError(f"{module.folder}: unknown activation {activation!r}; known are {', '.join(ACTIVATIONS)}")
+    weights = read_weights(module.folder)
+    shapes = {name: tuple(weight.shape) for name, weight in weights.items()}
+    expected: dict[str, tuple[int, ...]] = {"linear.weight": (config.out_features, config.in_features)}
+    if config.bias:
+        expected["linear.bias"] = (config.out_features,)
+    if shapes != expected:
+        raise EncoderError(f"{module.folder}: config.json describes weights {expected}, and there are {shapes}")
+    layer = Dense(config.in_features, config.out_features, bias=config.bias, activation=activation)
+    layer.load_state_dict(weights)
+    return layer
+
+
+def write_dense(folder: Path, layer: Dense) -> None:
+    """The dense layer as a module folder."""
+    config = {
+        "in_features": layer.linear.in_features,
+        "out_features": layer.linear.out_features,
+        "bias": layer.linear.bias is not None,
+        "activation_function": f"{type(layer.activation).__module__}.{type(layer.activation).__name__}",
+    }
+    layout.write_json(folder / "config.json", config)  # makes the folder
+    write_weights(folder, layer.state_dict())
+
+
+def read_layer_mean(module: layout.Module, depth: int) -> str:
+    """`first-last` or `first1-last`, whichever mean of `depth` layers is saved; EncoderError for any other."""
+    config = layout.settings_of(module, configs.LayerMean)
+    saved = read_weights(module.folder).get("layer_weights", torch.zeros(0))
+    weights, start = saved.flatten().tolist(), config.layer_start
+    used = {start + layer: weight for layer, weight in enumerate(weights) if weight != 0}
+    last = config.num_hidden_layers or start + len(weights) - 1
+    if last != depth:
+        raise EncoderError(f"{module.folder}: is a mean of {last} layers, and the model has {depth}")
+    for name, first in (("first-last", 0), ("first1-last", 1)):
+        if sorted(used) == [first, last] and used[first] == used[last]:
+            return name
+    raise EncoderError(f"{module.folder}: only the mean of the first and the last layer is run, not weights {weights}")
+
+
+def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
+    """The module folder that averages layer `first` with the last of `depth` layers."""
+    weights = torch.zeros(depth + 1)
+    weights[[first, depth]] = 1
+    config = {"word_embedding_dimension": dim, "layer_start": 0, "num_hidden_layers": depth}
+    layout.write_json(folder / "config.json", config)
+    write_weights(folder, {"layer_weights": weights})
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """The tensors of a module folder, from safetensors or an older pickle read without running its code."""
+    from safetensors.torch import load_file
+
+    if (folder / "model.safetensors").is_file():
+        try:
+            return load_file(folder / "model.safetensors")
+        except Exception as error:  # the reader has exceptions of its own
+            raise EncoderError(
+                f"{folder}: the weights cannot be read: {error}; save or download the model again"
+            ) from error
+    path = folder / "pytorch_model.bin"
+    if not path.is_file():
+        raise EncoderError(f"{folder}: holds no weights; model.safetensors is missing")
+    try:
+        loaded = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a pickle may raise anything; what torch advises is to run it
+        raise EncoderError(f"{path}: {PICKLED}") from error
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise EncoderError(f"{path}: {PICKLED}")
+    return loaded
+
+
+def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
+    """The tensors of a module folder, as safetensors."""
+    from safetensors.torch import save_file
+
+    save_file(
+        {name: value.detach().cpu().contiguous() for name, value in weights.items()}, folder / "model.safetensors"
+    )
+
+
+# Flows
+
+PERMUTATIONS = ("random", "reversed")
+_FASTER = 3.0  # log-scales are stored divided by this, so that they learn so many times as fast (published code)
+
+
+class ActNorm(nn.Module):
+    """y = (x + b) e^s per channel, set by the first batch in training mode so that y has mean zero and variance one."""
+
+    ready: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.shift, self.log_scale = nn.Parameter(torch.zeros(dim)), nn.Parameter(torch.zeros(dim))
+        self.register_buffer("ready", torch.tensor(False))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) to (N, D)."""
+        if self.training and not self.ready:
+            self._set(x.detach())
+        return (x + self.shift) * (_FASTER * self.log_scale).exp()
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """The x of y."""
+        return y * (-_FASTER * self.log_scale).exp() - self.shift
+
+    @property
+    def log_det(self) -> Tensor:
+        """The log of |det dy/dx|, the same for every x: the sum of s."""
+        return _FASTER * self.log_scale.sum()
+
+    @torch.no_grad()
+    def _set(self, x: Tensor) -> None:
+        self.shift.copy_(-x.mean(0))
+        self.log_scale.copy_(-(x.std(0, unbiased=False) + 1e-6).log() / _FASTER)
+        self.ready.fill_(True)
+
+
+class Step(nn.Module):
+    """Actnorm, a fixed permutation P of the channels, and the additive coupling (a, b) -> (a, b + m(a)).
+
+    m has two hidden layers of `width`, each with actnorm and ReLU, and begins as zero; its shape is that of Glow, with
+    1 x 1 convolutions, which over one pixel are linear layers.
+    """
+
+    order: Tensor
+
+    def __init__(self, dim: int, width: int, order: Tensor, draw: torch.Generator) -> None:
+        super().__init__()
+        half = (dim + 1) // 2
+        self.norm = ActNorm(dim)
+        self.register_buffer("order", order)
+        hidden = [nn.Linear(half, width, bias=False), nn.Linear(width, width, bias=False)]
+        for layer in hidden:
+            nn.init.normal_(layer.weight, std=0.05, generator=draw)
+        last = nn.Linear(width, dim - half)
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        self.net = nn.Sequential(hidden[0], ActNorm(width), nn.ReLU(), hidden[1], ActNorm(width), nn.ReLU(), last)
+        self.log_scale = nn.Parameter(torch.zeros(dim - half))
+
+    def _shift(self, a: Tensor) -> Tensor:
+        shift: Tensor = self.net(a) * (_FASTER * self.log_scale).exp()
+        return shift
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(N, D) to (N, D); only the actnorm changes volume."""
+        a, b = self.norm(x)[:, self.order].chunk(2, dim=1)
+        return torch.cat([a, b + self._shift(a)], dim=1)
+
+    def inverse(self, y: Tensor) -> Tensor:
+        """The x of y."""
+        a, b = y.chunk(2, dim=1)
+        return self.norm.inverse(torch.cat([a, b - self._shift(a)], dim=1)[:, self.order.argsort()])
+
+
+class Flow(nn.Module):
+    """(N, D) to (N, D), invertible: `levels` of `depth` steps, couplings of `width`.
+
+    permutation  random: of each step, drawn with `seed` and saved (the paper); reversed: the channels (its code)
+    seed         draws permutations and weights
+
+    Raises ValueError for another permutation, sizes below one, or fewer than two channels left for the last level.
+    """
+
+    def __init__(
+        self, dim: int, *, levels: int = 3, depth: int = 3, width: int = 32, permutation: str = "random", seed: int = 0
+    ) -> None:
+        super().__init__()
+        if permutation not in PERMUTATIONS:
+            raise ValueError(f"permutation must be one of {', '.join(PERMUTATIONS)}, got {permutation!r}")
+        if min(levels, depth, width) < 1:
+            raise ValueError(f"levels, depth and width must be at least 1, got {levels}, {depth}, {width}")
+        self.config = {"dim": dim, "levels": levels, "depth": depth, "width": width, "permutation": permutation}
+        self.dim = self.out = dim
+        self.levels = nn.ModuleList()
+        draw = torch.Generator().manual_seed(seed)
+        for _ in range(levels):
+            if dim < 2:
+                raise ValueError(f"vectors of {self.dim} dimensions cannot be halved for {levels} levels; take fewer")
+            orders = [_order(dim, permutation, draw) for _ in range(depth)]
+            self.levels.append(nn.Sequential(*(Step(dim, width, order, draw) for order in orders)))
+            dim = (dim + 1) // 2
+
+    def forward(self, vectors: Tensor | MutableMapping[str, Any]) -> Tensor | MutableMapping[str, Any]:
+        """The z of vectors (N, D): what each level gave off, then the rest.
+
+        Handed the features of sentence-transformers, a mapping, it takes and puts back their `sentence_embedding`.
+        """
+        if not isinstance(vectors, Tensor):
+            vectors["sentence_embedding"] = self(vectors["sentence_embedding"])
+            return vectors
+        *halving, last = self.levels
+        done = []
+        for level in halving:
+            vectors, off = level(vectors).chunk(2, dim=1)
+            done.append(off)
+        return torch.cat([*done, last(vectors)], dim=1)
+
+    def inverse(self, z: Tensor) -> Tensor:
+        """The vectors (N, D) of z, up to rounding."""
+        *parts, vectors = torch.split_with_sizes(z, self._widths(), dim=1)
+        for level in reversed(self.levels):
+            for step in reversed(_steps(level)):
+                vectors = step.inverse(vectors)
+            if parts:
+                vectors = torch.cat([vectors, parts.pop()], dim=1)
+        return vectors
+
+    def log_likelihood(self, vectors: Tensor) -> Tensor:
+        """(N,) log p(x) in nats: -(|z|^2 + D log 2 pi) / 2 + log |det dz/dx|."""
+        z: Tensor = self(vectors)
+        log_det = torch.stack([step.norm.log_det for step in _all_steps(self)]).sum()
+        return log_det - (z.square().sum(1) + self.dim * math.log(2 * math.pi)) / 2
+
+    @property
+    def device(self) -> torch.device:
+        """Where the flow is."""
+        return next(self.parameters()).device
+
+    def _widths(self) -> list[int]:
+        """Channels that each level gives off, and those of the rest."""
+        dim, widths = self.dim, []
+        for _ in range(len(self.levels) - 1):
+            widths.append(dim // 2)
+            dim -= dim // 2
+        return [*widths, dim]
+
+    def save(self, folder: str | Path, *_: Any, **__: Any) -> None:
+        """Write config.json and the weights into a module folder, as sentence-transformers asks its modules to."""
+        layout.write_json(Path(folder) / "config.json", self.config)
+        write_weights(Path(folder), self.state_dict())
+
+    @staticmethod
+    def load(folder: str) -> Flow:
+        """The flow in a module folder, as sentence-transformers asks for it. Raises EncoderError."""
+        return read_flow(layout.Module("Flow", Path(folder), layout.read_json(Path(folder) / "config.json")))
+
+
+def read_flow(module: layout.Module) -> Flow:
+    """The flow saved in a module folder; EncoderError if its settings or weights are not one's."""
+    config, weights = layout.settings_of(module, configs.Flow), read_weights(module.folder)
+    try:
+        _require_sizes(config, weights)
+        flow = Flow(**config.model_dump())
+        flow.load_state_dict(weights)
+        if any((step.order.sort().values != torch.arange(len(step.order))).any() for step in _all_steps(flow)):
+            raise ValueError("an order of channels names one twice")
+    except (TypeError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise EncoderError(f"{module.folder}: holds no flow ({reason}); save or download the model again") from error
+    return flow.eval()
+
+
+def _require_sizes(config: configs.Flow, weights: Mapping[str, Tensor]) -> None:
+    """Raise ValueError unless weights of about the described size are there: a flow is built before it is filled."""
+    first, last = weights.get("levels.0.0.norm.shift"), f"levels.{config.levels - 1}.{config.depth - 1}.norm.shift"
+    hidden = weights.get("levels.0.0.net.3.weight")
+    if first is None or hidden is None or last not in weights:
+        raise ValueError("config.json describes more levels or steps than there are weights")
+    if first.shape != (config.dim,) or hidden.shape != (config.width, config.width):
+        raise ValueError(
+            f"config.json describes dim {config.dim} and width {config.width}, and the weights have others"
+        )
+
+
+def _all_steps(flow: Flow) -> list[Step]:
+    return [step for level in flow.levels for step in _steps(level)]
+
+
+def _steps(level: nn.Module) -> list[Step]:
+    return cast("list[Step]", list(level.children()))
+
+
+def _order(dim: int, permutation: str, draw: torch.Generator) -> Tensor:
+    """Which channel comes where."""
+    return torch.randperm(dim, generator=draw) if permutation == "random" else torch.arange(dim).flip(0)
+
+
+# An encoder and a layer
+
+Layer = Dense | Flow
+
+
+class WithLayer(Encoder):
+    """`encoder`, which is shared and not copied, and `layer` after it; tokens, prompt and length are the encoder's.
+
+    The layer comes after the pooling and before any scaling to length one, here and in the saved folder. This is how
+    what is fitted later (fitting.py) becomes a part of the model. A transformer has a place of its own for dense
+    layers, and a folder that ends in these alone is read as one.
+
+    Raises ValueError if the layer takes vectors of another width.
+    """
+
+    def __init__(self, encoder: Encoder, layer: Layer) -> None:
+        super().__init__()
+        if layer.dim != encoder.dim:
+            raise ValueError(f"the layer takes {layer.dim} dimensions and the encoder gives {encoder.dim}")
+        self.own, self.layer = encoder, layer
+        self.dim, self.pads, self.concurrent = layer.out, encoder.pads, encoder.concurrent
+        self.normalizes = encoder.normalizes
+        self.pooling = encoder.pooling  # two poolings of one model are two encoders: see `identity`
+        self.name, self.prompts = encoder.name, encoder.prompts
+        self.train(encoder.training)
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids as the encoder gives them."""
+        return self.own.tokenize(texts, prompt=prompt)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        """(N, D): the encoder's raw vectors, through the layer."""
+        weight = next(self.layer.parameters())
+        vectors: Tensor = self.layer(self.own(tokens).to(weight.dtype))
+        return vectors
+
+    @property
+    def prompt(self) -> str:
+        """The encoder's prompt."""
+        return self.own.prompt
+
+    @prompt.setter
+    def prompt(self, value: str) -> None:
+        self.own.prompt = value
+
+    @property
+    def max_length(self) -> int:
+        """The encoder's maximum length."""
+        return self.own.max_length
+
+    @max_length.setter
+    def max_length(self, value: int) -> None:
+        self.own.max_length = value
+
+    @property
+    def fingerprint(self) -> str:
+        """The encoder's fingerprint: the layer changes no token."""
+        return self.own.fingerprint
+
+    def save(self, folder: str | Path, *, name: str | None = None) -> None:
+        """Write the encoder's folder with the layer as one more module, before Normalize if it ends in that."""
+        with layout.replacing(folder) as new:
+            self.own.save(new, name=name)
+            modules = layout.read_json(new / "modules.json")
+            kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
+            place = kinds.index("Normalize") if "Normalize" in kinds else len(kinds)
+            kind = DENSE if isinstance(self.layer, Dense) else FLOW
+            path = f"{place}_{kind.rsplit('.', 1)[-1]}"
+            modules.insert(place, {"path": path, "type": kind})
+            numbered = [{**module, "idx": index, "name": str(index)} for index, module in enumerate(modules)]
+            layout.write_json(new / "modules.json", numbered)
+            if isinstance(self.layer, Dense):
+                write_dense(new / path, self.layer)
+            else:
+                self.layer.save(new / path)
+
+
+def with_layers(encoder: Encoder, modules: Sequence[layout.Module]) -> Encoder:
+    """The encoder with saved layers after it, in their order; EncoderError if one can't be read or does not fit."""
+    for module in modules:
+        layer = read_dense(module) if module.kind == "Dense" else read_flow(module)
+        try:
+            encoder = WithLayer(encoder, layer).eval()
+        except ValueError as error:
+            raise EncoderError(f"{module.folder}: {error}; save or download the model again") from error
+    return encoder

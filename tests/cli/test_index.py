@@ -199,6 +199,13 @@ def watch(event, arguments):
         if len(met) == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
+sync = os.fsync
+def synced(descriptor):  # before and after vectors are on disk, and before their rows are counted
+    watch("os.rename", [f"{folder}/i/"])
+    sync(descriptor)
+    watch("os.rename", [f"{folder}/i/"])
+os.fsync = synced
+
 sys.addaudithook(watch)
 verb.run(f"{folder}/model", [f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
 print(len(met))
@@ -216,7 +223,7 @@ def content(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
 def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_path, toy_static, monkeypatch):
-    """Before every renaming and every removing of a file in the folder, each on the same index."""
+    """Before every renaming and removing of a file in the folder, and around every sync, each on the same index."""
     monkeypatch.setattr(table, "ROWS", 4)
     toy_static.save(tmp_path / "model")
     (tmp_path / "more.txt").write_text("".join(f"{word} {i}\n" for i in range(5) for word in ("cat", "mat")))

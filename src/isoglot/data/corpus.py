@@ -249,9 +249,13 @@ class _Again:
 
 def counted(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:
     """The same groups, counted as they pass."""
-    for group in groups:
-        counts[name] += 1
-        yield group
+    number = 0
+    try:
+        for group in groups:
+            number += 1
+            yield group
+    finally:
+        counts[name] += number
 
 
 def build_table(

@@ -24,7 +24,6 @@ import threading
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
@@ -51,7 +50,7 @@ _LOCK = ".lock"
 _ALL = "(?s).+"  # matches every path
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _held: set[tuple[Path, int]] = set()  # outputs that `exclusive` holds, each by a thread of this process
-_meter: ContextVar[Callable[[int], None] | None] = ContextVar("bytes that are read", default=None)
+_meters: list[Callable[[int], None]] = []  # of `metered`
 _UNPACK = "unpack it and pass the text file inside"
 _CONVERT = "convert it to a text file"
 # How files begin that are passed as text by mistake; some of these bytes could also open a sentence.
@@ -151,11 +150,11 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
     """
     lines = size = 0
     with _open(path) as (stream, file):
-        report, done = _meter.get(), 0
+        done = 0
         while block := _read(stream, path, lines):
-            if report is not None:
-                report((now := file.tell()) - done)
-                done = now
+            for add in _meters:
+                add(file.tell() - done)
+            done = file.tell()
             if size == 0:
                 _refuse_binary(block, path)
             text = block if size or keep_bom else block.removeprefix(_BOM)
@@ -521,21 +520,20 @@ def _decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
 
 
 @contextmanager
-def metered(progress: Callable[[int, int | None], None] | None, total: int | None) -> Iterator[None]:
-    """Call `progress` with (bytes on disk that were read, total) for all files that are read in the block."""
+def metered(progress: Callable[[int, int | None], None], total: int | None) -> Iterator[None]:
+    """Call `progress` with (bytes on disk that were read, total) while files are read, by any thread."""
     done = 0
 
     def add(size: int) -> None:
         nonlocal done
         done += size
-        if progress is not None:
-            progress(done if total is None else min(done, total), total)
+        progress(done if total is None else min(done, total), total)
 
-    token = _meter.set(add if progress is not None else None)
+    _meters.append(add)
     try:
         yield
     finally:
-        _meter.reset(token)
+        _meters.remove(add)
 
 
 def _refuse_special(path: str | Path) -> None:

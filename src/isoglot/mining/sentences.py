@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import overload
 
@@ -123,11 +123,9 @@ def gather(
         while block := list(islice(sentences, BLOCK)):
             found, new = _choose(block, seen if deduplicate else None, keep)
             names.frombytes(found.tobytes())
-            for text, is_new in zip(block, new.tolist(), strict=True):
-                rows.append(len(places) if is_new else ABSENT)
-                if not is_new:
-                    continue
-                places.append(len(rows) - 1)
+            places.extend((len(rows) + np.flatnonzero(new)).tolist())
+            rows.extend(np.where(new, len(sizes) + np.cumsum(new) - 1, ABSENT).tolist())
+            for text in compress(block, new.tolist()):
                 line = text.encode()
                 sizes.append(len(line))
                 if stream is None:

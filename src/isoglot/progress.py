@@ -42,6 +42,19 @@ def bar(what: str, *, show: bool | None = None, progress: Progress | None = None
         _drawing.release()
 
 
+def lines(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Progress:
+    """A callback that reports a line every few seconds: how much of the work named `what` is done."""
+    last = monotonic()
+
+    def line(done: int, total: int | None) -> None:
+        nonlocal last
+        if monotonic() - last >= every:
+            last = monotonic()
+            report(f"{what}: {done / total:.0%} of {total:,}" if total else f"{what}: {done:,}")
+
+    return line
+
+
 def is_interactive() -> bool:
     """Whether someone can see a bar: stderr is a terminal, or this is a notebook that can show rich's bars."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

@@ -316,12 +316,6 @@ class Recipe(_Settings):
             return self.data.expanduser() / path.removeprefix("data:")
         return self.folder / Path(path).expanduser()
 
-    def check_text(self) -> None:
-        """Raise an `IsoglotError` for a source of any stream whose options, languages or first groups are wrong."""
-        for stage in self.stages:
-            for stream in stage.streams:
-                self.corpus(stream).check()
-
     def corpus(self, stream: StreamSettings) -> Corpus:
         """The text of one of its streams."""
         from isoglot.data.corpus import Corpus, FileSource

@@ -76,6 +76,15 @@ def write_rows(path: Path, at: int, block: Table) -> None:
             os.fsync(stream.fileno())
 
 
+def has_header(path: Path, width: int, dtype: DTypeLike = np.float32) -> bool:
+    """Whether a file begins as `write_rows` leaves it, whatever the number of rows."""
+    begin, _, _ = header(0, width, dtype).partition(b"0, ")
+    with path.open("rb") as stream:
+        found = stream.read(HEADER)
+    count = found[len(begin) :].partition(b",")[0]
+    return count.isdigit() and len(count) < 20 and found == header(int(count), width, dtype)
+
+
 def map_rows(path: Path, count: int, width: int, dtype: DTypeLike = np.float32) -> Table:
     """The first `count` rows of a file of `write_rows`, as a read-only memory map. Its header is not read.
 
@@ -201,14 +210,14 @@ class Rows:
         del self.records[blocks:]
         del self._ends[blocks + 2 :]
 
-    def finish(self, path: Path) -> None:
-        """Give the table, complete now, the name `path`, and remove the journal."""
+    def finish(self, path: Path | None = None) -> None:
+        """Make the file complete, and if `path` is given, let it take that name and remove the journal."""
         assert self.note is not None, "begin was not called"
-        if not len(self):
-            write_rows(self.path, 0, np.empty((0, self.note["width"]), self.note["dtype"]))
-        with writing(path):
-            self.path.replace(path)
-            self.journal.unlink()
+        write_rows(self.path, len(self), np.empty((0, self.note["width"]), self.note["dtype"]))
+        if path is not None:
+            with writing(path):
+                self.path.replace(path)
+                self.journal.unlink()
 
     def _size(self) -> int:
         return self.path.stat().st_size if self.path.exists() else 0

@@ -20,12 +20,12 @@ from isoglot.cli import index as verb
 from isoglot.cli import search
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, OutputError
-from isoglot.index import Index, SearchError, shards
+from isoglot.index import Index, SearchError, table
 
 pytest.importorskip("faiss")
 
 ROOT = Path(__file__).parents[2]
-TABLES = ("meta", "languages", "sentences", "shards", "approximate")
+TABLES = ("meta", "languages", "sentences", "approximate")
 
 
 @pytest.fixture
@@ -188,8 +188,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from isoglot.cli import index as verb
-from isoglot.index import shards
-shards.ROWS = 4
+from isoglot.index import table
+table.ROWS = 4
 folder, at = sys.argv[1], int(sys.argv[2])
 met = []
 
@@ -198,6 +198,13 @@ def watch(event, arguments):
         met.append(event)
         if len(met) == at:
             os.kill(os.getpid(), signal.SIGKILL)
+
+sync = os.fsync
+def synced(descriptor):  # before and after vectors are on disk, and before their rows are counted
+    watch("os.rename", [f"{folder}/i/"])
+    sync(descriptor)
+    watch("os.rename", [f"{folder}/i/"])
+os.fsync = synced
 
 sys.addaudithook(watch)
 verb.run(f"{folder}/model", [f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
@@ -216,8 +223,8 @@ def content(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="kill -9 is of POSIX systems")
 def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_path, toy_static, monkeypatch):
-    """Before every renaming and every removing of a file in the folder, each on the same index."""
-    monkeypatch.setattr(shards, "ROWS", 4)
+    """Before every renaming and removing of a file in the folder, and around every sync, each on the same index."""
+    monkeypatch.setattr(table, "ROWS", 4)
     toy_static.save(tmp_path / "model")
     (tmp_path / "more.txt").write_text("".join(f"{word} {i}\n" for i in range(5) for word in ("cat", "mat")))
     (tmp_path / "first.txt").write_text("The cat\nA dog\nruns\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from isoglot import recipe as recipes
@@ -99,3 +101,34 @@ def test_memory_is_checked_too():
     with pytest.raises(CorpusError, match="row 2"):
         Corpus([MemorySource([("a", "b"), ("c", "")])]).check()
     assert list(MemorySource(["a"], "de").groups(None)) == [Group(("a",), ("deu",))]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_progress_counts_the_bytes_on_disk(tmp_path, packed):
+    path = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(30_000)])
+    if packed:
+        path = tmp_path / "a.tsv.gz"
+        path.write_bytes(gzip.compress((tmp_path / "a.tsv").read_bytes()))
+    seen = []
+    corpus = Corpus([FileSource("tsv", path, name="a")])
+    build_table(
+        corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=silent, progress=lambda *n: seen.append(n)
+    )
+    assert len(seen) > 3
+    assert seen == sorted(seen)
+    assert seen[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+def test_progress_is_a_line_every_few_seconds(tmp_path, monkeypatch):
+    clock = iter(range(0, 1_000_000, 3))
+    monkeypatch.setattr("isoglot.progress.monotonic", lambda: next(clock))
+    path, words = tsv(tmp_path / "a.tsv", [f"{n} {'x' * 50}\t{n}" for n in range(30_000)]), []
+    corpus = Corpus([FileSource("tsv", path, name="a")], name="news")
+    build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
+    assert len(words) > 2
+    assert all("news" in word for word in words)
+    assert "%" in words[0]
+
+
+def silent(_):
+    pass

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_parts import DIM, ORIGIN, brute_force, sentences, unit
 
-from isoglot.index import Index, SearchError, Sentence, shards
+from isoglot.index import Index, SearchError, Sentence, table
 
 pytest.importorskip("faiss")
 
@@ -43,7 +43,7 @@ def check(index, vectors, queries, k, **options):
 @given(rows=st.integers(1, 40), k=st.integers(1, 45), size=st.integers(1, 17), seed=st.integers(0, 1000))
 def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "ROWS", size)
+        patch.setattr(table, "ROWS", size)
         vectors = unit(rows, seed=seed)
         with make(tmp_path_factory.mktemp("i") / "x", vectors=vectors) as index:
             queries = unit(3, seed=seed + 1) * 5
@@ -55,7 +55,7 @@ def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
 @given(pieces=st.lists(st.integers(0, 12), min_size=1, max_size=6), size=st.integers(1, 9))
 def test_any_pieces_make_the_same_files(tmp_path_factory, pieces, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "ROWS", size)
+        patch.setattr(table, "ROWS", size)
         folder = tmp_path_factory.mktemp("i")
         vectors = unit(sum(pieces))
         with Index.create(folder / "pieces", ORIGIN) as index:
@@ -65,8 +65,7 @@ def test_any_pieces_make_the_same_files(tmp_path_factory, pieces, size):
             grown = index.search(unit(2, seed=9), 5)
         with make(folder / "once", vectors=vectors) as index:
             assert index.search(unit(2, seed=9), 5) == grown
-        files = [{p.name: p.read_bytes() for p in (folder / n / "vectors").glob("*")} for n in ("pieces", "once")]
-        assert files[0] == files[1]
+        assert (folder / "pieces/vectors.npy").read_bytes() == (folder / "once/vectors.npy").read_bytes()
         rows = []
         for name in ("pieces", "once"):
             with closing(sqlite3.connect(folder / name / "index.sqlite")) as connection:
@@ -158,16 +157,16 @@ def test_folders_that_are_no_index_are_refused(tmp_path):
 def test_another_format_is_refused(tmp_path):
     make(tmp_path / "i").store.close()
     with closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(SearchError, match="has format 2"):
+        connection.execute("PRAGMA user_version = 1")
+    with pytest.raises(SearchError, match="has format 1, this isoglot reads 2"):
         Index.open(tmp_path / "i")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "gone", "other"])
-@pytest.mark.parametrize("what", ["vectors", "faiss"])
+@pytest.mark.parametrize("what", ["vectors.npy", "faiss/*"])
 def test_damaged_files_are_never_read_as_good(tmp_path, what, damage):
     make(tmp_path / "i", kind="hnsw").store.close()
-    (path,) = (tmp_path / "i" / what).iterdir()
+    (path,) = (tmp_path / "i").glob(what)
     if damage == "gone":
         path.unlink()
     elif damage == "other":
@@ -203,8 +202,8 @@ WRITER = """
 import sys
 sys.path[:0] = {path!r}
 from index_parts import ORIGIN, sentences, unit
-from isoglot.index import Index, shards
-shards.ROWS = 64
+from isoglot.index import Index, table
+table.ROWS = 64
 index = Index.open({folder!r})
 print("ready", flush=True)
 for number in range(10_000):
@@ -218,7 +217,7 @@ for number in range(10_000):
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
 def test_killed_writers_leave_an_index(tmp_path, kind, monkeypatch):
     """Killed at many moments, it always opens, with whole additions only; and it grows on from there."""
-    monkeypatch.setattr(shards, "ROWS", 64)
+    monkeypatch.setattr(table, "ROWS", 64)
     make(tmp_path / "i", vectors=unit(50, seed=0), kind=kind).store.close()
     code = WRITER.format(path=sys.path, folder=str(tmp_path / "i"))
     before = 50
@@ -241,5 +240,5 @@ def test_killed_writers_leave_an_index(tmp_path, kind, monkeypatch):
     with Index.open(tmp_path / "i") as index:
         index.add(sentences(50, before), unit(50, seed=before))
         index.build()
-        names = {path.name for folder in ("vectors", "faiss") for path in (tmp_path / "i" / folder).glob("*")}
-    assert len(names) == -(-(before + 50) // 64) + (kind != "flat")
+        names = [path.name for path in (tmp_path / "i").rglob("*") if path.is_file()]
+    assert len(names) == 2 + (kind != "flat")

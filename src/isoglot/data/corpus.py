@@ -16,6 +16,7 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
@@ -23,13 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data import filters
-from isoglot.data.files import atomic_write, digest, first_bytes
+from isoglot.data.files import atomic_write, digest, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, check, files_of, read
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.errors import CorpusError, RecipeError
+from isoglot.progress import Progress, lines
 
 
 class Source(ABC):
@@ -45,6 +47,10 @@ class Source(ABC):
     @abstractmethod
     def check(self, first: int) -> None:
         """Raise an `IsoglotError` for what is found by reading the `first` groups of each file."""
+
+    def size(self) -> int:
+        """Bytes on disk that are read for the groups."""
+        return 0
 
     @abstractmethod
     def digest(self) -> object:
@@ -102,12 +108,18 @@ class FileSource(Source):
         for path in self.paths():
             _exhaust(islice(self._read(path, Counter()), first))
 
+    def size(self) -> int:
+        """Bytes on disk."""
+        return sum(file.stat().st_size for file in self.files() if file.exists())
+
     def digest(self) -> object:
         """Digest of what is read."""
+        return [self.reader, dict(self.options), contents(self.files())]
+
+    def files(self) -> list[Path]:
+        """All files that are read."""
         files = [file for path in self.paths() for file in files_of(path)]
-        if other := self.options.get("other"):
-            files.append(Path(other))
-        return [self.reader, dict(self.options), contents(files)]
+        return [*files, *([Path(self.options["other"])] if self.options.get("other") else [])]
 
     def paths(self) -> list[Path]:
         """The files, folders or beginnings of names that the path stands for, in alphabetical order."""
@@ -180,6 +192,13 @@ class Corpus:
 
         return [("joined", self._kept(join(_Again(everything), largest=self.largest, counts=counts)))]
 
+    @contextmanager
+    def reading(self, what: str, report: Callable[[str], None], *, progress: Progress | None = None) -> Iterator[None]:
+        """Report a line every few seconds while files are read in the block, or call `progress` with bytes."""
+        size = sum(source.size() for source in self.sources) * (2 if self.join else 1)
+        with metered(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
+            yield
+
     def texts(self) -> Iterator[str]:
         """Every sentence of every group before any joining, for a tokenizer to be trained on."""
         seen, counts = filters.Seen(), Counter[str]()
@@ -249,20 +268,34 @@ class _Again:
 
 def counted(groups: Iterable[Group], counts: Counter[str], name: str) -> Iterator[Group]:
     """The same groups, counted as they pass."""
-    for group in groups:
-        counts[name] += 1
-        yield group
+    number = 0
+    try:
+        for group in groups:
+            number += 1
+            yield group
+    finally:
+        counts[name] += number
 
 
 def build_table(
-    corpus: Corpus, tokenize: Tokenize, *, fingerprint: str, cache: Path, report: Callable[[str], None]
+    corpus: Corpus,
+    tokenize: Tokenize,
+    *,
+    fingerprint: str,
+    cache: Path,
+    report: Callable[[str], None],
+    progress: Progress | None = None,
 ) -> GroupTable:
-    """The table of a corpus, mapped from the cache or built into it; `report` gets a line of what was counted."""
+    """The table of a corpus, mapped from the cache or built into it.
+
+    `report` gets a line every few seconds, unless there is `progress`, and one of what was counted.
+    """
     folder = cache / corpus.digest(fingerprint)
     note = folder.with_suffix(".json")
     counts = _counts(note)
     if counts is None or not folder.exists():
-        table = GroupTable.build(corpus.named(), tokenize, folder=folder)
+        with corpus.reading("reading and tokenising", report, progress=progress):
+            table = GroupTable.build(corpus.named(), tokenize, folder=folder)
         with atomic_write(note) as stream:
             json.dump({"counts": dict(corpus.counts), "sentences": table.sentences}, stream)
         counts = dict(corpus.counts)

@@ -22,7 +22,7 @@ import stat
 import tempfile
 import threading
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -50,6 +50,7 @@ _LOCK = ".lock"
 _ALL = "(?s).+"  # matches every path
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _held: set[tuple[Path, int]] = set()  # outputs that `exclusive` holds, each by a thread of this process
+_meters: list[Callable[[int], None]] = []  # of `metered`
 _UNPACK = "unpack it and pass the text file inside"
 _CONVERT = "convert it to a text file"
 # How files begin that are passed as text by mistake; some of these bytes could also open a sentence.
@@ -148,8 +149,12 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
     `CutShortError` naming the last complete line when compressed data are cut short or damaged.
     """
     lines = size = 0
-    with _open(path) as stream:
+    with _open(path) as (stream, file):
+        done = 0
         while block := _read(stream, path, lines):
+            for add in _meters:
+                add(file.tell() - done)
+            done = file.tell()
             if size == 0:
                 _refuse_binary(block, path)
             text = block if size or keep_bom else block.removeprefix(_BOM)
@@ -162,7 +167,7 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
 
 def first_bytes(path: str | Path) -> bytes:
     """The beginning of a file, decompressed, whatever it holds. Raises `CorpusError` as `read_blocks` does."""
-    with _open(path) as stream:
+    with _open(path) as (stream, _):
         return _read(stream, path, 0)
 
 
@@ -483,22 +488,52 @@ def digest(path: str | Path) -> str:
     return checksum.hexdigest()
 
 
-def _open(path: str | Path) -> BinaryIO:
+@contextmanager
+def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """The content of a file, decompressed, and the file itself."""
     try:
         _refuse_special(path)
-        with Path(path).open("rb") as stream:
-            magic = stream.read(10)
-        if magic.startswith(b"\x1f\x8b"):
-            return cast("BinaryIO", gzip.open(path, "rb"))
-        if magic.startswith(b"\xfd7zXZ\x00"):
-            return cast("BinaryIO", lzma.open(path, "rb"))
-        if _BZ2.match(magic):
-            return cast("BinaryIO", bz2.open(path, "rb"))
-        return Path(path).open("rb")
+        file = Path(path).open("rb")  # noqa: SIM115 - closed below
     except FileNotFoundError:
         raise CorpusError("no such file; check the name", file=path) from None
     except OSError as error:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
+    with file:
+        stream = _decompressed(file, path)
+        try:
+            yield stream, file
+        finally:
+            stream.close()
+
+
+def _decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
+    try:
+        magic = file.read(10)
+        file.seek(0)
+    except OSError as error:
+        raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
+    if magic.startswith(b"\x1f\x8b"):
+        return cast("BinaryIO", gzip.GzipFile(fileobj=file))
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return cast("BinaryIO", lzma.LZMAFile(file))
+    return cast("BinaryIO", bz2.BZ2File(file)) if _BZ2.match(magic) else file
+
+
+@contextmanager
+def metered(progress: Callable[[int, int | None], None], total: int | None) -> Iterator[None]:
+    """Call `progress` with (bytes on disk that were read, total) while files are read, by any thread."""
+    done = 0
+
+    def add(size: int) -> None:
+        nonlocal done
+        done += size
+        progress(done if total is None else min(done, total), total)
+
+    _meters.append(add)
+    try:
+        yield
+    finally:
+        _meters.remove(add)
 
 
 def _refuse_special(path: str | Path) -> None:

@@ -11,19 +11,22 @@ is not compared. Dropping marks makes some Indic sentences equal that differ in 
 rather than one too few. Sentences with a word changed are not found.
 
 *Hashes.* Two different sentences get the same number with a chance of n * n / 2**65 for n sentences: one in 3,700 for a
-hundred million of them. Equal sentences always do. Zero is never given, and marks an empty place.
+hundred million of them. Equal sentences always do.
 """
 
 from __future__ import annotations
 
 import re
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import compress, islice
 from pathlib import Path
 from unicodedata import normalize
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isoglot.data.files import read_lines, without_compression
 from isoglot.data.groups import Group
@@ -31,6 +34,8 @@ from isoglot.data.languages import canonical_list, matches
 from isoglot.data.readers.jsonl import read_jsonl
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.errors import CorpusError
+
+BLOCK = 4096  # groups compared at a time
 
 # \W and "_" are together exactly what is not in the categories L and N.
 _NEITHER_LETTER_NOR_NUMBER = re.compile(r"[\W_]+")
@@ -48,7 +53,11 @@ def select_languages(
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
     untouched: dict[tuple[str, ...], bool] = {}
+    last: tuple[str, ...] = ()  # readers give the groups of a file one tuple, so most need no look-up
     for group in groups:
+        if group.langs is last and not group.hard_langs:
+            yield group
+            continue
         codes = group.langs + group.hard_langs
         if codes not in untouched:
             untouched[codes] = all(matches(code, wanted) for code in codes)
@@ -56,6 +65,8 @@ def select_languages(
         if len(kept.texts) < min(smallest, max(1, len(group.texts))):
             counts["of other languages"] += 1
             continue
+        if kept is group and len(group.texts) >= smallest:
+            last = group.langs
         counts["shortened"] += len(kept.texts) < len(group.texts)
         yield kept
 
@@ -71,11 +82,11 @@ def deduplicate(
     """
     seen = Seen() if seen is None else seen
     counts = Counter() if counts is None else counts
-    for group in groups:
-        if seen.add(_hash_group(group)):
-            yield group
-        else:
-            counts["repeated"] += 1
+    groups = iter(groups)
+    while block := list(islice(groups, BLOCK)):
+        fresh = seen.add(np.fromiter(map(_hash_group, block), np.int64, len(block)).view(np.uint64))
+        yield from compress(block, fresh.tolist())
+        counts["repeated"] += len(block) - int(fresh.sum())
 
 
 def _limited(group: Group, wanted: frozenset[str]) -> Group:
@@ -92,11 +103,9 @@ def _limited(group: Group, wanted: frozenset[str]) -> Group:
     )
 
 
-def _hash_group(group: Group) -> bytes:
-    # Control characters keep "a" + "bc" apart from "ab" + "c"; a line feed cannot occur in either part.
-    sentences = sorted({f"{code}\0{text}" for text, code in zip(group.texts, group.langs, strict=True)})
-    hard = sorted({f"{code}\0{text}" for text, code in zip(group.hard_negatives, group.hard_langs, strict=True)})
-    return blake2b("\n".join([*sentences, "\n", *hard]).encode(), digest_size=8).digest()
+def _hash_group(group: Group) -> int:
+    hard = frozenset(zip(group.hard_negatives, group.hard_langs, strict=True)) if group.hard_negatives else None
+    return hash((frozenset(zip(group.texts, group.langs, strict=True)), hard))
 
 
 def normalise(text: str) -> str:
@@ -174,38 +183,40 @@ def hash_sentence(text: str, language: str) -> bytes:
 
 
 class Seen:
-    """The hashes met so far, in a flat table: 11 to 22 bytes for each, where a `set` of integers takes about 80."""
+    """The numbers of 64 bits met so far, in a flat table: 11 to 22 bytes each, where a `set` takes about 80."""
 
     def __init__(self) -> None:
-        self._table = array("Q", bytes(8 * 1024))
+        self._table = np.zeros(1024, np.uint64)  # zero: an empty place
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def add(self, digest: bytes) -> bool:
-        """Put in a hash of eight bytes; whether it was new."""
-        if not self._place(int.from_bytes(digest, "little") or 1):
-            return False
-        self._size += 1
-        if 4 * self._size > 3 * len(self._table):
-            self._grow()
-        return True
+    def add(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Put in the numbers (N,); which of them (N,) are new, of equal ones the first."""
+        values, first = np.unique(np.where(numbers == 0, np.uint64(1), numbers), return_index=True)
+        while 4 * (self._size + len(values)) > 3 * len(self._table):
+            met = self._table[self._table != 0]
+            self._table = np.zeros(2 * len(self._table), np.uint64)
+            self._place(met)
+        new = self._place(values)
+        self._size += int(new.sum())
+        fresh = np.zeros(len(numbers), dtype=bool)
+        fresh[first[new]] = True
+        return fresh
 
-    def _place(self, value: int) -> bool:
-        table = self._table
-        mask = len(table) - 1
-        place = value & mask
-        while table[place]:
-            if table[place] == value:
-                return False
-            place = (place + 1) & mask
-        table[place] = value
-        return True
-
-    def _grow(self) -> None:
-        values = self._table
-        self._table = array("Q", bytes(16 * len(values)))
-        for value in values:
-            if value:
-                self._place(value)
+    def _place(self, values: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """Put in distinct values, each at the first free place from its own on; which were not there."""
+        table, mask = self._table, np.uint64(len(self._table) - 1)
+        new = np.zeros(len(values), dtype=bool)
+        left = np.arange(len(values))
+        place = (values ^ (values >> np.uint64(32))) & mask
+        while len(left):
+            wanted, at = values[left], place[left]
+            free = table[at] == 0
+            table[at[free]] = wanted[free]  # where several want one place, the last gets it
+            placed = free & (table[at] == wanted)
+            new[left[placed]] = True
+            left = left[table[at] != wanted]
+            place[left] = (place[left] + np.uint64(1)) & mask
+        return new

@@ -17,6 +17,8 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -139,6 +141,16 @@ def _width(value: float | tuple[float, ...]) -> int:
     return len(value) if isinstance(value, tuple) else -1
 
 
+def _texts(group: Group) -> tuple[str, ...]:
+    return group.texts + group.hard_negatives if group.hard_negatives else group.texts
+
+
+@lru_cache(1024)
+def _slots(shape: tuple[int, int]) -> tuple[int, ...]:
+    """The slots of so many texts and hard negatives."""
+    return (*range(shape[0]), *range(-1, -1 - shape[1], -1))
+
+
 class _Writer:
     """Appends blocks of groups to one byte stream per column."""
 
@@ -148,6 +160,7 @@ class _Writer:
         self.types: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and the shape of one item
         self.counts: dict[str, int] = {}
         self.languages: dict[str, int] = {}
+        self.numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
         self.sources: list[str] = []
         self.extras: list[str] = []
         self.widths: dict[str, int] = {}
@@ -156,25 +169,33 @@ class _Writer:
             self._append(name, np.zeros(0, dtype=kind))
 
     def write(self, sources: Iterable[tuple[str, Iterable[Group]]], tokenize: Tokenize) -> None:
-        for number, (name, groups) in enumerate(sources):
-            self.sources.append(name)
-            iterator: Iterator[Group] = iter(groups)
-            while block := list(islice(iterator, BLOCK)):
-                self._write_block(block, number, tokenize)
+        """Write all groups: while one block is tokenised by a thread, the next is read."""
+        with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as thread:
+            waiting: tuple[list[Group], int, Future[Tokens]] | None = None
+            for number, (name, groups) in enumerate(sources):
+                self.sources.append(name)
+                iterator: Iterator[Group] = iter(groups)
+                while block := list(islice(iterator, BLOCK)):
+                    texts = [text for group in block for text in _texts(group)]
+                    tokens = thread.submit(tokenize, texts)
+                    if waiting is not None:
+                        self._write_block(*waiting)
+                    waiting = (block, number, tokens)
+            if waiting is not None:
+                self._write_block(*waiting)
 
-    def _write_block(self, groups: list[Group], source: int, tokenize: Tokenize) -> None:
-        tokens = tokenize([text for group in groups for text in (*group.texts, *group.hard_negatives)])
+    def _write_block(self, groups: list[Group], source: int, made: Future[Tokens]) -> None:
+        tokens = made.result()
         lengths = tokens.lengths.numpy()
-        sizes = np.array([len(group.texts) + len(group.hard_negatives) for group in groups])
-        langs = chain.from_iterable((*group.langs, *group.hard_langs) for group in groups)
-        slots = chain.from_iterable(
-            (*range(len(group.texts)), *range(-1, -1 - len(group.hard_negatives), -1)) for group in groups
-        )
+        shapes = [(len(group.texts), len(group.hard_negatives)) for group in groups]
+        sizes = np.array(shapes).sum(axis=1)
+        langs = [number for group in groups for number in self._numbers(group)]
+        slots = chain.from_iterable(map(_slots, shapes))
         # An empty key means "like no other": such groups get the negative of their number, which no hash has.
         keys = [meaning(group.key) if group.key else -1 - (self.groups + i) for i, group in enumerate(groups)]
         self._append("ids", tokens.ids.numpy())
         self._append("ends", self.tokens + np.cumsum(lengths))
-        self._append("lang", np.array([self.languages.setdefault(lang, len(self.languages)) for lang in langs]))
+        self._append("lang", np.array(langs))
         self._append("slot", np.fromiter(slots, dtype=np.int16))
         self._append("group_ends", self.rows + np.cumsum(sizes))
         self._append("key", np.array(keys))
@@ -187,12 +208,21 @@ class _Writer:
             self.tokens + int(lengths.sum()),
         )
 
+    def _numbers(self, group: Group) -> tuple[int, ...]:
+        """The numbers of a group's languages; most groups have the languages of one before."""
+        langs = group.langs + group.hard_langs if group.hard_langs else group.langs
+        if langs not in self.numbers:
+            self.numbers[langs] = tuple(self.languages.setdefault(lang, len(self.languages)) for lang in langs)
+        return self.numbers[langs]
+
     def _extras(self, groups: list[Group]) -> list[str]:
         """Names of the numbers that every group of the table has; a column with holes would shift in silence."""
         if self.groups == 0:
             self.extras = sorted(groups[0].extras)
             self.widths = {name: _width(groups[0].extras[name]) for name in self.extras}
         for group in groups:
+            if not group.extras and not self.extras:
+                continue
             if sorted(group.extras) != self.extras:
                 raise CorpusError(
                     f"source {self.sources[-1]}: a group has the numbers {sorted(group.extras)} where others have "

@@ -85,8 +85,7 @@ def encode_file(
             for window, block in blocks(texts):
                 hashed.update(_bytes(window.texts))
                 rows.append(block, texts=hashed.hexdigest())
-        if not keep:
-            rows.finish(target)
+        rows.finish(None if keep else target)
     mapped: NDArray[np.floating] = np.load(target, mmap_mode="r")
     return mapped
 

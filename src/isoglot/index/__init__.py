@@ -1,4 +1,4 @@
-"""A searchable collection of sentences in a folder: vectors in shards, texts in SQLite, FAISS to search them."""
+"""A searchable collection of sentences in a folder: vectors in one file, texts in SQLite, FAISS to search them."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ a sentence, but never misstates a score.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import numpy as np
 
 from isoglot.data.files import atomic_write, digest
 from isoglot.errors import SearchError
-from isoglot.index.shards import Rows, Shard, Vectors, faiss_module, gather
 from isoglot.index.store import Structure
+from isoglot.index.table import Rows, Table, Vectors, faiss_module
 
 FLAT = "flat"
 KINDS = (FLAT, "ivf", "ivf-pq", "hnsw")
@@ -40,14 +39,14 @@ def check(kind: str, dim: int) -> None:
         _build(factory(kind, 1 << 16, dim), kind, dim)
 
 
-def train(kind: str, shards: Sequence[Shard], dim: int) -> Any:
+def train(kind: str, table: Table, dim: int) -> Any:
     """An empty structure, its centres found on rows spread evenly. Raises `SearchError` if there are too few."""
-    rows = sum(map(len, shards))
+    rows = len(table)
     index = _build(factory(kind, rows, dim), kind, dim)
     if not index.is_trained:
         sample = np.unique(np.linspace(0, rows - 1, min(rows, _SAMPLE)).astype(np.int64))
         try:
-            index.train(gather(shards, sample, dim))
+            index.train(table[sample])
         except RuntimeError as error:
             raise SearchError(f"the kind {kind!r} needs more than {rows} sentences; use --kind flat") from error
     return index

@@ -13,7 +13,7 @@ from itertools import islice
 from isoglot.data.files import exclusive
 from isoglot.encoders.base import Encoder
 from isoglot.errors import SearchError
-from isoglot.index import shards
+from isoglot.index import table
 from isoglot.index.index import Index
 from isoglot.index.origin import encode_sentences
 from isoglot.index.store import Sentence
@@ -37,7 +37,7 @@ def add_sentences(
 ) -> Added:
     """Encode and add what is not there yet, then let the FAISS structure cover it; `kind` changes the structure.
 
-    In memory is one piece of `shards.ROWS` sentences. `progress` is called with the number of sentences seen so far.
+    In memory is one piece of `table.ROWS` sentences. `progress` is called with the number of sentences seen so far.
     Raises `SearchError` for another model than the index's, and for an id that stands for another sentence, and
     `OutputError` if another process is adding.
     """
@@ -56,7 +56,7 @@ def add_sentences(
 
 
 def _pieces(sentences: Iterator[Sentence]) -> Iterator[list[Sentence]]:
-    while piece := list(islice(sentences, shards.ROWS)):
+    while piece := list(islice(sentences, table.ROWS)):
         yield piece
 
 

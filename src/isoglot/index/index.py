@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from isoglot.data.files import exclusive
 from isoglot.data.languages import matches
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import SearchError
-from isoglot.index import approximate, shards
+from isoglot.errors import CorpusError, SearchError
+from isoglot.index import approximate
 from isoglot.index.origin import Origin
-from isoglot.index.shards import Rows, Vectors
 from isoglot.index.store import Files, Sentence, Store, is_index
+from isoglot.index.table import NAME, Rows, Table, Vectors, best, nearest
+from isoglot.store import write_rows
 
-_OURS = re.compile(r"\.?\d+-\d+\.npy(\.[0-9a-f]{8}\.tmp)?|\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
+_OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
 _SCORED = 1 << 14  # vectors at a time whose scores are computed anew
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are computed anew
 
@@ -102,10 +103,8 @@ class Index:
         with self.store.writing() as before:
             self._sweep(before)
             self.store.add(sentences, before.rows)
-            old = self._write_shards(before, table)
+            self._write(before.rows, table)
         self._load()
-        if old is not None:
-            old.unlink(missing_ok=True)
 
     def build(self, *, kind: str | None = None) -> None:
         """Let the FAISS structure cover all rows; of another `kind`, make it anew from the vectors that are kept."""
@@ -142,12 +141,12 @@ class Index:
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Copies (N, D) of the vectors of some rows."""
-        return shards.gather(self._shards, np.asarray(rows, np.int64), self.origin.dim)
+        return self._table[np.asarray(rows, np.int64)]
 
     def _candidates(self, queries: Vectors, k: int, languages: Collection[str], effort: int | None) -> Rows:
         if languages:
-            return shards.nearest(self._shards, queries, k, keep=self._rows_in(languages))[1]
-        rows = shards.nearest(self._shards, queries, k, first=self._covered)[1]
+            return nearest(self._table, queries, k, keep=self._rows_in(languages))[1]
+        rows = nearest(self._table, queries, k, first=self._covered)[1]
         if self._structure is None:
             return rows
         # Compressed vectors order their candidates roughly, so more are taken than are shown.
@@ -162,7 +161,7 @@ class Index:
             found = None
             if wanted != approximate.FLAT and len(self):
                 if structure is None:
-                    structure = approximate.train(wanted, self._shards, self.origin.dim)
+                    structure = approximate.train(wanted, self._table, self.origin.dim)
                 self._cover(structure)
                 name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
                 found = approximate.write(self.folder / "faiss" / name, structure)
@@ -171,11 +170,8 @@ class Index:
 
     def _cover(self, structure: Any) -> None:
         """Add the rows that the structure lacks."""
-        start = 0
-        for shard in self._shards:
-            if start + len(shard) > structure.ntotal:
-                structure.add(np.ascontiguousarray(shard.all()[structure.ntotal - start :]))
-            start += len(shard)
+        for _, block in self._table.blocks(structure.ntotal):
+            structure.add(np.ascontiguousarray(block))
 
     def _score(self, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
         """Cosines in float64, so that they depend on two vectors and not on what was searched beside them."""
@@ -185,8 +181,8 @@ class Index:
             part = slice(start, start + _SCORED)
             products = self.vectors(chosen[part]).astype(np.float64) * query.astype(np.float64)
             scores[0, part] = products.sum(axis=1)
-        top, best = shards.best(scores, chosen[None], scores[:, :0], chosen[None, :0], k)
-        return top[0], best[0]
+        top, order = best(scores, chosen[None], scores[:, :0], chosen[None, :0], k)
+        return top[0], order[0]
 
     def _rows_in(self, languages: Collection[str]) -> NDArray[np.bool_]:
         if self._languages is None:
@@ -196,27 +192,19 @@ class Index:
         kept: NDArray[np.bool_] = np.isin(of_rows, wanted)
         return kept
 
-    def _write_shards(self, before: Files, vectors: Vectors) -> Path | None:
-        """Fill the last shard, then new ones; the file that the filled one replaces."""
-        number, old = len(before.shards), None
-        if before.shards and before.shards[-1] < shards.ROWS and len(vectors):
-            number -= 1
-            old = shards.path_of(self.folder, number, before.shards[-1])
-            vectors = np.concatenate([shards.Shard(old, before.shards[-1], self.origin.dim).all(), vectors])
-        for start in range(0, len(vectors), shards.ROWS):
-            part = vectors[start : start + shards.ROWS]
-            shards.write(shards.path_of(self.folder, number, len(part)), part)
-            self.store.set_shard(number, len(part))
-            number += 1
-        return old
+    def _write(self, first: int, vectors: Vectors) -> None:
+        """Write vectors as rows `first` and on; they count when the transaction is committed."""
+        try:
+            write_rows(self.folder / NAME, first, vectors)
+        except CorpusError as error:
+            raise SearchError(f"{self.folder / NAME}: is cut short; make the index again") from error
+        self.store.set_rows(first + len(vectors))
 
     def _sweep(self, files: Files) -> None:
-        """Remove what was replaced, and what a writer that was killed has left; nobody else writes now."""
-        known = {shards.path_of(self.folder, number, rows) for number, rows in enumerate(files.shards)}
-        if files.approximate is not None:
-            known.add(self.folder / "faiss" / files.approximate.name)
-        for path in (*(self.folder / "vectors").glob("*"), *(self.folder / "faiss").glob("*")):
-            if path not in known and _OURS.fullmatch(path.name):
+        """Remove FAISS files that were replaced, or that a killed writer has left; nobody else writes now."""
+        known = files.approximate.name if files.approximate is not None else None
+        for path in (self.folder / "faiss").glob("*"):
+            if path.name != known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
     def _load(self, files: Files | None = None) -> None:
@@ -232,8 +220,7 @@ class Index:
                 tried = known
 
     def _open_files(self, files: Files) -> None:
-        named = enumerate(files.shards)
-        self._shards = [shards.Shard(shards.path_of(self.folder, n, rows), rows, self.origin.dim) for n, rows in named]
+        self._table = Table(self.folder, files.rows, self.origin.dim)
         self._structure, self._covered = None, 0
         if files.approximate is not None:
             path = self.folder / "faiss" / files.approximate.name

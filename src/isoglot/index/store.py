@@ -1,9 +1,9 @@
-"""Texts, ids and languages of an index, and the list of its files: one SQLite database.
+"""Texts, ids and languages of an index, and which of its files and rows count: one SQLite database.
 
-What is special here: the database is also the commit point. Files of vectors are written first, whole and synced; they
-belong to the index from the moment in which the transaction that names them, together with their sentences, is
-committed. SQLite undoes a transaction that was cut off, so a writer may be killed anywhere and the next reader finds
-the index as it was before.
+The database is also the commit point. Vectors and FAISS files are written first and synced; they belong to the index
+from the moment in which the transaction that counts or names them, together with their sentences, is committed. SQLite
+undoes a transaction that was cut off, so a writer may be killed anywhere and the next reader finds the index as it was
+before.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from isoglot.data.languages import UNKNOWN
 from isoglot.errors import OutputError, SearchError
 from isoglot.index.origin import Origin
 
-FORMAT = 1
+FORMAT = 2
 NAME = "index.sqlite"
 
 _APPLICATION = 0x69736F67  # "isog" in the header of the database: an index, and not any other
@@ -35,7 +35,6 @@ CREATE TABLE languages (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
 CREATE TABLE sentences (
     row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language INTEGER NOT NULL
 );
-CREATE TABLE shards (number INTEGER PRIMARY KEY, rows INTEGER NOT NULL);
 CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 """
 
@@ -61,15 +60,10 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What belongs to an index at one moment: rows of each shard, and the FAISS file."""
+    """What belongs to an index at one moment: the number of its vectors, and the FAISS file."""
 
-    shards: tuple[int, ...]
+    rows: int
     approximate: Structure | None
-
-    @property
-    def rows(self) -> int:
-        """Sentences in all."""
-        return sum(self.shards)
 
 
 class Store:
@@ -105,7 +99,7 @@ class Store:
         marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
         try:
             connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks}")
-            rows = [("origin", json.dumps(asdict(origin))), ("kind", kind)]
+            rows = [("origin", json.dumps(asdict(origin))), ("kind", kind), ("rows", "0")]
             connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
             connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
@@ -125,7 +119,7 @@ class Store:
         return self._meta("kind") or self._damaged("does not name its kind")
 
     def files(self) -> Files:
-        """Shards and FAISS file, of one moment."""
+        """Rows and FAISS file, of one moment."""
         with self._transaction("BEGIN"):
             return self._files()
 
@@ -149,9 +143,9 @@ class Store:
             except sqlite3.IntegrityError:
                 raise SearchError(f"{self.folder}: the id {one.id!r} is taken; ids must differ") from None
 
-    def set_shard(self, number: int, rows: int) -> None:
-        """Shard `number` has so many rows now; inside `writing`."""
-        self._connection.execute("INSERT OR REPLACE INTO shards VALUES (?, ?)", (number, rows))
+    def set_rows(self, rows: int) -> None:
+        """So many vectors count now; inside `writing`."""
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('rows', ?)", (str(rows),))
 
     def set_approximate(self, found: Structure | None, kind: str) -> None:
         """The FAISS file and the kind it is of; inside `writing`."""
@@ -237,18 +231,19 @@ class Store:
 
     def _files(self) -> Files:
         """Inside a transaction."""
-        rows = [rows for _, rows in self._ask("SELECT number, rows FROM shards ORDER BY number")]
+        kept = self._meta("rows") or ""
+        if not kept.isdecimal():
+            self._damaged("does not say how many vectors count")
+        rows = int(kept)
         (last,) = self._ask("SELECT max(row) FROM sentences")[0]
-        if not all(type(count) is int and count > 0 for count in rows):
-            self._damaged("has a shard without rows")
-        if sum(rows) != (-1 if last is None else last) + 1:
-            self._damaged(f"has sentences up to row {last} for {sum(rows)} vectors")
+        if rows != (-1 if last is None else last) + 1:
+            self._damaged(f"has sentences up to row {last} for {rows} vectors")
         structure = None
         for name, covered, size in self._ask("SELECT name, rows, bytes FROM approximate"):
             if not isinstance(name, str) or Path(name).name != name or type(covered) is not int:
                 self._damaged("does not name its FAISS file")
             structure = Structure(name, covered, size, self._meta(f"sha256 {name}"))
-        return Files(tuple(rows), structure)
+        return Files(rows, structure)
 
     def _meta(self, key: str) -> str | None:
         found = self._ask("SELECT value FROM meta WHERE key = ?", (key,))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress, islice
 from pathlib import Path
 from typing import overload
 
@@ -25,7 +26,7 @@ from langcodes import Language
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write, read_lines
-from isoglot.data.filters import Seen, hash_sentence
+from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.languages import canonical
 from isoglot.errors import CorpusError, shown
 from isoglot.search.exact import Ids
@@ -118,23 +119,19 @@ def gather(
     texts: Sequence[str] = []
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
-        for place, text in enumerate(
-            _from_file(source, known) if isinstance(source, Path) else _from_list(source, name)
-        ):
-            digest = hash_sentence(text, "")
-            names.append(int.from_bytes(digest, "little"))
-            usable = bool(text.strip()) and (keep is None or keep(text))
-            new = usable and (not deduplicate or seen.add(digest))
-            rows.append(len(places) if new else ABSENT)
-            if not new:
-                continue
-            places.append(place)
-            line = text.encode()
-            sizes.append(len(line))
-            if stream is None:
-                texts.append(text)  # type: ignore[attr-defined]
-            else:
-                stream.write(line + b"\n")
+        sentences = iter(_from_file(source, known) if isinstance(source, Path) else _from_list(source, name))
+        while block := list(islice(sentences, BLOCK)):
+            found, new = _choose(block, seen if deduplicate else None, keep)
+            names.frombytes(found.tobytes())
+            places.extend((len(rows) + np.flatnonzero(new)).tolist())
+            rows.extend(np.where(new, len(sizes) + np.cumsum(new) - 1, ABSENT).tolist())
+            for text in compress(block, new.tolist()):
+                line = text.encode()
+                sizes.append(len(line))
+                if stream is None:
+                    texts.append(text)  # type: ignore[attr-defined]
+                else:
+                    stream.write(line + b"\n")
     if not len(places):
         raise CorpusError("no sentence is left to mine: all are blank or filtered out", file=name)
     if known is not None and len(known) != len(rows):
@@ -155,6 +152,17 @@ def gather(
     all_rows = np.array(rows, np.int64)
     all_rows = np.where((all_rows == ABSENT) & (hashes[at] == every), at, all_rows)
     return Side(name, texts, kept, all_rows, hashes, lengths, known, int(isinstance(source, Path)))
+
+
+def _choose(
+    block: list[str], seen: Seen | None, keep: Callable[[str], bool] | None
+) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """The hash of each sentence, and whether it is mined: it is not blank, kept, and not `seen` before."""
+    found = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
+    new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
+    if seen is not None:
+        new[new] = seen.add(found[new])
+    return found, new
 
 
 def _from_file(path: Path, ids: list[str] | None) -> Iterator[str]:

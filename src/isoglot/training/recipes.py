@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import filter as matching
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,8 @@ from isoglot.training.teacher import open_teacher
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+    from isoglot.data.corpus import Corpus
 
 
 def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -> Plan:
@@ -294,7 +296,7 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
             report(f"{path}: damaged ({error}); training the tokenizer again")
     report(f"training a tokenizer of {settings.vocabulary:,} tokens")
     tokenizer = train_tokenizer(
-        (text for stream in streams for text in stream.texts()),
+        _texts(streams, report),
         settings.vocabulary,
         model=settings.algorithm,
         lowercase=settings.lowercase,
@@ -302,6 +304,13 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
     with atomic_write(path) as stream:
         stream.write(tokenizer.to_str())
     return Tokenizer.from_file(str(path))
+
+
+def _texts(streams: Sequence[Corpus], report: Report) -> Iterator[str]:
+    for stream in streams:
+        with stream.reading("reading text for the tokenizer", report):
+            yield from stream.texts()
+    report("joining pieces of words")
 
 
 def _local(recipe: Recipe, model: str) -> str:

@@ -65,6 +65,6 @@ def test_a_recipe_says_it_for_a_source_or_for_all(place, tmp_path):
     stream = {"objectives": [{"name": "info_nce"}], "sources": [source]} | (skip if place == "stream" else {})
     data = {"name": "r", "encoder": {"kind": "static"}, "optimizer": {"lr": 1.0}, "steps": 1, "streams": [stream]}
     recipe = recipes.parse(data, folder=tmp_path)
-    recipe.check_text()
     corpus = recipe.corpus(recipe.stages[0].streams[0])
+    corpus.check()
     assert [group for _, groups in corpus.named() for group in groups] == [PAIR]

@@ -70,9 +70,9 @@ def test_a_vector_that_is_not_finite_is_named_with_the_place_of_its_text():
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        ([[1.0], [1.0, 2.0]], "no table of numbers"),
-        (torch.ones(2, 3, requires_grad=True), "no table of numbers"),
-        (torch.ones(2, 3, dtype=torch.bfloat16), "no table of numbers"),
+        ([[1.0], [1.0, 2.0]], "not a table of numbers"),
+        (torch.ones(2, 3, requires_grad=True), "not a table of numbers"),
+        (torch.ones(2, 3, dtype=torch.bfloat16), "not a table of numbers"),
         (np.array([["a"], ["b"]]), "holds <U1, not real numbers"),
         (np.ones((2, 3)) * 1j, "holds complex128, not real numbers"),
         (np.ones((2, 0)), "shape .2, 0. for 2 texts"),

@@ -1,4 +1,4 @@
-"""`isoglot tasks`: what can be evaluated, and for which of it the data are here."""
+"""`isoglot tasks`: the tasks and suites, and which of them have their data in a folder."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ Unit = Literal["fraction", "error", "correlation", "cosine", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A table behind a score, for people: what a page shows and no statistic reads.
+    """A table that belongs to a score, for people: a page shows it, and no statistic reads it.
 
-    `kind` says how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
+    `kind` is how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
     name), "map" (points of a plane), "hits" (a query and what was found); any other kind as the table it is. Cells are
     strings and finite numbers.
     """
@@ -40,16 +40,22 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One number. `task`, `subset` and `metric` together say which.
+    """One number, identified by `task`, `subset` and `metric`.
 
-    `value` is in its `unit`, never a percentage; `lower_is_better` is its direction, and `main` marks the number that
-    stands for its task (several of one task must be read together). Tables, comparisons and the choice of the best
-    checkpoint ask these three; a task sets them by its `Metric`s. `n` says over how many items it is: pairs for a
-    language, languages for an average. An average names the subsets it is `over`. `items` (n,) or (n, columns) holds
-    the outcome of each item where there is one, in the order of the data, so that two encoders can be compared item by
-    item; `statistic`, a name in `STATISTICS`, makes the value of them. Where subsets of a task ask about the same
-    things, such as one sentence in many languages, their scores have the same `units` (see `units_of`) and row i of all
-    their items is of the same thing: they are resampled together. Items, units and details take no part in equality.
+    value            in its `unit`, never a percentage
+    n                number of items: pairs for a language, subsets for an average
+    over             the subsets that an average is over
+    items            (n,) or (n, columns), the outcome of each item in the order of the data, if there is one: two
+                     encoders can be compared item by item
+    statistic        name in `STATISTICS` of the function that computes the value from the items
+    units            id of the item set (see `units_of`). Scores with the same id have the same item in row i, such as
+                     one sentence in many languages, and are resampled together
+    details          tables for people
+    lower_is_better  direction of the metric
+    main             whether it is the main number of its task (several of one task must be read together)
+
+    A task sets unit, direction and main by its `Metric`s; tables, comparisons and the choice of the best checkpoint
+    read them. Items, units and details take no part in equality.
     """
 
     task: str
@@ -132,9 +138,9 @@ class Task(Protocol):
 
 
 def units_of(keys: Iterable[object]) -> str:
-    """A name for what the items of a score are of, told by a key for each: id, line, text, or what people say of it.
+    """The id of an item set, from a key for each item: its id, line, text, or gold label.
 
-    Gold labels and gold scores do as keys: translations of one set have the same sequence of them, and two sets of
+    Gold labels and gold scores are sufficient: translations of one set have the same sequence of them, and two sets of
     hundreds of texts do not.
     """
     return hashlib.blake2b("\n".join(map(str, keys)).encode(), digest_size=8).hexdigest()

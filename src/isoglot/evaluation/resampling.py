@@ -1,12 +1,11 @@
 """How sure a score and a difference are: paired bootstrap, paired permutation test, correction for many languages.
 
-What is special here: both tests work on the distinct rows of the items and how often each stands there. A resample of
-n items is then a multinomial draw, and swapping two systems in c equal rows a binomial one; for hits of 0 and 1 that is
-four rows instead of thousands, and for distinct rows nothing is lost. The same draw serves every system, which is what
-makes the tests paired.
+Both tests work on the distinct rows of the items and their counts. A bootstrap sample of n items is then a multinomial
+sample, and swapping two systems in c equal rows a binomial one; for hits of 0 and 1 that is four rows instead of
+thousands, and for distinct rows nothing is lost. All systems share one sample, which makes the tests paired.
 
-Where subsets are of the same units, such as one sentence in many languages, a unit has to be drawn in all of them or in
-none. Then rows are drawn one by one (`shared`), and the draw depends on their number and the seed alone.
+Where subsets have the same item set, such as one sentence in many languages, an item must be sampled in all of them or
+in none. Then rows are sampled one by one (`shared`), and the sample depends only on their number and the seed.
 
 Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 13 and 16; Phipson and Smyth (2010),
 "Permutation P-values Should Never Be Zero"; Holm (1979), "A Simple Sequentially Rejective Multiple Test Procedure".
@@ -129,9 +128,9 @@ _SCALES = {"spearman": ranks, "pearson": _standardised}
 
 
 def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Doubles], NDArray[np.int64]]:
-    """The distinct rows of tables side by side, taken apart again, and how often each stands there.
+    """The distinct rows of tables side by side, split into the tables again, and the count of each.
 
-    With `shared`, all rows as they are: which of them are distinct would be another matter in another language.
+    With `shared`, all rows unchanged: another language would have other distinct rows.
     """
     if not tables or len({len(table) for table in tables}) != 1 or not len(tables[0]):
         raise ValueError(f"items of lengths {[len(table) for table in tables]}; all must have the same, above 0")

@@ -1,4 +1,4 @@
-"""Running tasks: every text encoded once over all of them, and nothing left out in silence."""
+"""Running tasks: every text is encoded once over all of them, and missing data are always reported."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def function(
 
 
 def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:
-    """Each task once, in order, with its languages: those given, or else the union of what each mention of it asks for.
+    """Each task once, in order, with its languages: those passed, or else the union over all mentions of the task.
 
-    A suite asks for the languages it names, or for all (none); a task named by itself for all. Raises `EvaluationError`
-    for an unknown name, and for none.
+    A suite mentions its own languages, or all (none); a task named by itself, all. Raises `EvaluationError` for an
+    unknown name, and for no names.
     """
     if not tasks:
-        raise EvaluationError("no task was named; isoglot tasks lists them")
+        raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")
     found: dict[str, Task] = {}
     asked: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
@@ -114,10 +114,10 @@ def texts_of(
     languages: Sequence[str] = (),
     on_missing: Callable[[str], None] | None = None,
 ) -> list[str]:
-    """Every text that the tasks would encode, once, in the order in which they ask; tasks without data ask nothing.
+    """Every distinct text that the tasks would encode, in their order.
 
-    `on_missing` is told of lacking data as that of `evaluate`. A task that needs the model itself, not its vectors, is
-    passed over.
+    `on_missing` is called with a line about missing data, as in `run_tasks`. A task that needs the model itself, not
+    its vectors, is skipped.
     """
     root, texts = Path(data), dict[str, None]()
 
@@ -174,7 +174,7 @@ def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence
     asked = [language for language in languages if not (among(language, ["eng"]) and _pairs_with_english(every))]
     lacking = [language for language in asked if not any(among(code, [language]) for code in covered)]
     if languages and not asked and not subsets:
-        yield f"{task.name}: English stands beside other languages only; name those"
+        yield f"{task.name}: English is scored only with another language; specify that one"
     if lacking:
         there = [language for language in asked if language not in lacking]
         how = "" if data.is_file() else get_command(task.name, data=data, languages=lacking, beside=there)

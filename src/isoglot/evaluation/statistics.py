@@ -1,9 +1,9 @@
-"""How a score is made of its items: one function for each name that `Score.statistic` may have.
+"""How a score is computed from its items: one function for each name that `Score.statistic` may have.
 
-Each takes the items of a score, float64 `(n,)` or `(n, columns)`, and gives its value. What is special here is the
-second table, `WEIGHTED`: the same statistics when row k counts `weights[b, k]` times, for many rows of weights at once.
-A resample is nothing but such weights, so thousands of them are a few products of matrices; ranks are made anew in
-each, and no row is ever copied.
+Each takes the items of a score, float64 `(n,)` or `(n, columns)`, and returns its value. The second table, `WEIGHTED`,
+has the same statistics when row k counts `weights[b, k]` times, for many rows of weights at once. A bootstrap sample is
+such a row of weights, so thousands of them are a few matrix products; ranks are recomputed in each sample, and no row
+is copied.
 """
 
 from __future__ import annotations

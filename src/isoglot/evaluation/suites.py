@@ -1,7 +1,7 @@
 """Suites: the main table of each paper as columns over scores, so that one command gives it for any model.
 
-A column is the mean of the scores it lists, or of other columns. Where one of them is not there it has no value, and
-what it lacks is named: a mean over fewer languages would look like the paper's number and not be it.
+A column is the mean of the scores it lists, or of other columns. If one of them is missing, the column has no value and
+names it: a mean over fewer languages would look like the paper's number without being comparable.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Column:
 
     @property
     def note(self) -> str:
-        """What it is the mean of, in one line for people."""
+        """What it is the mean of, in one line."""
         columns = [part.label for part in self.of if isinstance(part, Column)]
         return f"{self.label}: {'mean of the columns ' + ', '.join(columns) if columns else listed(self.keys)}"
 

@@ -21,8 +21,8 @@ class Remembered:
 
     With a `store` not from one run to the next either: vectors are taken from it, and new ones are added. `model` is
     the encoder behind the function, for the tasks that need more than vectors, or None; `seconds` is the time spent in
-    `encode` so far. Raises `EvaluationError` when the encoder's answer is no table with one row for each text it was
-    given, or when its width changes.
+    `encode` so far. Raises `EvaluationError` when the encoder's answer is not a table with one row for each text,
+    or when its width changes.
     """
 
     def __init__(self, encode: Encode, *, store: VectorStore | None = None, model: Any = None) -> None:
@@ -69,7 +69,7 @@ def embed(
 ) -> NDArray[np.float32]:
     """Vectors (N, D) of N texts, checked. `where` (task, subset, language) opens the message of what is wrong.
 
-    `place` tells of a text, by its number from 0, where it was read (`file:line`). Raises `EvaluationError` for a wrong
+    `place` returns where a text, by its number from 0, was read (`file:line`). Raises `EvaluationError` for a wrong
     number of rows, or a value that is not finite, naming its place, or without places its `unit` from 1.
     """
     try:
@@ -91,7 +91,7 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
     try:
         raw = np.asarray(answer)
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors that want a gradient or are bfloat16
-        raise EvaluationError(f"the encoder's answer is no table of numbers: {error}") from error
+        raise EvaluationError(f"the encoder's answer is not a table of numbers: {error}") from error
     if raw.dtype.kind not in "fiub":
         raise EvaluationError(f"the encoder's answer holds {raw.dtype}, not real numbers; return float32")
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as that

@@ -10,7 +10,7 @@ from isoglot.evaluation.base import Score, main_metrics
 Key = tuple[str, str, str]  # task, metric, subset
 Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
 
-# Statistics whose items tell what the data say, and in which column.
+# Statistics whose items contain the gold value, and in which column.
 _GOLD = {"spearman": 0, "pearson": 0, "f1": 2, "precision": 2, "recall": 2}
 
 
@@ -92,7 +92,7 @@ def problem(
     units = {score.units: name for name, runs in zip(names, found, strict=True) for score in runs if score.units}
     if len(units) > 1:
         one, other, *_ = units.values()
-        return f"the items of {one} and {other} are not of the same things; the two were evaluated on different data"
+        return f"{one} and {other} have different item sets; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
     return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""
 

@@ -8,7 +8,7 @@ the directions of `xsim`, only the averages are compared.
 
 A system trained with several seeds is the mean over them, in every bootstrap sample too; their standard deviation is
 given beside it, because resampled items do not show how another training would have ended. Whatever cannot be compared
-is left out with a line that says so.
+is left out and reported.
 """
 
 from __future__ import annotations
@@ -303,7 +303,7 @@ def _named(
 ) -> dict[str, list[Scores]]:
     """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
     if not systems:
-        raise EvaluationError("nothing was given to compare; pass at least one result")
+        raise EvaluationError("nothing to compare; pass at least one result")
     given = names if names is not None else [None] * len(systems)
     if len(given) != len(systems):
         raise ValueError(f"{len(given)} names for {len(systems)} systems; pass one for each")

@@ -36,6 +36,11 @@ class Source:
             raise EvaluationError(f"{where}: {error}") from error
 
 
+def in_memory(subset: str, rows: Rows) -> Source:
+    """Rows that were not read from a file, in the place of those of a set."""
+    return Source("", Part("test", subset, (), (), lambda: rows))
+
+
 def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False) -> dict[tuple[str, str], Source]:
     """(split, subset) -> source, of the first of the sets that is there; with `merge` the others add what it lacks.
 

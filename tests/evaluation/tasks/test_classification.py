@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
-from isoglot.report.evaluate import evaluate
 from isoglot.evaluation.tasks.classification import (
     MLDOC,
     MTOP,
@@ -42,6 +41,7 @@ from isoglot.evaluation.tasks.classification import (
 )
 from isoglot.evaluation.tasks.classification import XNLI as XNLI_SET
 from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
+from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from isoglot.data.groups import Group
 from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score, averages
-from isoglot.report.evaluate import evaluate
 from isoglot.evaluation.tasks.retrieval import (
     LASER_112,
     N_WAY,
@@ -32,6 +31,7 @@ from isoglot.evaluation.tasks.retrieval import (
     Tatoeba,
     XSim,
 )
+from isoglot.report.evaluate import evaluate
 
 GROUPS = (
     Group(("good day", "guten Tag", "bonjour"), ("eng", "deu", "fra")),

@@ -144,7 +144,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     `cache` is a folder; a copy there is named by the paths, sizes and times of the published files. Raises
     `CorpusError` with file and line for files that cannot be used.
     """
-    target = _cached(name, part, cache) if cache and not isinstance(part.rows, _Reader) else None
+    target = _cached(name, part, cache) if cache and part.files and not isinstance(part.rows, _Reader) else None
     if target and target.is_file():
         with suppress(CorpusError):  # a damaged copy is made again
             return Rows(_read(target))

@@ -31,7 +31,7 @@ from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
 from isoglot.evaluation.codes import among, words
-from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.files import Source, in_memory, needs, sources
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed, unit
 
@@ -68,15 +68,16 @@ class Sts:
     """A set in several languages: Spearman and Pearson of each subset, then averages.
 
     `sets` are where its pairs come from, see `split_sources`. `lists` are averages given when all of their subsets were
-    evaluated; `mean` is over whatever was. Subsets are named by house codes, English last, and sentence 1 is always in
-    the language named first.
+    evaluated; `mean` is over whatever was. With `rows`, subset -> pairs in memory, no set is read. Subsets are named by
+    house codes, English last, and sentence 1 is always in the language named first.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
     name: str
-    sets: tuple[str, ...]
+    sets: tuple[str, ...] = ()
     split: str = "test"
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: Mapping[str, Rows] = field(default_factory=dict)
 
     @property
     def needs(self) -> str:
@@ -89,6 +90,8 @@ class Sts:
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
         """The wanted subsets that are there."""
+        if self.rows:
+            return {subset: in_memory(subset, rows) for subset, rows in self.rows.items()}
         return split_sources(self.name, self.sets, self.split, data, languages=languages)
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:

@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -362,7 +363,7 @@ class Run:
             if received := max(ranks.counts(signals.received, self.device)):
                 if every is not None and self.kept != self.state.overall:
                     self._save(adam)
-                raise signals.ended(received)
+                signals.obey(received)
 
     def _tell(self, status: Status) -> None:
         """Write the step to the log and show it."""
@@ -480,21 +481,21 @@ def collapsed(vectors: Tensor) -> float | None:
 
 
 class Signals:
-    """SIGINT and SIGTERM, inside `with`: received during `deferred`, the first one waits; otherwise they interrupt.
+    """SIGINT and SIGTERM, inside `with`: the first one that is received during `deferred` waits until it is obeyed.
 
-    `received` is the number of the signal that waits, or 0. Does nothing in another thread than the main one, and
-    leaves signals that are ignored or handled already.
+    Obeyed is what would have happened without this: the handler that was there before is called, or the process is
+    left. Does nothing in other threads than the main one, and leaves signals that are ignored.
     """
 
     def __init__(self) -> None:
-        self.received = 0
+        self.received = 0  # the number of the signal that waits
         self._deferring = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             for known in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(known) in (signal.SIG_DFL, signal.default_int_handler):
+                if signal.getsignal(known) not in (signal.SIG_IGN, None):
                     self._before[known] = signal.signal(known, self._handle)
         return self
 
@@ -511,15 +512,19 @@ class Signals:
         finally:
             self._deferring = False
 
-    def _handle(self, received: int, _: object) -> None:
-        if not self._deferring or self.received:
-            raise self.ended(received)
-        self.received = received
+    def obey(self, received: int, frame: FrameType | None = None) -> None:
+        """Do what the signal does by itself; returns if its handler does."""
+        self.received = 0
+        handler = self._before.get(received)
+        if not callable(handler):
+            raise SystemExit(128 + received)
+        handler(received, frame)
 
-    @staticmethod
-    def ended(received: int) -> BaseException:
-        """What a signal raises."""
-        return KeyboardInterrupt() if received == signal.SIGINT else SystemExit(128 + received)
+    def _handle(self, received: int, frame: FrameType | None) -> None:
+        if not self._deferring or self.received:
+            self.obey(received, frame)
+        else:
+            self.received = received
 
 
 @contextmanager

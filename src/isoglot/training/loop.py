@@ -38,7 +38,7 @@ from isoglot.encoders.device import bf16_pays, random_state, set_random_state
 from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError
 from isoglot.objectives import Objective, Sum
-from isoglot.settings import MemorySettings, OptimizerSettings, TeacherSettings
+from isoglot.settings import MemorySettings, OptimizerSettings
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.progress import Meter, Report, RunLog, Status
@@ -72,21 +72,16 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Teacher:
-    """A frozen encoder whose vectors of every sentence go with the batches, as the column `teacher`."""
-
-    settings: TeacherSettings
-    open: Callable[[], Encoder | None]
-
-
-@dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """Groups, how they are batched, and the objectives that read the batches."""
+    """Groups, how they are batched, and the objectives that read the batches.
+
+    teacher  opens a frozen encoder whose vectors of every sentence are in the batches, as the column `teacher`
+    """
 
     corpus: Corpus
     batching: Batching
     terms: Sequence[Term]
-    teacher: Teacher | None = None
+    teacher: Callable[[], Encoder] | None = None
 
 
 @dataclass(frozen=True)
@@ -179,15 +174,15 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
     tables = cache_folder() / "tables"
     with ranks.first_alone():
         table = build_table(plan.corpus, encoder.tokenize, fingerprint=encoder.fingerprint, cache=tables, report=report)
-    teacher = plan.teacher.open() if plan.teacher else None
+    teacher = plan.teacher() if plan.teacher else None
     integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
     known = Known(encoder, table.languages, sizes | ({"teacher": teacher.dim} if teacher else {}), seed)
     objective = Sum(*((term.weight, term.make(known)) for term in plan.terms))
     columns: Columns = {}
-    if plan.teacher is not None and teacher is not None:
+    if teacher is not None:
         with ranks.first_alone():  # after the objectives, whose mistakes are found at once
-            columns = teacher_columns(teacher, plan.teacher.settings, plan.corpus, table, watch=report)
+            columns = teacher_columns(teacher, plan.corpus, table, report=report)
     batches = Batches(
         table,
         plan.batching,

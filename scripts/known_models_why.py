@@ -22,8 +22,8 @@ from torch import Tensor
 import isoglot
 from isoglot.encoders.transformer import POOLINGS, mean
 from isoglot.evaluation.run import function
-from isoglot.evaluation.tasks.bucc_data import SAMPLE, golds, load
-from isoglot.evaluation.tasks.clustering_sets import mewsc_sets
+from isoglot.evaluation.tasks.bucc import SAMPLE, find, load
+from isoglot.evaluation.tasks.clustering import CLUSTERING
 from isoglot.evaluation.vectors import unit
 from isoglot.report.scores import read_results
 
@@ -32,11 +32,11 @@ PROMPT, LANGUAGES = "query: ", ("pms", "kab", "nds", "tat", "swh", "deu")
 
 def mining(data: Path, cache: Path | None) -> Iterator[str]:
     """Of each model: gold found as the nearest, and how well one threshold tells gold pairs from all others."""
-    split = load(golds(data, (SAMPLE,), languages=["zh"])["zh-en"][SAMPLE], task="bucc")
+    split = load("zh-en", find("bucc", ("bucc2018",), data)["zh-en"][SAMPLE], task="bucc")
     rows, columns = (np.array(side) for side in zip(*split.gold, strict=True))
     for model in ("multilingual-e5-small", "use-multilingual-v3"):
         vectors = function(model, cache=cache)
-        source, target = (unit(vectors(side.texts)) for side in (split.source, split.target))
+        source, target = (unit(vectors(side.texts())) for side in (split.source, split.target))
         cosines = source @ target.T
         best = cosines.max(axis=1)
         others = np.delete(best, rows)
@@ -71,7 +71,7 @@ def prompting(data: Path) -> Iterator[str]:
 
 def majorities(data: Path, known: Path) -> Iterator[str]:
     """The share of the largest category of each language of MewsC-16, and what each model reaches."""
-    counts = {code: Counter(read().labels) for code, read in mewsc_sets(data, ()).items()}
+    counts = {code: Counter(one.read("t").labels) for code, one in CLUSTERING["mewsc-16"].find(data).items()}
     shares = {code: max(found.values()) / found.total() for code, found in counts.items()}
     yield "largest category: " + ", ".join(f"{code} {share:.1%}" for code, share in shares.items())
     for results in map(read_results, sorted(path.parent for path in known.glob("*/results.json"))):

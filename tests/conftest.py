@@ -42,6 +42,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def imported_sets(tmp_path_factory):
+    """What tests import of data sets stays in a folder of their own."""
+    folder = tmp_path_factory.mktemp("sets")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("isoglot.evaluation.files.cache", lambda: folder)
+        yield
+
+
 def build_tokenizer(kind: str = "bpe") -> Tokenizer:
     """A small tokenizer with special tokens around a sentence: `bpe`, `unigram` or `wordpiece`."""
     return Tokenizer.from_str(_trained(kind))

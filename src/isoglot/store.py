@@ -9,7 +9,7 @@ Three layers, each built on the one before:
 - `VectorStore`: `Rows` whose journal holds a digest of each text, so that a vector is found by its text.
 
 Data are synced before the line that counts them, so a process that is killed at any point, or a power cut, leaves whole
-blocks; what lies behind them is cut off by the next append. Reading stops at the first damaged line and at the first
+blocks; what follows them is cut off by the next append. Reading stops at the first damaged line and at the first
 block that the file does not hold completely. Readers map the file and need no lock; writers enter `exclusive`.
 """
 
@@ -102,7 +102,7 @@ def map_rows(path: Path, count: int, width: int, dtype: DTypeLike = np.float32) 
 class Rows:
     """A table of vectors that grows in one file, and its journal.
 
-    `note` says what the rows are of, as `begin` was told, or is None; `records` are the finished blocks: how many
+    `note` says what the rows are of, as passed to `begin`, or is None; `records` are the finished blocks: how many
     `rows` there are with each, its checksum `crc`, and what `append` was given. With `replace`, for caches and work
     folders, files that are not of this version or whose journal is damaged count as absent, and `begin` replaces them.
     Otherwise they are an `OutputError`, so that no foreign file is overwritten.
@@ -135,7 +135,7 @@ class Rows:
         return map_rows(self.path, len(self), self.note["width"], self.note["dtype"]) if self.note else np.empty((0, 0))
 
     def refresh(self) -> None:
-        """Read what other processes have added; all of it anew if they have begun anew."""
+        """Read what other processes have added; all of it if they have begun again."""
         if not self.journal.is_file():
             self._forget()
             if self._size() and not self._replace:

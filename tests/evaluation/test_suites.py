@@ -11,21 +11,19 @@ from cases import all_cases, by_text
 from cases_classification import MLDOC_LABELS, mtop_data, pawsx_data, put, xnli_data
 from folders import numbered, tatoeba
 
+from isoglot.data.sets.importers import SHORT_TEXTS
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS, Score
 from isoglot.evaluation.base import averages
 from isoglot.evaluation.run import plan
 from isoglot.evaluation.suites import SUITES, Column, Suite, listed
-from isoglot.evaluation.tasks import few_shot, finetune
+from isoglot.evaluation.tasks import classification, finetune
+from isoglot.evaluation.tasks.classification import MLDOC, MTOP, PAWS_X, FewShot, ZeroShot, undersample
+from isoglot.evaluation.tasks.classification import XNLI as XNLI_SET
 from isoglot.evaluation.tasks.clustering import Clustering
-from isoglot.evaluation.tasks.clustering_sets import SHORT_TEXTS
-from isoglot.evaluation.tasks.few_shot import FewShot, undersample
 from isoglot.evaluation.tasks.language_id import SETS
-from isoglot.evaluation.tasks.pair_sets import PawsX, Xnli
+from isoglot.evaluation.tasks.retrieval import AVERAGES, LASER_112
 from isoglot.evaluation.tasks.sts import Sts
-from isoglot.evaluation.tasks.tatoeba import AVERAGES, LASER_112
-from isoglot.evaluation.tasks.topics import Mldoc, Mtop
-from isoglot.evaluation.tasks.zero_shot import ZeroShot
 from isoglot.report.evaluate import evaluate
 
 PAIRS = ("de-en", "fr-en", "ru-en", "zh-en")
@@ -60,7 +58,7 @@ def named(name):
         return dict(task.topics.averages)
     if name == "tatoeba":
         return {average: tuple(f"{code}-eng" for code in codes) for average, codes in AVERAGES.items()}
-    return dict(PawsX().averages) if name == "paws-x/finetune" else {}
+    return dict(PAWS_X.averages) if name == "paws-x/finetune" else {}
 
 
 def row(name, metric, percents):
@@ -118,26 +116,26 @@ def test_a_suite_names_subsets_that_can_exist(name):
         ("tatoeba", lambda folder: tatoeba(folder, {code: numbered(code, 2) for code in LASER_112}), AVERAGES),
         (
             "mtop",
-            lambda folder: mtop_data(folder, Mtop().averages["mtop-6"], sizes={"train": 8, "test": 1}),
-            Mtop().averages,
+            lambda folder: mtop_data(folder, dict(MTOP.averages)["mtop-6"], sizes={"train": 8, "test": 1}),
+            dict(MTOP.averages),
         ),
-        ("mldoc", mldoc, Mldoc().averages),
+        ("mldoc", mldoc, dict(MLDOC.averages)),
         (
             "xnli",
-            lambda folder: xnli_data(folder, Xnli().averages["xtreme-15"], premises=10),
-            Xnli().averages,
+            lambda folder: xnli_data(folder, dict(XNLI_SET.averages)["xtreme-15"], premises=10),
+            dict(XNLI_SET.averages),
         ),
     ],
 )
 def test_a_task_gives_its_averages_where_all_subsets_are_there(tmp_path, task, write, lists, monkeypatch):
-    monkeypatch.setattr(few_shot, "undersample", lambda labels: undersample(labels)[:1])  # one experiment is enough
+    monkeypatch.setattr(classification, "undersample", lambda labels: undersample(labels)[:1])
     write(tmp_path)
     over = {score.subset: len(score.over) for score in evaluate(by_text, [task], data=tmp_path) if score.over}
     assert over == {name: len(codes) for name, codes in lists.items()} | {"mean": max(map(len, lists.values()))}
 
 
 def test_fine_tuning_gives_its_average_over_seven_languages(tmp_path, monkeypatch):
-    codes = PawsX().averages["xtreme-7"]
+    codes = dict(PAWS_X.averages)["xtreme-7"]
     pawsx_data(tmp_path, codes, pairs=4, splits=("train", "dev", "test"))
     monkeypatch.setattr(finetune, "_transformer", lambda *_: None)
     monkeypatch.setattr(finetune.PawsXFinetune, "_learn", lambda *_: None)

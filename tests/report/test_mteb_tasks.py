@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.files import sources
 from isoglot.evaluation.tasks.sts import joined
-from isoglot.evaluation.tasks.tatoeba import find
 from isoglot.report.mteb import _NOT_IN_SIB, MTEB, _subset
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -98,10 +98,10 @@ def texts(task, subset):
     """The sides of a subset as the task reads them."""
     one = TASKS[task]
     if task == "tatoeba":
-        code = subset.partition("-")[0]
-        return find(DATA, [code])[code]()[0]
-    if task == "sib-200":
-        return [one.topics.read(DATA, subset, split="test", where=task).texts]
-    readers = one.find(DATA)
-    parts = [readers[subset]] if subset in readers else readers.values()
-    return joined([read(where=task) for read in parts]).sides
+        rows = sources(task, ("tatoeba-laser",), DATA)["test", subset].read(task)
+    elif task == "sib-200":
+        return [one.topics.find(task, DATA)["test", subset].read(task).texts()]
+    else:
+        readers = one.find(DATA)
+        rows = joined(part.read(task) for part in ([readers[subset]] if subset in readers else readers.values()))
+    return [rows.texts(0), rows.texts(1)]

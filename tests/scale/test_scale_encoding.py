@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.encoders import encode, load
+from isoglot.encoders import encode, engine, load
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.scale import Cluster, encode_shards, mine_shards, open_shards
+from isoglot.store import Rows
 
 LINES = [f"sentence {number} of the cat" for number in range(25)] + ["", "Die Katze sitzt auf der Matte."]
 
@@ -55,6 +56,28 @@ def test_a_run_that_was_cut_short_goes_on(model, files, tmp_path):
     assert told == [(5, 6), (6, 6)]
     assert [path.read_bytes() for path in again.files] == content
     assert whole.files[0].stat().st_mtime_ns == kept
+
+
+def test_a_piece_that_was_cut_short_resumes_after_its_last_window(model, files, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
+    whole = encode_shards(model, files[:1], tmp_path / "whole", lines=20)
+    calls, append = [], Rows.append
+
+    def stopped(rows, block, **more):
+        calls.append(len(rows))
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        append(rows, block, **more)
+
+    monkeypatch.setattr(Rows, "append", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        encode_shards(model, files[:1], tmp_path / "out", lines=20)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "a.txt-000000.npy.partial", "a.txt-000000.npy.partial.journal", "shards.json",
+    ]  # fmt: skip
+    again = encode_shards(model, files[:1], tmp_path / "out", lines=20)
+    assert calls[4:] == [12, 16, 0, 4]  # the rest of the first piece, then the second
+    assert [path.read_bytes() for path in again.files] == [path.read_bytes() for path in whole.files]
 
 
 @pytest.mark.parametrize(

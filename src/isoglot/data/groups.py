@@ -28,6 +28,7 @@ _ROLES = (
     ("text", "", ""),
     ("sentence", "", ""),
 )
+_OF_TEST_SETS = ("label", "id", "name", "places")  # what imported test sets have beside their texts; passed over
 _PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # of a group that is written out
 _BLOCK = 1000  # rows read from a dataset at a time
 _PASS = (
@@ -220,7 +221,7 @@ def _picker(columns: Mapping[str, str], hard: Mapping[str, str]) -> Callable[[Ma
 
 
 def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:
-    if unknown := sorted(row.keys() - set(_PARTS)):
+    if unknown := sorted(row.keys() - {*_PARTS, *_OF_TEST_SETS}):
         raise CorpusError(f"{unknown[0]!r} is not a part of a group; the parts are {', '.join(_PARTS)}")
     texts, hard = (
         _with_codes(row, "texts", "langs", languages, skipped),

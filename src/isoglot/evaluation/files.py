@@ -1,60 +1,63 @@
-"""Reading test sets: finding files in the layouts people have, with errors that name task, language and line."""
+"""Reading test sets: the parts of a task's sets below the data folder, with errors that begin with the task.
+
+Tasks know sets and splits; files and layouts are the business of `isoglot.data.sets`. What a layout is imported into
+is kept in the cache folder, so a set is imported once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from isoglot.data.files import COMPRESSED, read_blocks, read_lines
+from isoglot.data.sets.importers import IMPORTERS, find_parts
+from isoglot.data.sets.normal import Part, Rows, read
+from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EvaluationError
 
 
-def find(data: Path, places: Sequence[str], name: str) -> Path | None:
-    """The file (or folder) `name`, plain or compressed, in the first of the `places` below `data` that has it.
+def cache() -> Path:
+    """The folder of what was imported."""
+    return cache_folder() / "sets"
 
-    A place is a relative folder, `""` being `data` itself.
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A part of the set called `name`."""
+
+    name: str
+    part: Part
+
+    def read(self, where: str) -> Rows:
+        """Its rows, at least one. Raises `EvaluationError`; `where` (task, subset) opens the message."""
+        try:
+            return read(self.name, self.part, cache=cache())
+        except CorpusError as error:
+            raise EvaluationError(f"{where}: {error}") from error
+
+
+def in_memory(subset: str, rows: Rows) -> Source:
+    """Rows that were not read from a file, in the place of those of a set."""
+    return Source("", Part("test", subset, (), (), lambda: rows))
+
+
+def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False) -> dict[tuple[str, str], Source]:
+    """(split, subset) -> source, of the first of the sets that is there; with `merge` the others add what it lacks.
+
+    Raises `EvaluationError`, opened by the task, for a copy that cannot be used.
     """
-    paths = (data / place / f"{name}{ending}" for place in places for ending in ("", *COMPRESSED))
-    return next((path for path in paths if path.exists()), None)
+    found: dict[tuple[str, str], Source] = {}
+    for name in names:
+        if found and not merge:
+            break
+        try:
+            for key, part in find_parts(name, data).items():
+                found.setdefault(key, Source(name, part))
+        except CorpusError as error:
+            raise EvaluationError(f"{task}: {error}") from error
+    return found
 
 
-def lines(path: Path, *, where: str, carriage_returns: bool = False, blank: bool = False) -> Iterator[str]:
-    """The lines of a text file. `where` (task, subset, language) opens the message of what is wrong.
-
-    Raises `EvaluationError` for a file that cannot be read, a blank line unless `blank`, and a carriage return unless
-    `carriage_returns`: another copy of the data may then differ in more than its line ends.
-    """
-    try:
-        if not carriage_returns:
-            _refuse_carriage_returns(path, where)
-        for number, text in read_lines(path):
-            if not blank and not text.strip():
-                raise EvaluationError(f"{where}: {path}:{number}: the line is empty; restore it")
-            yield text
-    except CorpusError as error:
-        raise EvaluationError(f"{where}: {error}") from error
-
-
-def rows(
-    path: Path, columns: int, *, where: str, carriage_returns: bool = False, at_least: bool = False
-) -> Iterator[list[str]]:
-    """The lines of a file cut at tabs, no quoting. Raises `EvaluationError` for another number of cells, see `lines`.
-
-    With `at_least` further cells may follow.
-    """
-    for number, line in enumerate(lines(path, where=where, carriage_returns=carriage_returns, blank=True), 1):
-        cells = line.split("\t")
-        if len(cells) < columns or (len(cells) > columns and not at_least):
-            raise EvaluationError(
-                f"{where}: {path}:{number}: {len(cells)} cells between tabs where {columns} are expected; mend the line"
-            )
-        yield cells
-
-
-def _refuse_carriage_returns(path: Path, where: str) -> None:
-    number = 0
-    for block in read_blocks(path):
-        if (at := block.find(b"\r")) >= 0:
-            line = number + block.count(b"\n", 0, at) + 1
-            raise EvaluationError(f"{where}: {path}:{line}: holds a carriage return; convert the file with dos2unix")
-        number += block.count(b"\n")
+def needs(*names: str) -> str:
+    """Which files the sets are found in and where they come from, for the message that they are missing."""
+    return ", or ".join(IMPORTERS[name].needs for name in names)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import permutations
 
 from isoglot.evaluation.base import Score, Unit
-from isoglot.evaluation.tasks.sts_sets import TRACKS_5
-from isoglot.evaluation.tasks.tatoeba import LASER_112, XTREME_36
+from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_36
+from isoglot.evaluation.tasks.sts import TRACKS_5
 
 Key = tuple[str, str, str]  # task, subset, metric
 

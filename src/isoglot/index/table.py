@@ -1,7 +1,7 @@
 """Vectors of an index on disk: one `.npy` file that grows in place, memory-mapped, searched block by block.
 
-How many rows count stands in the database of the index (store.py): rows behind them are of a writer that was killed,
-and the next one cuts them off. However the sentences came in, the same ones in the same order make the same file.
+The database of the index (store.py) records how many rows count: further rows are of a writer that was killed, and
+the next one cuts them off. However the sentences came in, the same ones in the same order make the same file.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ _BLOCK = 8192  # rows of vectors copied at a time
 _PIECES = ".pieces"  # suffix of the folder of a side's vectors that workers made
 _KNOWN = (  # paths in the work folder
     r"neighbours\.bin|(source|target)\.(txt|npy|npy\.journal|given\.npy)"
-    rf"|(source|target)\.[0-9a-f]{{12}}\{_PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy)"
+    rf"|(source|target)\.[0-9a-f]{{12}}\{_PIECES}/({re.escape(NOTE)}|(source|target)\.txt-\d+\.npy(\.partial(\.journal)?)?)"
 )
 
 

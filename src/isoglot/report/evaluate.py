@@ -12,6 +12,7 @@ from isoglot import __version__, environment
 from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of
 from isoglot.data.languages import canonical_list
+from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.base import identity
 from isoglot.errors import EvaluationError, shown
@@ -20,7 +21,7 @@ from isoglot.evaluation.precomputed import Precomputed
 from isoglot.evaluation.run import function, plan, run_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import Retrieval
-from isoglot.evaluation.tasks.sts import Pairs, Sts
+from isoglot.evaluation.tasks.sts import Sts
 from isoglot.evaluation.vectors import Remembered
 from isoglot.progress import Progress
 from isoglot.report.scores import Scores, Setting, check_folder
@@ -178,14 +179,12 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
         found.append((Retrieval(groups), languages if known else ()))
     if sts is not None:
-        rows = list(_rated(sts))
-        if not rows:
+        rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_rated(sts), 1))
+        if not rated:
             raise EvaluationError("sts contains no rows; pass rows (sentence, sentence, gold)")
-        first, second, gold = zip(*rows, strict=True)
-        rated = Pairs((first, second), gold, tuple(f"row {number}" for number in range(1, len(rows) + 1)))
         codes = dict.fromkeys(canonical_list(languages))
         subset = "-".join(codes) if 0 < len(codes) <= 2 else "pairs"
-        found.append((Sts("sts", "rows in memory", lambda _: {subset: lambda **_: rated}), ()))
+        found.append((Sts("sts", rows={subset: rated}), ()))
     return found
 
 

@@ -317,7 +317,7 @@ def _pca(points: Plane) -> Plane:
 
 
 def _tsne(points: Plane) -> Plane:
-    from isoglot.evaluation.tasks.sentence_map import plane
+    from isoglot.evaluation.tasks.analysis import plane
 
     return plane(points)
 

@@ -1,8 +1,8 @@
 """Encoding many files: each is cut into pieces of so many lines, and each piece becomes one file of vectors.
 
-Pieces are written whole or not at all, under names that say what they are of, so that a run which was cut short, or a
-machine that died, costs the pieces that were under way. `shards.json` in the folder says of which model and settings
-the vectors are; a folder of another model is refused, not mixed.
+A piece is written by `encode_file`: it has its name when it is whole, and one whose machine died resumes after its last
+window. `shards.json` in the folder records the model, the settings and the text of the vectors; a folder of others is
+refused.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from isoglot.data.files import atomic_write, digest, read_lines, without_compression
-from isoglot.encoders import Encoder, encode, load
+from isoglot.encoders import Encoder, load
 from isoglot.encoders.loading import find
+from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
 
 _OPENING, _ENCODING = ("pooling", "prompt"), ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype")
-LINES = 100_000  # of a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
+LINES = 100_000  # in a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
 NOTE = "shards.json"
 
 
@@ -43,9 +42,9 @@ def encode_shards(
 
     model     as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk
     inputs    text, one sentence a line, plain or compressed, on a disk that every machine sees, as must be `output`
-    lines     of one piece: it is encoded at once, so the memory of a worker grows with it
-    settings  `pooling` and `prompt`, as `load` takes them, and `normalize`, `batch_tokens`, `truncate_dim` and
-              `dtype` ("float32", "float16"), as `encode` takes them
+    lines     lines of one piece
+    settings  `pooling` and `prompt`, as `load` takes them, and `normalize_embeddings`, `batch_tokens`, `truncate_dim`
+              and `dtype` ("float32", "float16"), as `encode` takes them
     progress  called with (pieces done, pieces in all)
 
     Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster gives the same bits as
@@ -127,17 +126,16 @@ def _encode_piece(
 ) -> None:
     import torch
 
-    texts = [text for _, text in islice(read_lines(path), first, first + lines)]
+    texts = (text for _, text in islice(read_lines(path), first, first + lines))
     opening = {key: settings[key] for key in _OPENING if key in settings}
     rest = {key: value for key, value in settings.items() if key not in opening}
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        vectors = encode(_encoder(model, weights, "auto" if accelerated else "cpu", **opening), texts, **rest)
+        encoder = _encoder(model, weights, "auto" if accelerated else "cpu", **opening)
+        encode_file(encoder, texts, output=output, **rest)
     finally:
         torch.set_num_threads(before)
-    with atomic_write(output, binary=True) as stream:
-        np.save(stream, vectors)
 
 
 @lru_cache(maxsize=1)

@@ -21,6 +21,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -37,7 +38,7 @@ from isoglot.encoders.device import bf16_pays, random_state, set_random_state
 from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError
 from isoglot.objectives import Objective, Sum
-from isoglot.settings import MemorySettings, OptimizerSettings, TeacherSettings
+from isoglot.settings import MemorySettings, OptimizerSettings
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.progress import Meter, Report, RunLog, Status
@@ -71,21 +72,16 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Teacher:
-    """A frozen encoder whose vectors of every sentence go with the batches, as the column `teacher`."""
-
-    settings: TeacherSettings
-    open: Callable[[], Encoder | None]
-
-
-@dataclass(frozen=True, slots=True)
 class StreamPlan:
-    """Groups, how they are batched, and the objectives that read the batches."""
+    """Groups, how they are batched, and the objectives that read the batches.
+
+    teacher  opens a frozen encoder whose vectors of every sentence are in the batches, as the column `teacher`
+    """
 
     corpus: Corpus
     batching: Batching
     terms: Sequence[Term]
-    teacher: Teacher | None = None
+    teacher: Callable[[], Encoder] | None = None
 
 
 @dataclass(frozen=True)
@@ -178,15 +174,15 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
     tables = cache_folder() / "tables"
     with ranks.first_alone():
         table = build_table(plan.corpus, encoder.tokenize, fingerprint=encoder.fingerprint, cache=tables, report=report)
-    teacher = plan.teacher.open() if plan.teacher else None
+    teacher = plan.teacher() if plan.teacher else None
     integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
     known = Known(encoder, table.languages, sizes | ({"teacher": teacher.dim} if teacher else {}), seed)
     objective = Sum(*((term.weight, term.make(known)) for term in plan.terms))
     columns: Columns = {}
-    if plan.teacher is not None and teacher is not None:
+    if teacher is not None:
         with ranks.first_alone():  # after the objectives, whose mistakes are found at once
-            columns = teacher_columns(teacher, plan.teacher.settings, plan.corpus, table, watch=report)
+            columns = teacher_columns(teacher, plan.corpus, table, report=report)
     batches = Batches(
         table,
         plan.batching,
@@ -362,7 +358,7 @@ class Run:
             if received := max(ranks.counts(signals.received, self.device)):
                 if every is not None and self.kept != self.state.overall:
                     self._save(adam)
-                raise signals.ended(received)
+                signals.obey(received)
 
     def _tell(self, status: Status) -> None:
         """Write the step to the log and show it."""
@@ -480,21 +476,21 @@ def collapsed(vectors: Tensor) -> float | None:
 
 
 class Signals:
-    """SIGINT and SIGTERM, inside `with`: received during `deferred`, the first one waits; otherwise they interrupt.
+    """SIGINT and SIGTERM, inside `with`: the first one that is received during `deferred` waits until it is obeyed.
 
-    `received` is the number of the signal that waits, or 0. Does nothing in another thread than the main one, and
-    leaves signals that are ignored or handled already.
+    Obeyed is what would have happened without this: the handler that was there before is called, or the process is
+    left. Does nothing in other threads than the main one, and leaves signals that are ignored.
     """
 
     def __init__(self) -> None:
-        self.received = 0
+        self.received = 0  # the number of the signal that waits
         self._deferring = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             for known in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(known) in (signal.SIG_DFL, signal.default_int_handler):
+                if signal.getsignal(known) not in (signal.SIG_IGN, None):
                     self._before[known] = signal.signal(known, self._handle)
         return self
 
@@ -511,15 +507,19 @@ class Signals:
         finally:
             self._deferring = False
 
-    def _handle(self, received: int, _: object) -> None:
-        if not self._deferring or self.received:
-            raise self.ended(received)
-        self.received = received
+    def obey(self, received: int, frame: FrameType | None = None) -> None:
+        """Do what the signal does by itself; returns if its handler does."""
+        self.received = 0
+        handler = self._before.get(received)
+        if not callable(handler):
+            raise SystemExit(128 + received)
+        handler(received, frame)
 
-    @staticmethod
-    def ended(received: int) -> BaseException:
-        """What a signal raises."""
-        return KeyboardInterrupt() if received == signal.SIGINT else SystemExit(128 + received)
+    def _handle(self, received: int, frame: FrameType | None) -> None:
+        if not self._deferring or self.received:
+            self.obey(received, frame)
+        else:
+            self.received = received
 
 
 @contextmanager

@@ -39,7 +39,7 @@ from isoglot.settings import (
 )
 from isoglot.training import ranks
 from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.loop import Known, Outcome, Plan, StagePlan, StreamPlan, Teacher, Term, run
+from isoglot.training.loop import Known, Outcome, Plan, StagePlan, StreamPlan, Term, run
 from isoglot.training.progress import Display, Report
 from isoglot.training.teacher import open_teacher
 
@@ -163,9 +163,7 @@ def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
         _term(recipe, one, where=f"streams.{settings.name}.objectives.{place}")
         for place, one in enumerate(settings.objectives)
     ]
-    teacher = None
-    if settings.teacher is not None:
-        teacher = Teacher(settings.teacher, partial(open_teacher, recipe, settings.teacher))
+    teacher = partial(open_teacher, recipe, settings.teacher) if settings.teacher else None
     return StreamPlan(recipe.corpus(settings), settings.batching, terms, teacher)
 
 

@@ -29,39 +29,33 @@ from isoglot.errors import CorpusError, EncoderError
 from isoglot.settings import Recipe, TeacherSettings
 from isoglot.store import BLOCK, Rows, VectorStore
 
-Words = Callable[[str], None]
-
 _SILENCE = 30.0  # seconds between two lines about a long computation
 
 
 def teacher_columns(
-    teacher: Encoder | None, settings: TeacherSettings | None, corpus: Corpus, table: GroupTable, *, watch: Words
+    teacher: Encoder, corpus: Corpus, table: GroupTable, *, report: Callable[[str], None]
 ) -> Mapping[str, Callable[[Array], Array]]:
-    """The columns that a stream's teacher adds to its batches; none without a teacher.
+    """The columns that a stream's teacher adds to its batches.
 
     `teacher` gives, for row numbers (n,) of the table, the teacher's vectors (n, D') float32, of length one, D' being
     the teacher's own width. Held in memory while they are computed: some 150 bytes for each distinct text.
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    if teacher is None or settings is None:
-        return {}
     key = hashlib.sha256(f"{identity(teacher)} {corpus.digest()}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
     if not (folder / "rows.npy").exists():
-        name = settings.model
-        watch(f"stream {corpus.name}: encoding its sentences by the teacher {name}, once for all runs")
-        _compute(teacher, corpus, folder, lambda done: watch(f"teacher {name}: {done:,} distinct sentences encoded"))
+        what = f"teacher {teacher.name}".rstrip()
+        report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
+        _compute(teacher, corpus, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
     return {"teacher": _column(folder, table)}
 
 
-def open_teacher(recipe: Recipe, settings: TeacherSettings | None) -> Encoder | None:
-    """The teacher on the device that there is, if there is one.
+def open_teacher(recipe: Recipe, settings: TeacherSettings) -> Encoder:
+    """The teacher of a recipe, on the device that `auto` stands for.
 
     Raises EncoderError for a model that cannot be opened and settings that do not fit it.
     """
-    if settings is None:
-        return None
     path = recipe.resolve(settings.model)
     try:
         teacher = load(

@@ -33,9 +33,9 @@ from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
 from isoglot.progress import Progress, is_interactive
 from isoglot.recipe import load as load_recipe
-from isoglot.settings import OptimizerSettings, Recipe, TeacherSettings
+from isoglot.settings import OptimizerSettings, Recipe
 from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Teacher, Term, run
+from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Term, run
 from isoglot.training.progress import Display, Report, Status
 from isoglot.training.recipes import plan_of
 
@@ -234,8 +234,8 @@ def _plan(
     total = steps or max(1, round((epochs or 1) * -(-len(groups) // batch_size)))
     every = max(1, total // EVALUATIONS) if evaluate_every is None else evaluate_every
     choices = [] if choice is None else [replace(choice, every=every, patience=patience)]
-    guided = None if guide is None else Teacher(TeacherSettings(model=guide.name), lambda: guide)
-    stream = StreamPlan(corpus, batching, [Term(term.make, term.weight) for term in terms], guided)
+    parts = [Term(term.make, term.weight) for term in terms]
+    stream = StreamPlan(corpus, batching, parts, None if guide is None else lambda: guide)
     record = {
         "encoder": identity(encoder),
         "objectives": [[term.weight, term.record] for term in terms],

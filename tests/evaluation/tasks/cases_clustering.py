@@ -7,7 +7,7 @@ import json
 from cases import Case
 from folders import write
 
-from isoglot.evaluation.tasks.clustering_sets import SHORT_TEXTS
+from isoglot.data.sets.importers import SHORT_TEXTS
 
 CLASSES = 4
 TEXTS = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cases import Case
 from folders import write
 
-from isoglot.evaluation.tasks.xsim import ORDER
+from isoglot.evaluation.tasks.retrieval import ORDER
 
 SENTENCES = 240
 PARTS = {"train": range(0, 160), "dev": range(160, 200), "test": range(200, 240)}

@@ -154,8 +154,8 @@ def published(task, subset):
         return pairs(zip(*texts, strict=True))
     readers = TASKS[task].find(DATA)
     parts = [readers[subset]] if subset in readers else readers.values()
-    found = joined([read(where=task) for read in parts])
-    return pairs(zip(*found.sides, found.gold, strict=True))
+    found = joined(source.read(task) for source in parts)
+    return pairs(zip(found.texts(0), found.texts(1), found.labels, strict=True))
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Topic probes: sampling and scores against loops and MTEB's evaluator, the linear layer against AdamW in loops."""
+"""Probes: sampling, scores, layers and features against loops and against MTEB's evaluator."""
 
 from __future__ import annotations
 
@@ -12,32 +12,44 @@ import numpy as np
 import pytest
 import torch
 from cases import by_last_word, by_text, random_vector
-from cases_classification import CASES, mldoc_data, mtop_data, put, sib_data
+from cases_classification import mldoc_data, mtop_data, pawsx_data, put, sib_data, xnli_data
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
+from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks.classification import (
+    MLDOC,
+    MTOP,
+    PAWS_X,
+    SIB_200,
     STRENGTHS,
-    Examples,
+    FewShot,
     Outcome,
+    PairProbe,
+    ZeroShot,
     accuracy,
     chosen_strength,
+    clean,
     combined,
+    features,
     logistic,
     macro_f1,
     mistakes,
+    undersample,
 )
-from isoglot.evaluation.tasks.few_shot import FewShot, undersample
+from isoglot.evaluation.tasks.classification import XNLI as XNLI_SET
 from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
-from isoglot.evaluation.tasks.topics import Mldoc, Mtop, Sib200
-from isoglot.evaluation.tasks.zero_shot import ZeroShot, clean
 from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
-SIB = FewShot("sib-200", Sib200())
-SIB_ZERO = ZeroShot("sib-200/zero-shot", Sib200(), None)
+
+
+SIB = FewShot("sib-200", SIB_200)
+
+
+SIB_ZERO = ZeroShot("sib-200/zero-shot", SIB_200, None)
 
 
 def values(scores):
@@ -115,7 +127,7 @@ def test_mistakes_are_the_most_confident_first_and_ten_at_most():
     gold = np.zeros(30, np.int64)
     wrong = np.linspace(0.2, 0.95, 30, dtype=np.float32)
     answer = np.stack([1 - wrong, wrong], axis=1)
-    examples = Examples(texts, ("a",) * 30, texts, names={"b": "Bee"})
+    examples = Rows(Row((text,), (text,), "ab"[i % 2], name=("", "Bee")[i % 2]) for i, text in enumerate(texts))
     (detail,) = mistakes(examples, combined(("a", "b"), gold, [(answer.argmax(axis=1), answer)]))
     assert detail.columns == ("text", "gold", "predicted", "probability")
     assert [row[:3] for row in detail.rows] == [(f"text {i}", "a", "Bee") for i in range(29, 19, -1)]
@@ -130,7 +142,7 @@ def test_mtop_and_sib_equal_the_evaluator_of_mteb(tmp_path):
     mtop_data(tmp_path, sizes={"train": 30, "test": 20})
     sib_data(tmp_path)
     for task, name, codes in (
-        (FewShot("mtop", Mtop()), "MTOPDomainClassification", ("de", "fr")),
+        (FewShot("mtop", MTOP), "MTOPDomainClassification", ("de", "fr")),
         (SIB, "SIB200Classification", ("kor_Hang",)),
     ):
         ours = values(task.run(noisy, tmp_path))
@@ -160,12 +172,15 @@ def mteb_scores(name, topics, folder, codes):
     task = mteb.get_task(name)
     task.dataset, task.data_loaded = {}, True
     for code in codes:
-        parts = {split: topics.read(folder, code, split=split, where="t") for split in ("train", "test")}
+        parts = {split: topics.find("t", folder)[split, code].read("t") for split in ("train", "test")}
         classes = sorted(set(parts["train"].labels))
         task.dataset[code] = DatasetDict(
             {
                 split: Dataset.from_dict(
-                    {"text": list(part.texts), task.label_column_name: [classes.index(label) for label in part.labels]}
+                    {
+                        "text": list(part.texts()),
+                        task.label_column_name: [classes.index(label) for label in part.labels],
+                    }
                 )
                 for split, part in parts.items()
             }
@@ -176,7 +191,7 @@ def mteb_scores(name, topics, folder, codes):
 def test_only_sampled_training_texts_are_encoded(tmp_path):
     mtop_data(tmp_path, codes=("de",), sizes={"train": 200, "test": 2})
     asked = []
-    FewShot("mtop", Mtop()).run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
+    FewShot("mtop", MTOP).run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
     assert len([text for text in asked if " train " in text]) <= 10 * 8 * 11
 
 
@@ -322,7 +337,10 @@ def test_cleaning_is_that_of_ease():
 @pytest.mark.slow
 def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
     mldoc_data(tmp_path)
-    for task, expected in ((ZeroShot(), "eng train.1000 0 ccat"), (ZeroShot("mldoc/raw", prepare=None), "CCAT")):
+    for task, expected in (
+        (ZeroShot("mldoc", MLDOC), "eng train.1000 0 ccat"),
+        (ZeroShot("mldoc/raw", MLDOC, None), "CCAT"),
+    ):
         asked = []
         task.run(lambda texts, asked=asked: asked.extend(texts) or by_text(texts), tmp_path)
         assert asked[0].endswith(expected)
@@ -331,10 +349,13 @@ def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
 @pytest.mark.slow
 def test_averages_leave_english_out(tmp_path):
     mldoc_data(tmp_path)
-    found = {score.subset: score for score in ZeroShot().run(noisy, tmp_path) if score.metric == "accuracy"}
+    found = {
+        score.subset: score for score in ZeroShot("mldoc", MLDOC).run(noisy, tmp_path) if score.metric == "accuracy"
+    }
     assert found["mean"].over == ("deu", "fra")
     assert "mldoc-7" not in found
-    assert [score.subset for score in ZeroShot().run(noisy, tmp_path, languages=["en"]) if score.over] == []
+    task = ZeroShot("mldoc", MLDOC)
+    assert not [score for score in task.run(noisy, tmp_path, languages=["en"]) if score.over]
 
 
 def test_the_layer_is_learnt_in_english_only(tmp_path):
@@ -357,14 +378,6 @@ def test_the_layer_is_learnt_in_english_only(tmp_path):
     assert values(SIB.run(turned, tmp_path))["deu_Latn", "accuracy"] == 1
 
 
-@pytest.mark.parametrize("folder", ["mtop_domain", "mteb/mtop_domain", "MTOPDomainClassification"])
-def test_layouts_of_mtop(tmp_path, folder):
-    mtop_data(tmp_path / "made")
-    (tmp_path / folder).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / "made" / "mtop_domain").rename(tmp_path / folder)
-    assert FewShot("mtop", Mtop()).subsets(tmp_path) == ("de", "fr")
-
-
 def test_sib_as_mteb_stores_it_gives_what_the_tables_give(tmp_path):
     sib_data(tmp_path / "tables")
     for table in sorted((tmp_path / "tables/annotated").glob("*/*.tsv")):
@@ -376,19 +389,6 @@ def test_sib_as_mteb_stores_it_gives_what_the_tables_give(tmp_path):
         copied, told = (task.run(by_text, tmp_path / name) for name in ("copy", "tables"))
         assert [(s.subset, s.metric, s.value) for s in copied] == [(s.subset, s.metric, s.value) for s in told]
         assert task.subsets(tmp_path / "copy") == task.subsets(tmp_path / "tables") != ()
-    put(tmp_path / "copy/sib200/test/deu_Latn.jsonl", [json.dumps({"text": "a", "category": 3})])
-    with pytest.raises(EvaluationError, match=r"sib-200 deu_Latn, split test: .*jsonl:1: text 'a' has the category 3"):
-        SIB.run(by_text, tmp_path / "copy")
-
-
-@pytest.mark.parametrize("folder", ["", "annotated", "data/annotated", "sib-200/annotated", "sib-200"])
-def test_layouts_of_sib(tmp_path, folder):
-    sib_data(tmp_path / "made")
-    for path in sorted((tmp_path / "made" / "annotated").iterdir()):
-        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
-        path.rename(tmp_path / folder / path.name)
-    assert SIB_ZERO.subsets(tmp_path, languages=["ko"]) == ("kor_Hang",)
-    assert values(SIB_ZERO.run(by_last_word, tmp_path, languages=["ko"]))["kor_Hang", "accuracy"] == 1
 
 
 def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not_there(tmp_path):
@@ -402,53 +402,11 @@ def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not
         evaluate(by_text, [SIB], data=tmp_path)
 
 
-def test_a_folder_of_another_name_is_no_language_of_sib(tmp_path):
-    sib_data(tmp_path)
-    for split in ("train", "test"):
-        put(tmp_path / f"my_corpus/{split}.tsv", ["a\tb"])
-    assert SIB.subsets(tmp_path) == ("deu_Latn", "eng_Latn", "kor_Hang")
-
-
-def test_quotes_of_sib_are_undone(tmp_path):
-    sib_data(tmp_path)
-    put(tmp_path / "annotated/kor_Hang/dev.tsv", ["index_id\tcategory\ttext", '1\ttravel\t"He said ""no"" twice"'])
-    read = Sib200().read(tmp_path, "kor_Hang", split="dev", where="t")
-    assert read.texts == ('He said "no" twice',)
-    assert read.places[0].endswith("dev.tsv:2")
-
-
-@pytest.mark.parametrize(
-    ("task", "file", "lines", "message"),
-    [
-        ("sib-200", "annotated/deu_Latn/test.tsv", ["id\tlabel\ttext"], r"split test: .*test.tsv:1: the header is"),
-        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\tcooking\tbread"],
-         r"test.tsv:2: the label 'cooking' does not occur in training"),
-        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\t "], r"tsv:2: is no row"),
-        ("sib-200", "annotated/deu_Latn/test.tsv", ["index_id\tcategory\ttext", "1\ttravel\ta\r"], "carriage return"),
-        ("mldoc", "german.test", ["SPORT\tgoal"], r"deu, split test: .*german.test:1: 'SPORT' is none of CCAT"),
-        ("mldoc", "german.test", ["CCAT\ta", "CCAT a"], r"german.test:2: 1 cells"),
-        ("mldoc", "german.test", ["CCAT\t "], r"german.test:1: the text is empty"),
-        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a"}'], r"mtop de, split test: .*test.jsonl:1: lacks label"),
-        ("mtop", "mtop_domain/de/test.jsonl", ['{"text": "a", "label": "x"}'], r"jsonl:1: text 'a' with label 'x'"),
-        ("mtop", "mtop_domain/de/train.jsonl", ['{"text": "a", "label": 1}'], r"labels \[1\]; two or more"),
-    ],
-)  # fmt: skip
-def test_unusable_files_are_refused(tmp_path, task, file, lines, message):
-    CASES[task].write(tmp_path)
-    (tmp_path / file).unlink()
-    if lines is not None:
-        put(tmp_path / file, lines)
-    tasks = {"sib-200": SIB, "mldoc": ZeroShot(), "mtop": FewShot()}
-    with pytest.raises(EvaluationError, match=message):
-        tasks[task].run(by_text, tmp_path)
-
-
 def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
     mldoc_data(tmp_path)
     (tmp_path / "english.dev").unlink()
-    assert ZeroShot().subsets(tmp_path) == ()
-    assert ZeroShot().run(by_text, tmp_path) == []
-    assert Mldoc().languages(tmp_path, "test") == ("deu", "eng", "fra")
+    assert ZeroShot("mldoc", MLDOC).subsets(tmp_path) == ()
+    assert ZeroShot("mldoc", MLDOC).run(by_text, tmp_path) == []
 
 
 @pytest.mark.data
@@ -457,24 +415,191 @@ def test_the_shared_copy_of_sib_is_as_documented():
         pytest.skip(f"{SHARED} has no sib-200; set ISOGLOT_DATA to a folder that has it")
     assert len(SIB.subsets(SHARED)) == len(SIB_ZERO.subsets(SHARED)) == 40
     for code in ("eng_Latn", "kor_Hang"):
-        sizes = [Sib200().read(SHARED, code, split=split, where="t") for split in ("train", "dev", "test")]
+        sizes = [SIB_200.find("t", SHARED)[split, code].read("t") for split in ("train", "dev", "test")]
         assert [len(part.texts) for part in sizes] == [701, 99, 204]
         assert Counter(sizes[2].labels)["science/technology"] == 51
 
 
-def test_a_text_of_mtop_that_is_none_is_refused(tmp_path):
-    mtop_data(tmp_path)
-    put(tmp_path / "mtop_domain/de/test.jsonl", ['{"text": null, "label": 1}'])
-    with pytest.raises(EvaluationError, match=r"^mtop de, split test: .*:1: text None with label 1"):
-        FewShot("mtop", Mtop()).run(by_text, tmp_path)
-
-
 def test_a_vector_of_a_sampled_text_that_is_not_finite_is_told_with_the_line_of_its_file(tmp_path):
     sib_data(tmp_path, codes=("deu_Latn",))
-    task, asked = FewShot("sib-200", Sib200()), []
+    task, asked = FewShot("sib-200", SIB_200), []
     task.run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
     bad = next(text for text in reversed(asked) if " train " in text)
     place = tmp_path / "annotated" / "deu_Latn" / "train.tsv"
     number = 1 + [line.split("\t")[-1] for line in place.read_text(encoding="utf-8").split("\n")].index(bad)
     with pytest.raises(EvaluationError, match=rf"^sib-200 deu_Latn, split train: {place}:{number}: .*NaN"):
         task.run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
+
+
+XNLI, PAWSX = PairProbe("xnli", XNLI_SET), PairProbe("paws-x", PAWS_X)
+
+
+def values_of_pairs(scores):
+    return {score.subset: score.value for score in scores}
+
+
+def by_sameness(texts):
+    """Vectors in which only the pair tells the label: the same direction for the same last word, whatever it is."""
+    return (by_last_word(texts) + 0.3 * by_text(texts)).astype(np.float32)
+
+
+def test_features_equal_loops():
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((2, 5, 3)).astype(np.float32)
+    for row, (u, v) in zip(features(first, second), zip(first, second, strict=True), strict=True):
+        expected = [
+            *u,
+            *v,
+            *(abs(a - b) for a, b in zip(u, v, strict=True)),
+            *(a * b for a, b in zip(u, v, strict=True)),
+        ]
+        assert row.tolist() == expected
+
+
+def probe_in_loops(train, gold, groups, test):
+    """Every strength tried on the groups drawn apart, the first best one refitted on everything."""
+    from sklearn.linear_model import LogisticRegression
+
+    names = np.unique(groups)
+    apart_names = set(names[np.random.RandomState(0).permutation(len(names))[: int(np.ceil(0.2 * len(names)))]])
+    apart = np.array([group in apart_names for group in groups])
+    best = (-1.0, None)
+    for strength in STRENGTHS:
+        model = LogisticRegression(C=strength, max_iter=200).fit(train[~apart], gold[~apart])
+        right = sum(int(p == g) for p, g in zip(model.predict(train[apart]), gold[apart], strict=True)) / apart.sum()
+        if right > best[0]:
+            best = (right, strength)
+    return LogisticRegression(C=best[1], max_iter=200).fit(train, gold).predict(test)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_xnli_equals_the_protocol_in_loops(tmp_path):
+    xnli_data(tmp_path, codes=("en", "de"), premises=60)
+
+    def encode(texts):
+        return (by_last_word(texts) + 3 * by_text(texts)).astype(np.float32)
+
+    def table(split, code):
+        pairs = XNLI_SET.find("t", tmp_path)[split, code].read("t")
+        rows = []
+        for one, two in zip(encode(pairs.texts(0)), encode(pairs.texts(1)), strict=True):
+            rows.append(np.concatenate([one, two, abs(one - two), one * two]))
+        return np.array(rows), np.array([sorted(set(pairs.labels)).index(x) for x in pairs.labels]), pairs.texts(0)
+
+    (train, gold, groups), (test, expected, _) = table("dev", "en"), table("test", "de")
+    right = probe_in_loops(train, gold, np.array(groups), test) == expected
+    scores = XNLI.run(encode, tmp_path, languages=["de"])
+    assert 0.4 < values_of_pairs(scores)["de"] == pytest.approx(right.mean())
+    assert scores[0].items.tolist() == right.tolist()
+
+
+def test_paws_x_is_told_by_comparison_where_no_side_tells(tmp_path):
+    pawsx_data(tmp_path)
+    found = values_of_pairs(PAWSX.run(by_sameness, tmp_path))
+    assert found["de"] == found["ko"] == found["mean"] == 1
+
+
+def test_a_label_that_is_wrong_is_the_mistake_with_both_sentences(tmp_path):
+    pawsx_data(tmp_path)
+    path = tmp_path / "test-de.tsv"
+    lines = path.read_text().splitlines()
+    first, second, label = lines[6].split("\t")
+    put(path, [*lines[:6], f"{first}\t{second}\t{1 - int(label)}", *lines[7:]])
+    scores = {score.subset: score for score in PAWSX.run(by_sameness, tmp_path)}
+    (detail,) = scores["de"].details
+    assert detail.kind == "mistakes"
+    assert detail.columns == ("sentence 1", "sentence 2", "gold", "predicted", "probability")
+    assert [row[:4] for row in detail.rows] == [(first, second, "1", "0")]
+    assert 0.5 < detail.rows[0][4] <= 1
+    assert scores["ko"].details == scores["en"].details == scores["mean"].details == ()
+
+
+def test_of_many_mistakes_the_ten_most_confident_are_kept(tmp_path):
+    xnli_data(tmp_path, codes=("en", "de"))
+    score = XNLI.run(by_text, tmp_path, languages=["de"])[0]
+    pairs = XNLI_SET.find("t", tmp_path)["test", "de"].read("t")
+    rows = list(zip(pairs.texts(0), pairs.texts(1), pairs.labels, strict=True))
+    wrong = {row for row, right in zip(rows, score.items, strict=True) if not right}
+    (detail,) = score.details
+    assert len(detail.rows) == 10 < len(wrong)
+    assert {row[:3] for row in detail.rows} <= wrong
+    assert all(row[2] != row[3] for row in detail.rows)
+    certainty = [row[4] for row in detail.rows]
+    assert certainty == sorted(certainty, reverse=True)
+
+
+def test_labels_beside_the_file_or_in_it_give_the_same(tmp_path):
+    xnli_data(tmp_path, codes=("en", "de"), premises=20)
+    before = XNLI.run(by_text, tmp_path)
+    labels = (tmp_path / "labels.test.txt").read_text().split()
+    for code in ("en", "de"):
+        lines = (tmp_path / f"test-{code}.tsv").read_text().splitlines()
+        put(tmp_path / f"test-{code}.tsv", (f"{line}\t{label}" for line, label in zip(lines, labels, strict=True)))
+    (tmp_path / "labels.test.txt").unlink()
+    assert before == XNLI.run(by_text, tmp_path)
+    assert before[0].subset == "de"
+
+
+def test_layouts_of_paws_x(tmp_path):
+    pawsx_data(tmp_path / "plain", codes=("en", "de"), pairs=40)
+    expected = PAWSX.run(by_text, tmp_path / "plain")
+    for code in ("en", "de"):
+        for split, name in (("dev", f"x-final/{code}/dev_2k.tsv"), ("test", f"x-final/{code}/test_2k.tsv")):
+            lines = (tmp_path / "plain" / f"{split}-{code}.tsv").read_text().splitlines()
+            numbered = [f"{i}\t{line}" for i, line in enumerate(lines)]
+            put(tmp_path / "original" / name, ["id\tsentence1\tsentence2\tlabel", *numbered])
+            put(tmp_path / "bare" / "xtreme-pawsx" / f"{split}-{code}.tsv", lines if split == "dev" else bare(lines))
+        put(tmp_path / "bare/xtreme-pawsx/gold" / f"test.{code}.tsv", ["id\tsentence1\tsentence2\tlabel", *numbered])
+    for folder in ("original", "bare"):
+        assert PAWSX.run(by_text, tmp_path / folder) == expected
+
+
+def bare(lines):
+    return [line.rpartition("\t")[0] for line in lines]
+
+
+def test_a_test_split_without_labels_is_no_subset(tmp_path):
+    pawsx_data(tmp_path)
+    put(tmp_path / "test-ko.tsv", bare((tmp_path / "test-ko.tsv").read_text().splitlines()))
+    assert PAWSX.subsets(tmp_path) == ("de", "en")
+
+
+def test_the_average_of_xtreme_is_given_when_all_languages_are_there(tmp_path):
+    pawsx_data(tmp_path, codes=("de", "en", "es", "fr", "ja", "ko", "zh"), pairs=20)
+    (seven,) = [score for score in PAWSX.run(by_text, tmp_path) if score.subset == "xtreme-7"]
+    assert seven.n == 7
+    assert "xtreme-7" not in values_of_pairs(PAWSX.run(by_text, tmp_path, languages=["de", "en"]))
+
+
+def test_pairs_without_english_to_learn_from_are_no_subset(tmp_path):
+    pawsx_data(tmp_path)
+    (tmp_path / "dev-en.tsv").unlink()
+    assert PAWSX.subsets(tmp_path) == ()
+    assert PAWSX.run(by_text, tmp_path) == []
+
+
+@pytest.mark.data
+def test_the_shared_copies_are_as_documented():
+    if not (SHARED / "xtreme-xnli").is_dir():
+        pytest.skip(f"{SHARED} has no xtreme-xnli; set ISOGLOT_DATA to a folder that has it")
+    assert len(XNLI.subsets(SHARED)) == 15
+    assert PAWSX.subsets(SHARED) == ("de", "zh")
+    assert len(XNLI_SET.find("t", SHARED)["test", "sw"].read("t").labels) == 5010
+    labels = PAWS_X.find("t", SHARED)["test", "zh"].read("t").labels
+    assert (len(labels), labels.count("0")) == (2000, 1106)
+
+
+def test_products_beyond_single_precision_are_refused(tmp_path):
+    xnli_data(tmp_path)
+    with pytest.raises(EvaluationError, match=r"^xnli en, split dev: .*dev-en.tsv:1: the product of the pair's"):
+        XNLI.run(lambda texts: by_text(texts) * 1e30, tmp_path)
+
+
+def test_a_broken_file_is_told_by_its_task_and_only_if_it_is_needed(tmp_path):
+    xnli_data(tmp_path)
+    before = values_of_pairs(XNLI.run(by_sameness, tmp_path))
+    (tmp_path / "dev-de.tsv").write_bytes(b"")
+    assert values_of_pairs(XNLI.run(by_sameness, tmp_path)) == before
+    (tmp_path / "test-de.tsv").write_bytes(b"\xff\n")
+    with pytest.raises(EvaluationError, match=r"^xnli de, split test: .*test-de.tsv:1: byte 0xff"):
+        XNLI.run(by_sameness, tmp_path)

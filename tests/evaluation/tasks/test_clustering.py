@@ -12,15 +12,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import by_last_word, by_text
-from cases_clustering import TEXTS, mewsc_data, short_text_data, table_data, tnews_data
+from cases import by_text
+from cases_clustering import mewsc_data, short_text_data, tnews_data
 from folders import write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.tasks.clustering import RESTARTS, SEEDS, compare, kmeans, score
-from isoglot.evaluation.tasks.clustering_sets import MEWSC_16, MEWSC_LANGUAGES, STC, TABLES, TNEWS
+from isoglot.evaluation.tasks.clustering import CLUSTERING, MEWSC_LANGUAGES, RESTARTS, SEEDS, compare, kmeans, score
+
+MEWSC_16, STC, TNEWS, TABLES = CLUSTERING.values()
+
 
 partitions = st.integers(1, 30).flatmap(
     lambda n: st.tuples(*[st.lists(st.integers(0, 4), min_size=n, max_size=n) for _ in range(2)])
@@ -175,17 +177,6 @@ print(hashlib.sha256(b"".join(found.tobytes() for found in kmeans(vectors, 12)))
     assert len(set(found)) == 1
 
 
-@pytest.mark.parametrize("data", [mewsc_data, short_text_data, tnews_data, table_data])
-def test_perfect_vectors_are_perfect_and_random_ones_near_chance(tmp_path, data):
-    task = {mewsc_data: MEWSC_16, short_text_data: STC, tnews_data: TNEWS, table_data: TABLES}[data]
-    data(tmp_path)
-    assert {one.value for one in task.run(by_last_word, tmp_path)} == {1.0}
-    for one in task.run(by_text, tmp_path):
-        if one.metric == "accuracy" and not one.over:
-            assert 0.25 <= one.value <= 0.42  # an even share of four classes, and what matching adds with 120 texts
-            assert one.n == len(one.items) == TEXTS
-
-
 @pytest.mark.slow
 def test_averages_of_the_papers_need_all_their_sets(tmp_path):
     mewsc_data(tmp_path)
@@ -211,81 +202,6 @@ def test_short_texts_are_english_and_named_by_set(tmp_path):
     assert TNEWS.subsets(tmp_path, languages=["de"]) == ()
 
 
-@pytest.mark.parametrize("layout", ["", "mewsc16", "data/mewsc16", "downstreams/text-clustering/data/mewsc16"])
-@pytest.mark.parametrize("ending", ["", ".gz", ".xz"])
-def test_places_and_compressions(tmp_path, layout, ending):
-    write(tmp_path / layout / f"de_sentences.txt{ending}", "a 1\nb 2")
-    write(tmp_path / layout / f"de_categories.txt{ending}", "1\n2")
-    assert MEWSC_16.subsets(tmp_path) == ("de",)
-    assert MEWSC_16.run(by_last_word, tmp_path)[0].n == 2
-
-
-def test_a_folder_of_another_name_needs_more_than_a_file_that_any_set_has(tmp_path):
-    write(tmp_path / "t.txt", "some text\n")
-    write(tmp_path / "dev.json", "{}\n")
-    assert STC.subsets(tmp_path) == TNEWS.subsets(tmp_path) == ()
-    write(tmp_path / "agnews.txt", "1\ta\n2\tb\n")
-    write(tmp_path / "labels.json", "{}\n")
-    assert STC.subsets(tmp_path) == ("eng-agnews", "eng-googlenews_t")
-    assert TNEWS.subsets(tmp_path) == ("zho",)
-
-
-def test_empty_sentences_of_mewsc_are_left_out_with_their_category(tmp_path):
-    write(tmp_path / "de_sentences.txt", "a 1\n \nb 2\n\nc 1")
-    write(tmp_path / "de_categories.txt", "1\n2\n2\n1\n1")
-    found = MEWSC_16.run(by_last_word, tmp_path)
-    assert (found[0].n, found[0].value) == (3, 1)
-
-
-def test_marks_and_tabs_belong_where_they_are(tmp_path):
-    seen = []
-    write(tmp_path / "agnews.txt", "1\ta\tb\n2\tc\n")
-    write(tmp_path / "searchsnippets.txt", b"\xef\xbb\xbfone\ntwo\tthree\n")
-    write(tmp_path / "searchsnippets_label.txt", "1\n2\n")
-    STC.run(lambda texts: seen.extend(texts) or by_text(texts), tmp_path)
-    assert seen == ["a\tb", "c", "one", "two\tthree"]
-
-
-@pytest.mark.parametrize(
-    ("task", "files", "message"),
-    [
-        (
-            MEWSC_16,
-            {"de_sentences.txt": "a\nb", "de_categories.txt": "1\n2\n1"},
-            r"mewsc-16 de: .*sentences.txt has 2 lines and .*categories.txt has 3, so from line 3 on",
-        ),
-        (MEWSC_16, {"de_sentences.txt": "a\nb"}, r"mewsc-16 de: .* has no partner de_categories.txt"),
-        (
-            MEWSC_16,
-            {"de_sentences.txt": "a\nb\nc", "de_categories.txt": "1\n\n2"},
-            r"mewsc-16 de: .*categories.txt:2: the line is empty",
-        ),
-        (MEWSC_16, {"de_sentences.txt": "a\r\nb", "de_categories.txt": "1\n2"}, r"mewsc-16 de: .*:1: .*carriage"),
-        (
-            MEWSC_16,
-            {"de_sentences.txt": "a\nb", "de_categories.txt": "1\n1"},
-            r"mewsc-16 de: the texts have no two labels, only \['1'\]",
-        ),
-        (STC, {"agnews.txt": "1\ta\nb\n"}, r"stc eng-agnews: .*agnews.txt:2: 1 cells"),
-        (STC, {"agnews.txt": "1\ta\n2\t \n"}, r"stc eng-agnews: .*agnews.txt:2: .*empty"),
-        (STC, {"agnews.txt": "1\ta\n2\tb\n", "biomedical.txt": "a\n"}, r"stc eng-biomedical: .*biomedical_label.txt"),
-        (
-            STC,
-            {"agnews.txt": "1\ta\n2\tb\n", "tweet.txt": '{"text": "a", "cluster": 1}\n{"text": 7, "cluster": 2}\n'},
-            r"stc eng-tweet: .*tweet.txt:2: text 7",
-        ),
-        (STC, {"agnews.txt": "1\ta\n2\tb\n", "tweet.txt": '{"text": "a"}\n'}, r"stc eng-tweet: .*:1: lacks cluster"),
-        (TNEWS, {"tnews/dev.json": '{"label": "1", "sentence": "a"}\n{\n'}, r"tnews zho: .*dev.json:2: is not JSON"),
-        (TABLES, {"clustering/x.deu.tsv": "1\ta\n\tb\n"}, r"clustering deu-x: .*x.deu.tsv:2: the label or the text"),
-    ],
-)
-def test_unusable_files_are_refused_with_task_set_and_line(tmp_path, task, files, message):
-    for name, text in files.items():
-        write(tmp_path / name, text)
-    with pytest.raises(EvaluationError, match=message):
-        task.run(by_text, tmp_path)
-
-
 def test_the_line_of_a_vector_that_is_not_finite_counts_sentences_left_out(tmp_path):
     write(tmp_path / "de_sentences.txt", "a\n\nb\nc")
     write(tmp_path / "de_categories.txt", "1\n1\n2\n2")
@@ -304,8 +220,8 @@ def test_the_published_files_have_their_texts_and_classes():
     data = shared_data()
     if data is None:
         pytest.skip("the data sets are not beside the checkout and ISOGLOT_DATA does not name them")
-    found = {name: read() for task in (MEWSC_16, STC, TNEWS) for name, read in task.find(data, ()).items()}
-    assert {name: (len(one.texts), len(set(one.labels))) for name, one in found.items() if len(one.texts) > 8000} == {
+    found = {name: one.read("t") for task in (MEWSC_16, STC, TNEWS) for name, one in task.find(data).items()}
+    assert {name: (len(one), len(set(one.labels))) for name, one in found.items() if len(one) > 8000} == {
         "en": (12892, 13),
         "fr": (10697, 13),
         "pt": (8921, 11),
@@ -316,7 +232,7 @@ def test_the_published_files_have_their_texts_and_classes():
         "eng-searchsnippets": (12340, 8),
         "eng-stackoverflow": (20000, 20),
     }
-    assert sum(len(found[code].texts) for code in MEWSC_LANGUAGES) == 65_429  # four empty sentences left out
+    assert sum(len(found[code]) for code in MEWSC_LANGUAGES) == 65_429  # four empty sentences left out
     assert len(set(found["zho"].labels)) == 15
-    assert found["eng-searchsnippets"].texts[0].startswith("turtlesoft")
-    assert sum("\t" in text for text in found["eng-stackoverflow"].texts) == 1
+    assert found["eng-searchsnippets"][0].texts[0].startswith("turtlesoft")
+    assert sum("\t" in text for text in found["eng-stackoverflow"].texts()) == 1

@@ -13,11 +13,12 @@ from cases import by_text
 from cases_classification import pawsx_data, put
 from torch.nn.functional import dropout
 
+from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import TransformerEncoder, encode
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks import finetune
+from isoglot.evaluation.tasks.classification import PAWS_X
 from isoglot.evaluation.tasks.finetune import PawsXFinetune, build, predict
-from isoglot.evaluation.tasks.pair_sets import Pairs, PawsX
 from isoglot.evaluation.vectors import Remembered
 
 QUICK = PawsXFinetune(epochs=6, rate=5e-3, batch=16)
@@ -61,7 +62,7 @@ def test_it_learns_and_leaves_the_model_as_it_was(tmp_path, toy_transformer):
 def test_a_second_run_is_the_same_and_another_seed_is_not(tmp_path, toy_transformer):
     pairs_data(tmp_path, count=40)
     model = toy_transformer()
-    train, dev = (PawsX().read(tmp_path, "en", split=split, where="t") for split in ("train", "dev"))
+    train, dev = (PAWS_X.find("t", tmp_path)[split, "en"].read("t") for split in ("train", "dev"))
     one, two, three = (
         PawsXFinetune(epochs=1, rate=1e-3, seed=seed)._learn(model, train, dev).logits(dev, range(40)).tolist()
         for seed in (0, 0, 3)
@@ -77,7 +78,7 @@ def test_both_sentences_are_read(toy_transformer):
     classifier = build(toy_transformer(), length=32)
     classifier.layers.eval()
     one, two, three = (
-        Pairs((first,), (second,), ("0",), ("x",)) for first, second in (("cat", "dog"), ("cat", "mat"), ("mat", "dog"))
+        Rows([Row((first, second), ("x",), "0")]) for first, second in (("cat", "dog"), ("cat", "mat"), ("mat", "dog"))
     )
     logits = [classifier.logits(pairs, [0]).tolist() for pairs in (one, two, three)]
     assert logits[0] != logits[1]
@@ -88,7 +89,7 @@ def test_predictions_do_not_depend_on_the_batch_and_long_pairs_are_cut(toy_trans
     classifier = build(toy_transformer(), length=128)
     assert classifier.length == 48  # what the toy tokenizer allows
     texts = tuple(f"{word} " * (40 * number + 1) for number, word in enumerate(WORDS))
-    pairs = Pairs(texts, texts[::-1], ("0",) * 4, ("x",) * 4)
+    pairs = Rows(Row(pair, ("x",), "0") for pair in zip(texts, texts[::-1], strict=True))
     assert np.array_equal(predict(classifier, pairs, batch=1), predict(classifier, pairs, batch=4))
 
 
@@ -117,7 +118,7 @@ def learnt_in_loops(model, train):
         order = torch.randperm(count).tolist()
         for start in range(0, count, 32):
             rows = order[start : start + 32]
-            pairs = [[side[row] for row in rows] for side in (train.firsts, train.seconds)]
+            pairs = [[side[row] for row in rows] for side in (train.texts(0), train.texts(1))]
             inputs = model.tokenizer(*pairs, truncation=True, max_length=128, padding=True, return_tensors="pt")
             token = dropout(layers["backbone"](**inputs).last_hidden_state[:, 0], 0.1)
             logits = layers["head"][4](dropout(torch.tanh(layers["head"][1](token)), 0.1))
@@ -143,9 +144,12 @@ def flat(weights):
 def test_the_protocol_equals_its_steps_in_loops(tmp_path, toy_transformer, monkeypatch):
     """Epochs, rate, batch, length, decay, clipping: each moves the weights, so none may differ from the loops."""
     model = roomy(toy_transformer())
-    read = PawsX().read(pairs_data(tmp_path, codes=("en",), count=70), "en", split="train", where="t")
-    long = tuple(f"{text} {'cat dog mat ' * 60}" if row < 9 else text for row, text in enumerate(read.firsts))
-    train = Pairs(long, read.seconds, read.labels, read.places)
+    read = PAWS_X.find("t", pairs_data(tmp_path, codes=("en",), count=70))["train", "en"].read("t")
+    more = " cat dog mat" * 60
+    train = Rows(
+        row._replace(texts=(row.texts[0] + more, row.texts[1])) if number < 9 else row
+        for number, row in enumerate(read)
+    )
     looks = iter(range(100))
     gold = np.array([int(label) for label in train.labels])  # as if every epoch got one more pair right
     monkeypatch.setattr(finetune, "predict", lambda *_: np.where(np.arange(70) < next(looks), gold, 1 - gold))

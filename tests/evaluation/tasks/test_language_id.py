@@ -132,21 +132,6 @@ def test_one_language_is_nothing_to_tell(tmp_path):
     assert LanguageIdLingua().run(by_text, tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    [
-        (["a\tb"] * 3, r"language-id en-de-fr-hi, language de: test-en.tsv has 240 lines and test-de.tsv has 3, so"),
-        ([*["a\tb"] * 2, " \tb"], r"language de: .*test-de.tsv:3: a premise lacks"),
-        (["a"], r"test-de.tsv:1: 1 cells"),
-    ],
-)
-def test_unusable_premises_are_refused(tmp_path, lines, message):
-    xnli_data(tmp_path)
-    put(tmp_path / "test-de.tsv", lines)
-    with pytest.raises(EvaluationError, match=message):
-        LanguageId().run(by_text, tmp_path)
-
-
 def test_the_line_of_a_vector_that_is_not_finite_counts_premises_that_stand_twice(tmp_path):
     xnli_data(tmp_path)
     place, bad = tmp_path / "test-de.tsv", "de premise test 1 de"
@@ -154,17 +139,10 @@ def test_the_line_of_a_vector_that_is_not_finite_counts_premises_that_stand_twic
         LanguageId().run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
 
 
-def test_unusable_sentences_are_refused(tmp_path):
-    lingua_data(tmp_path)
-    put(tmp_path / "lingua-langid/sentences/en.txt", ["a", "", "b"])
-    with pytest.raises(EvaluationError, match=r"language-id/lingua en: .*en.txt:2: the line is empty"):
-        LanguageIdLingua().run(by_text, tmp_path)
-
-
 def test_one_premise_over_and_over_is_refused(tmp_path):
     xnli_data(tmp_path)
     (tmp_path / "test-en.tsv").write_text("the same\thypothesis\n" * 240, encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"^language-id en-de-fr-hi, language en: test-en.tsv has one premise"):
+    with pytest.raises(EvaluationError, match=r"^language-id en-de-fr-hi, language en: .*only one premise"):
         LanguageId().run(by_text, tmp_path)
 
 

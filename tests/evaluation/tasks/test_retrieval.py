@@ -1,18 +1,36 @@
-"""Retrieval on groups: which pairs of languages it makes, and where it reads groups from."""
+"""Tatoeba, retrieval, xSIM and nearest sentences: the protocols against loops, their invariants, averages, refusals."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
+import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from cases import by_text
-from folders import write
+from cases import by_last_word, by_text
+from cases_xsim import CASES
+from folders import numbered, tatoeba, write
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from isoglot.data.groups import Group
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score, averages
-from isoglot.evaluation.tasks.retrieval import Retrieval
+from isoglot.evaluation.tasks.retrieval import (
+    LASER_112,
+    N_WAY,
+    ORDER,
+    XSIM,
+    XTREME_14,
+    XTREME_36,
+    CorpusSearch,
+    Retrieval,
+    Tatoeba,
+    XSim,
+)
 from isoglot.report.evaluate import evaluate
 
 GROUPS = (
@@ -21,6 +39,8 @@ GROUPS = (
     Group(("merci", "thanks", "thank you"), ("fra", "eng", "eng")),
     Group(("alone",), ("kor",)),
 )
+
+
 MEANING = {"good day": 0, "guten Tag": 0, "bonjour": 0, "thanks": 1, "danke": 1, "merci": 1, "thank you": 2, "alone": 3}
 
 
@@ -176,3 +196,499 @@ def test_units_are_those_of_the_sentences_whichever_languages_are_asked_for(tmp_
     assert len(units("f")) == 1
     assert units("f") == units("f", ["de"])
     assert units("f").isdisjoint(units("g"))
+
+
+def random_vectors(texts, dim=16):
+    """A fixed random vector for each text, with nothing in it about meaning."""
+    seeds = [int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") for text in texts]
+    return np.array([np.random.default_rng(seed).standard_normal(dim) for seed in seeds]).reshape(-1, dim)
+
+
+def by_number(texts):
+    return random_vectors([text.split()[-1] for text in texts])
+
+
+def value(scores, subset, metric):
+    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, metric)]
+    return found.value
+
+
+def test_equals_the_protocol_in_a_loop(tmp_path):
+    rows = numbered("kor", 60)
+    scores = Tatoeba().run(random_vectors, tatoeba(tmp_path, {"kor": rows}))
+    sides = [random_vectors([row[side] for row in rows]) for side in (0, 1)]
+    sides = [[v / np.sqrt((v * v).sum()) for v in side] for side in sides]
+    for metric, queries, index in (("xx-en", *sides), ("en-xx", sides[1], sides[0])):
+        right = 0
+        for number, query in enumerate(queries):
+            cosines = [float((query * other).sum()) for other in index]
+            right += cosines.index(max(cosines)) == number
+        assert value(scores, "kor-eng", f"accuracy/{metric}") == right / 60
+
+
+def test_mistakes_are_kept_for_each_direction(tmp_path):
+    rows = numbered("kor", 60)
+    scores = Tatoeba().run(random_vectors, tatoeba(tmp_path, {"kor": rows}))
+    for score in scores[:2]:
+        (detail,) = score.details
+        assert detail.kind == "mistakes"
+        assert len(detail.rows) == 10 < sum(score.items == 0)
+        pairs = {row if score.metric == "accuracy/xx-en" else row[::-1] for row in rows}
+        assert {row[:2] for row in detail.rows} <= pairs
+        margins = [row[5] for row in detail.rows]
+        assert margins == sorted(margins, reverse=True)
+        assert min(margins) > 0
+    assert all(score.details == () for score in scores[2:])
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(1, 300))
+def test_identical_vectors_on_both_sides_score_one_for_any_number_of_pairs(tmp_path_factory, count):
+    folder = tatoeba(tmp_path_factory.mktemp("t"), {"deu": numbered("deu", count)})
+    scores = Tatoeba().run(by_number, folder)
+    assert {score.value for score in scores} == {1.0}
+    assert {score.n for score in scores if score.subset == "deu-eng"} == {count}
+
+
+def test_directions_differ_and_each_is_divided_by_the_pairs(tmp_path):
+    """Three foreign sentences near one English one: en-xx finds only one of them."""
+    vectors = {"a": [1, 0.1], "b": [1, 0.2], "c": [0, 1], "A": [1, 0], "B": [0.9, 0.4], "C": [0, 1]}
+    folder = tatoeba(tmp_path, {"fra": [("a", "A"), ("b", "B"), ("c", "C")]})
+    scores = Tatoeba().run(lambda texts: np.array([vectors[text] for text in texts]), folder)
+    assert value(scores, "fra-eng", "accuracy/xx-en") == pytest.approx(2 / 3)
+    assert value(scores, "fra-eng", "accuracy/en-xx") == 1
+    assert value(scores, "fra-eng", "accuracy/mean") == pytest.approx(5 / 6)
+    items = {score.metric: score.items.tolist() for score in scores if score.subset == "fra-eng"}
+    assert items["accuracy/xx-en"] == [1, 0, 1]
+    assert items["accuracy/mean"] == [1, 0.5, 1]
+
+
+def test_of_a_text_that_stands_twice_the_first_is_found_which_is_told(tmp_path, caplog):
+    folder = tatoeba(tmp_path, {"deu": [("x 1", "same 1"), ("y 2", "other 2"), ("z 1", "same 1")]})
+    scores = Tatoeba().run(by_number, folder)
+    items = {score.metric: score.items.tolist() for score in scores if score.subset == "deu-eng"}
+    assert items["accuracy/xx-en"] == [1, 1, 0]
+    (told,) = caplog.messages
+    assert told.startswith("tatoeba deu-eng, language eng: ")
+    assert "tatoeba.deu-eng.eng:3 repeats the sentence of " in told
+    assert "tatoeba.deu-eng.eng:1; 1 of 3 rows" in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (["zh"], "cmn-eng"),
+        (["zho_Hans"], "cmn-eng"),
+        (["cmn"], "cmn-eng"),
+        (["fa"], "pes-eng"),
+        (["sw"], "swh-eng"),
+        (["deu_Latn"], "deu-eng"),
+        (["de-AT"], "deu-eng"),
+    ],
+)
+def test_languages_in_any_code_system(tmp_path, asked, found):
+    tatoeba(tmp_path, {code: numbered(code, 2) for code in ("cmn", "pes", "swh", "deu")})
+    assert Tatoeba().subsets(tmp_path, languages=asked) == (found,)
+
+
+def test_a_language_that_does_not_exist_is_named(tmp_path):
+    tatoeba(tmp_path, {"deu": numbered("deu", 2)})
+    with pytest.raises(IsoglotError, match="qqqq"):
+        Tatoeba().subsets(tmp_path, languages=["qqqq"])
+
+
+def test_a_code_of_a_file_needs_no_table(tmp_path):
+    tatoeba(tmp_path, {"klingon": numbered("klingon", 2)})
+    assert Tatoeba().subsets(tmp_path, languages=["klingon"]) == ("klingon-eng",)
+
+
+def test_averages_are_given_when_all_their_languages_are_there(tmp_path):
+    for code in XTREME_14:
+        tatoeba(tmp_path, {code: numbered(code, 2)})
+    tatoeba(tmp_path, {"kor": numbered("kor", 3)})
+    scores = Tatoeba().run(random_vectors, tmp_path)
+    means = {(score.subset, score.n) for score in scores if "-eng" not in score.subset}
+    assert means == {("xtreme-14", 14), ("mean", 15)}
+    for metric in ("accuracy/xx-en", "accuracy/en-xx", "accuracy/mean"):
+        single = [value(scores, f"{code}-eng", metric) for code in XTREME_14]
+        assert value(scores, "xtreme-14", metric) == pytest.approx(sum(single) / 14)
+    (tmp_path / "tatoeba.tha-eng.tha").unlink()
+    (tmp_path / "tatoeba.tha-eng.eng").unlink()
+    assert {score.subset for score in Tatoeba().run(random_vectors, tmp_path)} >= {"mean"}
+    assert "xtreme-14" not in {score.subset for score in Tatoeba().run(random_vectors, tmp_path)}
+
+
+def test_the_lists_are_those_of_the_papers():
+    assert [len(set(codes)) for codes in (XTREME_14, XTREME_36, LASER_112)] == [14, 36, 112]
+    assert set(XTREME_14) < set(XTREME_36) < set(LASER_112)
+    assert not set(XTREME_36) & {"aze", "lit", "pol", "ukr", "ron"}  # XTREME-R's, which are not averaged
+
+
+def test_the_f1_is_that_of_scikit_learn_weighted_over_sentences(tmp_path):
+    """MTEB's main score: each sentence is a class, predicted once for each query that finds it."""
+    from sklearn.metrics import f1_score
+
+    tatoeba(tmp_path, {"kor": numbered("kor", 60)})
+    rng = np.random.default_rng(0)
+    known = {}
+
+    def encode(texts):
+        return np.stack([known.setdefault(text, rng.standard_normal(3)) for text in texts])
+
+    (score,) = (s for s in Tatoeba().run(encode, tmp_path) if (s.subset, s.metric) == ("kor-eng", "f1/xx-en"))
+    foreign, english = (np.stack([known[f"{side} {i}"] for i in range(60)]) for side in ("kor", "english"))
+    cosines = foreign @ english.T / np.linalg.norm(foreign, axis=1)[:, None] / np.linalg.norm(english, axis=1)
+    expected = f1_score(np.arange(60), cosines.argmax(1), average="weighted", zero_division=0)
+    assert 0 < score.value == pytest.approx(expected)
+
+
+def test_the_copy_of_mteb_gives_what_the_files_give(tmp_path):
+    pairs = numbered("kor", 40)
+    files = Tatoeba().run(random_vectors, tatoeba(tmp_path / "files", {"kor": pairs}))
+    records = [json.dumps({"sentence1": f"{a}\n", "sentence2": f"{b}\n", "lang": "kor-eng"}) for a, b in pairs]
+    path = tmp_path / "copy/tatoeba-bitext-mining/test/kor-eng.jsonl"
+    write(path, "".join(f"{record}\n" for record in records))
+    found = Tatoeba().run(random_vectors, tmp_path / "copy")
+    assert Tatoeba().subsets(tmp_path / "copy", languages=["ko"]) == ("kor-eng",)
+    assert Tatoeba().subsets(tmp_path / "copy", languages=["de"]) == ()
+    assert [(s.subset, s.metric, s.value, s.n) for s in found] == [(s.subset, s.metric, s.value, s.n) for s in files]
+    for text, message in (
+        (json.dumps({"sentence1": "\n", "sentence2": "a"}), "kor-eng.jsonl:1: sentence1 is empty"),
+        ("\n", "kor-eng.jsonl: has no row"),
+    ):
+        write(path, text)
+        with pytest.raises(EvaluationError, match=rf"tatoeba kor-eng: .*{message}"):
+            Tatoeba().run(random_vectors, tmp_path / "copy")
+
+
+OWN = N_WAY["own"]
+
+
+def cosine(a, b):
+    dot = sum(float(p) * float(q) for p, q in zip(a, b, strict=True))
+    lengths = math.sqrt(sum(float(p) ** 2 for p in a)) * math.sqrt(sum(float(q) ** 2 for q in b))
+    return dot / lengths
+
+
+def nearest_k(row, table, k):
+    scored = [(cosine(row, other), place) for place, other in enumerate(table)]
+    return sorted(scored, key=lambda pair: (-pair[0], pair[1]))[:k]
+
+
+def clear(x, y, k):
+    """Whether no two choices are so close that rounding could decide, of cosines and of margins."""
+    rows = [[cosine(a, b) for b in y] for a in x]
+    around_x = [sum(sorted(row)[-k:]) / min(k, len(y)) for row in rows]
+    around_y = [sum(sorted(column)[-k:]) / min(k, len(x)) for column in zip(*rows, strict=True)]
+    gaps = [b - a for row in rows for a, b in pairwise(sorted(row))]
+    for i, row in enumerate(rows):
+        near = sorted(range(len(y)), key=lambda j: -row[j])[:k]
+        means = [(around_x[i] + around_y[j]) / 2 for j in near]
+        for scores in (
+            [row[j] - mean for j, mean in zip(near, means, strict=True)],
+            [row[j] / max(mean, 1e-6) for j, mean in zip(near, means, strict=True)],
+        ):
+            gaps += [(b - a) / max(1, abs(a)) for a, b in pairwise(sorted(scores))]
+        gaps += [abs(mean - 1e-6) / 10 for mean in means]
+    return min(gaps, default=1) > 1e-6
+
+
+def found_by_margin(x, y, kind, k):
+    """For each row of x the row of y that scores best among its k nearest."""
+    around_y = [sum(score for score, _ in nearest_k(row, x, k)) / min(k, len(x)) for row in y]
+    chosen = []
+    for row in x:
+        near = nearest_k(row, y, k)
+        around_x = sum(score for score, _ in near) / len(near)
+        best, place = -math.inf, None
+        for score, j in near:
+            mean = (around_x + around_y[j]) / 2
+            value = {"absolute": score, "distance": score - mean, "ratio": score / max(mean, 1e-6)}[kind]
+            if value > best:
+                best, place = value, j
+        chosen.append(place)
+    return chosen
+
+
+def loops(sides, vectors, kind, k=4):
+    """Errors by text and by index of all sentences, x to y."""
+    chosen = found_by_margin(*vectors, kind, k)
+    by_text = sum(sides[1][place] != sides[1][i] for i, place in enumerate(chosen))
+    by_index = sum(place != i for i, place in enumerate(chosen))
+    return by_text / len(chosen), by_index / len(chosen)
+
+
+def files(folder, texts):
+    for code, sentences in texts.items():
+        write(folder / "xsim" / f"{code}.txt", "".join(f"{text}\n" for text in sentences))
+    return folder
+
+
+def table_of(texts, vectors):
+    rows = {text: row for code in texts for text, row in zip(texts[code], vectors[code], strict=True)}
+    return lambda asked: np.array([rows[text] for text in asked])
+
+
+def values(scores, subset):
+    return {score.metric: score.value for score in scores if score.subset == subset}
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 24), st.integers(2, 12), st.floats(0.1, 2), st.integers(0, 10**6), st.sampled_from([1, 2, 4, 7]))
+def test_equals_the_protocol_in_loops(tmp_path_factory, count, dim, noise, seed, k):
+    rng = np.random.default_rng(seed)
+    meaning = rng.standard_normal((count, dim))
+    texts = {code: [f"{code} {i}" for i in range(count)] for code in ("deu", "eng")}
+    vectors = {code: meaning + noise * rng.standard_normal((count, dim)) for code in texts}
+    for rows in vectors.values():
+        rows[:] = np.float32(rows)
+    assume(clear(vectors["deu"], vectors["eng"], k) and clear(vectors["eng"], vectors["deu"], k))
+    scores = XSim(OWN, k=k).run(table_of(texts, vectors), files(tmp_path_factory.mktemp("x"), texts))
+    for a, b in (("deu", "eng"), ("eng", "deu")):
+        for kind in ORDER:
+            expected = loops((texts[a], texts[b]), (vectors[a], vectors[b]), kind, k)
+            assert values(scores, f"{a}-{b}")[f"error/{kind}"] == expected[0]
+            assert values(scores, f"{a}-{b}")[f"error-by-index/{kind}"] == expected[1]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=24), st.integers(0, 10**6))
+def test_equals_the_loops_where_texts_stand_twice(tmp_path_factory, kinds, seed):
+    """Only the side searched repeats texts; then by index counts the second of them wrong, by text does not."""
+    rng = np.random.default_rng(seed)
+    texts = {"deu": [f"deu {i}" for i in range(len(kinds))], "eng": [f"eng {kind}" for kind in kinds]}
+    meaning = np.float32(rng.standard_normal((6, 8)))
+    noise = np.float32(0.8 * rng.standard_normal((len(kinds), 8)))
+    vectors = {"deu": np.float32(meaning[kinds] + noise), "eng": meaning[kinds]}
+    scores = XSim(OWN).run(table_of(texts, vectors), files(tmp_path_factory.mktemp("x"), texts))
+    for kind in ORDER:
+        expected = loops((texts["deu"], texts["eng"]), (vectors["deu"], vectors["eng"]), kind)
+        assert values(scores, "deu-eng")[f"error/{kind}"] == expected[0]
+        assert values(scores, "deu-eng")[f"error-by-index/{kind}"] == expected[1]
+
+
+def test_by_text_forgives_what_by_index_counts(tmp_path):
+    texts = {"deu": ["a 1", "b 2", "c 1"], "eng": ["one 1", "two 2", "one 1"]}
+    found = values(XSim(OWN).run(by_last_word, files(tmp_path, texts)), "deu-eng")
+    assert found["error/ratio"] == 0
+    assert found["error-by-index/ratio"] == pytest.approx(1 / 3)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(1, 120), st.integers(0, 10**6))
+def test_a_text_against_itself_has_no_error(tmp_path_factory, count, seed):
+    texts = {code: [f"{code} {seed} {i}" for i in range(count)] for code in ("deu", "eng", "kor")}
+    scores = XSim(OWN).run(by_last_word, files(tmp_path_factory.mktemp("x"), texts))
+    assert {score.value for score in scores} == {0.0}
+
+
+def test_near_duplicates_may_be_confused_by_a_margin_but_not_by_cosine(tmp_path):
+    """Why the line above needs vectors in general position: a hub beside a sentence lowers its own margin."""
+    texts = {code: [f"{code} {i}" for i in range(6)] for code in ("deu", "eng")}
+    angles = np.radians([0, 8, 60, 61, 180, 181])
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    found = values(XSim(OWN).run(table_of(texts, dict.fromkeys(texts, rows)), files(tmp_path, texts)), "deu-eng")
+    assert found["error/absolute"] == 0
+    for kind in ("ratio", "distance"):
+        assert found[f"error/{kind}"] == loops([[*range(6)]] * 2, (rows, rows), kind)[0] > 0
+
+
+def test_absolute_is_the_error_of_the_nearest_neighbour_for_any_k(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(80)] for code in ("deu", "eng")}
+    folder = files(tmp_path, texts)
+    x, y = (by_text(side) + by_last_word(side) for side in texts.values())
+    wrong = sum(max(range(80), key=lambda j: cosine(row, y[j])) != i for i, row in enumerate(x))
+    assert 0 < wrong < 80
+    for k in (1, 4, 9):
+        scores = XSim(OWN, k=k).run(lambda asked: by_text(asked) + by_last_word(asked), folder)
+        assert values(scores, "deu-eng")["error/absolute"] == wrong / 80
+        assert {score.task for score in scores} == {"xsim/own" if k == 4 else f"xsim/own/k{k}"}
+
+
+def test_averages_are_over_sources_then_over_targets(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(30)] for code in ("deu", "eng", "kor", "fra")}
+    scores = XSim(OWN, margins=("ratio",)).run(
+        lambda asked: by_text(asked) + by_last_word(asked), files(tmp_path, texts)
+    )
+    single = {score.subset: score.value for score in scores if score.metric == "error/ratio" and not score.over}
+    assert len(single) == 12
+    assert len(set(single.values())) > 3
+    columns = []
+    for target in texts:
+        column = [single[f"{source}-{target}"] for source in texts if source != target]
+        columns.append(sum(column) / 3)
+        assert values(scores, f"xx-{target}")["error/ratio"] == pytest.approx(columns[-1])
+    assert values(scores, "mean")["error/ratio"] == pytest.approx(sum(columns) / 4)
+    (mean,) = [score for score in scores if (score.subset, score.metric) == ("mean", "error/ratio")]
+    assert mean.over == ("xx-deu", "xx-eng", "xx-fra", "xx-kor")
+
+
+def ratios(x, y, k=4):
+    """The ratio margin of every pair, in loops."""
+    around_x = [sum(score for score, _ in nearest_k(row, y, k)) / k for row in x]
+    around_y = [sum(score for score, _ in nearest_k(row, x, k)) / k for row in y]
+    rows = [[cosine(a, b) for b in y] for a in x]
+    return [
+        [value / max((here + there) / 2, 1e-6) for value, there in zip(row, around_y, strict=True)]
+        for row, here in zip(rows, around_x, strict=True)
+    ]
+
+
+def test_mistakes_equal_the_worst_in_loops(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(40)] for code in ("deu", "eng")}
+    scores = XSim(OWN).run(by_text, files(tmp_path, texts))
+    for a, b in (("deu", "eng"), ("eng", "deu")):
+        x, y = by_text(texts[a]), by_text(texts[b])
+        table, found = ratios(x, y), found_by_margin(x, y, "ratio", 4)
+        expected = [
+            (texts[a][i], texts[b][i], texts[b][j], table[i][i], table[i][j], table[i][j] - table[i][i])
+            for i, j in enumerate(found)
+            if i != j
+        ]
+        assert len(expected) > 10
+        worst = sorted(expected, key=lambda row: -row[5])[:10]
+        (detail,) = next(s.details for s in scores if (s.subset, s.metric) == (f"{a}-{b}", "error/ratio"))
+        assert detail.kind == "mistakes"
+        assert detail.columns == ("sentence", "expected", "found", "ratio expected", "ratio found", "difference")
+        assert [row[:3] for row in detail.rows] == [row[:3] for row in worst]
+        np.testing.assert_allclose([row[3:] for row in detail.rows], [row[3:] for row in worst], atol=1e-5)
+
+
+@pytest.mark.parametrize(("codes", "pivot"), [(("deu", "eng", "kor"), "eng"), (("deu", "fra", "kor"), "deu")])
+def test_mistakes_are_kept_with_english_or_else_the_first_language(tmp_path, codes, pivot):
+    texts = {code: [f"{code} {i}" for i in range(20)] for code in codes}
+    scores = XSim(OWN).run(by_text, files(tmp_path, texts))
+    having = {(score.subset, score.metric) for score in scores if score.details}
+    others = [code for code in codes if code != pivot]
+    pairs = [f"{code}-{pivot}" for code in others] + [f"{pivot}-{code}" for code in others]
+    assert having == {(pair, "error/ratio") for pair in pairs}
+
+
+def test_a_line_that_says_something_else_is_the_mistake(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(20)] for code in ("deu", "eng")}
+    files(tmp_path, texts)
+    path = tmp_path / "xsim" / "deu.txt"
+    write(path, path.read_text().replace("deu 7\n", "deu instead 3\n"))
+    scores = XSim(OWN).run(by_last_word, tmp_path)
+    (detail,) = next(s.details for s in scores if (s.subset, s.metric) == ("deu-eng", "error/ratio"))
+    assert [row[:3] for row in detail.rows] == [("deu instead 3", "eng 7", "eng 3")]
+    assert detail.rows[0][0] == path.read_text().splitlines()[7]
+    assert values(scores, "deu-eng")["error/ratio"] == 1 / 20
+
+
+def test_english_need_not_be_named_and_is_not_enough(tmp_path):
+    files(tmp_path, {code: ["a"] for code in ("deu", "eng", "kor")})
+    task = XSIM["xsim/own"]
+    assert task.subsets(tmp_path, languages=["ko"]) == ("eng-kor", "kor-eng")
+    assert task.subsets(tmp_path, languages=["en"]) == ()
+    assert len(task.subsets(tmp_path)) == 6
+    with pytest.raises(IsoglotError, match="qqqq"):
+        task.subsets(tmp_path, languages=["qqqq"])
+
+
+def test_a_code_with_a_hyphen_is_one_code_in_a_subset(tmp_path):
+    CASES["xsim/ntrex"].write(tmp_path)
+    assert XSIM["xsim/ntrex"].subsets(tmp_path, languages=["zh"]) == ("eng-zho_CN", "zho_CN-eng")
+
+
+def test_english_of_tico_is_the_one_beside_the_language(tmp_path):
+    CASES["xsim/tico"].write(tmp_path)
+    asked = []
+    XSIM["xsim/tico"].run(lambda new: asked.append(new[0]) or by_text(new), tmp_path, languages=["ko"])
+    assert sorted(asked) == ["english for ko 0", "ko 0"]
+    (tmp_path / "tico-19" / "en-ko" / "tico19-test.en.xz").unlink()
+    with pytest.raises(EvaluationError, match=r"xsim/tico, language en: beside .*, its text for ko is missing"):
+        XSIM["xsim/tico"].run(by_text, tmp_path)
+
+
+def test_a_part_of_sib_that_is_missing_is_named(tmp_path):
+    CASES["xsim/sib"].write(tmp_path)
+    (tmp_path / "sib-200" / "annotated" / "kor_Hang" / "dev.tsv.xz").unlink()
+    with pytest.raises(EvaluationError, match=r"xsim/sib, language kor_Hang: beside .*, its dev is missing"):
+        XSIM["xsim/sib"].run(by_text, tmp_path)
+    with pytest.raises(EvaluationError, match=r"^xsim/sib/k5, language kor_Hang: beside"):
+        XSim(XSIM["xsim/sib"].texts, k=5).run(by_text, tmp_path)
+
+
+HEADER = "index_id\tcategory\ttext\n"
+
+
+def nearest(folder, queries, corpus):
+    for role, texts in (("queries", queries), ("corpus", corpus)):
+        for code, sentences in texts.items():
+            write(folder / "nearest" / f"{role}.{code}.txt", "".join(f"{text}\n" for text in sentences))
+    return folder
+
+
+def loop(queries, corpus, encode, top):
+    """The best distinct sentences other than the query, with their cosines."""
+    found = []
+    for query in queries:
+        (a,) = encode([query])
+        scored = []
+        for other in dict.fromkeys(corpus):
+            (b,) = encode([other])
+            if other != query:
+                scored.append((float(a @ b / np.sqrt((a @ a) * (b @ b))), other))
+        found.append(sorted(scored, key=lambda pair: -pair[0])[:top])
+    return found
+
+
+@pytest.mark.parametrize("top", [1, 3, 5])
+def test_equals_the_search_in_a_loop(tmp_path, top):
+    queries = [f"text {i}" for i in range(0, 40, 3)]
+    corpus = [f"text {i % 30}" for i in range(50)]
+    (score, mean) = CorpusSearch(top=top).run(by_text, nearest(tmp_path, {"deu": queries}, {"eng": corpus}))
+    expected = loop(queries, corpus, by_text, top)
+    (detail,) = score.details
+    assert detail.kind == "hits"
+    assert [row[:3] for row in detail.rows] == [
+        (query, rank, text)
+        for query, hits in zip(queries, expected, strict=True)
+        for rank, (_, text) in enumerate(hits, 1)
+    ]
+    np.testing.assert_allclose([row[3] for row in detail.rows], [c for hits in expected for c, _ in hits], atol=1e-5)
+    assert score.value == pytest.approx(np.mean([hits[0][0] for hits in expected]), abs=1e-6)
+    assert (mean.subset, mean.value, mean.over) == ("mean", score.value, ("deu-eng",))
+
+
+def test_the_query_itself_is_no_hit_and_a_text_is_one_hit(tmp_path):
+    folder = nearest(tmp_path, {"eng": ["a 1", "b 2"]}, {"eng": ["a 1", "c 1", "a 1", "c 1", "d 2", "e 3"]})
+    score = CorpusSearch(top=2).run(by_last_word, folder)[0]
+    assert score.subset == "eng"
+    assert [row[2] for row in score.details[0].rows if row[1] == 1] == ["c 1", "d 2"]
+    assert [row[2] for row in score.details[0].rows if row[0] == "a 1"].count("c 1") == 1
+
+
+def test_only_the_first_queries_are_shown_and_all_are_counted(tmp_path):
+    folder = nearest(tmp_path, {"deu": [f"q {i}" for i in range(9)]}, {"eng": [f"c {i}" for i in range(9)]})
+    score = CorpusSearch(shown=2).run(by_text, folder)[0]
+    assert (score.n, len(score.items), len(score.details[0].rows)) == (9, 9, 6)
+    assert len({row[0] for row in score.details[0].rows}) == 2
+
+
+def test_languages_of_queries_and_corpora(tmp_path):
+    texts = {code: [f"{code} {i}" for i in range(4)] for code in ("deu", "eng", "kor")}
+    folder = nearest(tmp_path, texts, {code: texts[code] for code in ("deu", "eng")})
+    task = CorpusSearch()
+    assert task.subsets(folder) == ("deu", "eng-deu", "kor-deu", "deu-eng", "eng", "kor-eng")
+    assert task.subsets(folder, languages=["ko"]) == ("kor-eng",)
+    assert task.subsets(folder, languages=["en"]) == ("eng",)
+    asked = []
+    task.run(lambda new: asked.append(new) or by_text(new), folder)
+    assert asked.count(texts["kor"]) == 2  # as queries of both corpora
+    assert asked.count(texts["deu"]) == 3  # so, and as a corpus once
+
+
+def test_a_corpus_of_nothing_but_the_query_is_refused(tmp_path):
+    folder = nearest(tmp_path, {"eng": ["other", "a"]}, {"eng": ["a", "a"]})
+    with pytest.raises(EvaluationError, match=r"nearest eng, queries, language eng: .*queries.eng.txt:2: the corpus"):
+        CorpusSearch().run(by_text, folder)
+
+
+def test_bad_vectors_are_named_by_the_line_of_the_file(tmp_path):
+    """The line is the file's though the corpus is searched without its repetitions."""
+    folder = nearest(tmp_path, {"deu": ["q"]}, {"eng": ["a", "a", "b", "bad"]})
+    encode = lambda texts: by_text(texts) * np.array([[np.nan if t == "bad" else 1] for t in texts])  # noqa: E731
+    with pytest.raises(EvaluationError, match=r"nearest, corpus, language eng: .*corpus.eng.txt:4: .*NaN.*'bad'"):
+        CorpusSearch().run(encode, folder)

@@ -1,21 +1,59 @@
-"""The core of the similarity tasks: correlations against scipy and loops, zero vectors, ties, the table of mistakes."""
+"""Similarity: correlations against scipy and loops, ways to put corpora together, names of subsets, revisions."""
 
 from __future__ import annotations
 
+import csv
+import lzma
 import math
+import os
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
-from cases_sts import cosine_of_gold, export, rows, sts17
+from cases import by_text
+from cases_sts import (
+    CORPORA,
+    PAIRS,
+    STS17,
+    STS22,
+    WAYS,
+    cosine_of_gold,
+    english,
+    export,
+    rows,
+    semeval,
+    sick,
+    sts17,
+    sts22,
+    stsb,
+    stsb_multi,
+    tsv,
+)
+from folders import write
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, spearmanr
 
+from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.tasks.sts import Pairs, chosen, correlation, joined, judge, mistakes, sides, unit
-from isoglot.evaluation.tasks.sts_sets import MULTILINGUAL
+from isoglot.evaluation.statistics import STATISTICS
+from isoglot.evaluation.tasks.sts import (
+    ENGLISH,
+    EXTENDED_10,
+    MPCL_17,
+    MTEB_11,
+    MULTILINGUAL,
+    TRACKS_5,
+    combine,
+    correlation,
+    judge,
+    mistakes,
+    sides,
+    unit,
+)
 
-STS17 = MULTILINGUAL["sts17"]
+SEVENTEEN = MULTILINGUAL["sts17"]
 
 
 def ranks_in_a_loop(values):
@@ -60,7 +98,7 @@ def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
     table = [(f"left {i}", f"right {i}", int(generator.integers(0, 6))) for i in range(60)]
     vectors = {text: generator.standard_normal(8).astype(np.float32) for row in table for text in row[:2]}
     export(tmp_path / "sts17-crosslingual-sts/en-de", table)
-    scores = STS17.run(lambda texts: np.array([vectors[text] for text in texts]), tmp_path)
+    scores = SEVENTEEN.run(lambda texts: np.array([vectors[text] for text in texts]), tmp_path)
     cosines = [cosine_in_a_loop(vectors[a].tolist(), vectors[b].tolist()) for a, b, _ in table]
     gold = [row[2] for row in table]
     found = {one.metric: one for one in scores if one.subset == "deu-eng"}
@@ -72,10 +110,9 @@ def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
 
 
 def judged(first, second, gold):
-    texts = tuple(map(str, range(len(gold))))
     table = {"a": np.array(first, np.float32), "b": np.array(second, np.float32)}
     answers = iter(table.values())
-    pairs = Pairs((texts, texts), tuple(gold), tuple(f"x:{text}" for text in texts))
+    pairs = Rows(Row((str(i), str(i)), (f"x:{i}",), score) for i, score in enumerate(gold))
     return judge(lambda _: next(answers), pairs, where="sts deu", languages=("deu", "deu"))
 
 
@@ -124,7 +161,7 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     cosine = gold / 20
     cosine[[2, 17]] = cosine[[17, 2]]
     cosine[[5, 9]] = cosine[[9, 5]]
-    pairs = Pairs((tuple(f"a{i}" for i in range(20)), tuple("b" * 500 for i in range(20))), tuple(gold), ("",) * 20)
+    pairs = Rows(Row((f"a{i}", "b" * 500), ("",), score) for i, score in enumerate(gold))
     detail = mistakes(pairs, np.stack([gold, cosine], 1).astype(np.float32))
     assert (detail.kind, len(detail.rows)) == ("mistakes", 10)
     assert detail.columns == ("sentence 1", "sentence 2", "gold", "cosine", "rank difference")
@@ -132,12 +169,6 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     assert [row[4] for row in detail.rows[:5]] == [0.75, -0.75, 0.2, -0.2, 0]
     assert detail.rows[0][2:4] == (2.0, pytest.approx(0.85))
     assert len(detail.rows[0][1]) == 300
-
-
-def test_only_spearman_shows_mistakes(tmp_path):
-    sts17(tmp_path, ["en-de"], 12)
-    shown = {one.metric: len(one.details) for one in STS17.run(cosine_of_gold, tmp_path) if not one.over}
-    assert shown == {"spearman": 1, "pearson": 0}
 
 
 def test_a_model_turned_round_scores_minus_one(tmp_path):
@@ -148,24 +179,371 @@ def test_a_model_turned_round_scores_minus_one(tmp_path):
             [f"{t.rsplit(' ', 1)[0]} {5 - float(t.split()[-1])}" if "right" in t else t for t in texts]
         )
 
-    values = {one.metric: one.value for one in STS17.run(worst, tmp_path)}
+    values = {one.metric: one.value for one in SEVENTEEN.run(worst, tmp_path)}
     assert values == {"spearman": pytest.approx(-1), "pearson": pytest.approx(-1)}
 
 
 def test_languages_of_a_subset():
     assert [sides(name) for name in ("deu", "deu-eng", "spa-eng-4b")] == [("deu",) * 2, ("deu", "eng"), ("spa", "eng")]
-    every = dict.fromkeys(("eng-eng", "deu-eng", "deu-fra", "zho", "zho-eng"))
-    assert chosen(every, ()) == tuple(every)
-    assert chosen(every, ["de"]) == ("deu-eng",)
-    assert chosen(every, ["en"]) == ("eng-eng",)
-    assert chosen(every, ["fr", "de"]) == ("deu-eng", "deu-fra")
-    assert chosen(every, ["zho_Hans"]) == ("zho", "zho-eng")
 
 
-def test_joined_keeps_order():
-    parts = [Pairs((("a",), ("b",)), (1.0,), ("x:1",)), Pairs((("c", "d"), ("e", "f")), (2.0, 3.0), ("y:1", "y:3"))]
-    assert joined(parts) == Pairs((("a", "c", "d"), ("b", "e", "f")), (1.0, 2.0, 3.0), ("x:1", "y:1", "y:3"))
+def test_english_beside_another_language_need_not_be_asked_for(tmp_path):
+    for name in ("en", "de-en", "de-fr", "zh", "zh-en"):
+        write(tmp_path / f"sts/a.{name}.tsv", "sentence1\tsentence2\tscore\n")
+    chosen = partial(MULTILINGUAL["sts"].subsets, tmp_path)
+    assert chosen() == ("deu-eng", "deu-fra", "eng", "zho", "zho-eng")
+    assert chosen(languages=["de"]) == ("deu-eng",)
+    assert chosen(languages=["en"]) == ("eng",)
+    assert chosen(languages=["fr", "de"]) == ("deu-eng", "deu-fra")
+    assert chosen(languages=["zho_Hans"]) == ("zho", "zho-eng")
 
 
-def test_rows_of_the_cases_are_what_they_say():
-    assert cosine_of_gold([rows("x", 6)[3][1]])[0].tolist() == pytest.approx([0.6, 0.8])
+SHARED = Path(os.environ.get("ISOGLOT_DATA") or Path(__file__).parents[4] / "shared" / "data")
+
+
+COUNTS = {
+    **{"sts12": 3108, "sts13": 1500, "sts14": 3750, "sts15": 3000, "sts16": 1186},
+    **{"sts-b": 1379, "sts-b/dev": 1500, "sick-r": 4927},
+}
+
+
+def values(scores):
+    return {score.metric: score.value for score in scores}
+
+
+def shifted():
+    """Two corpora, each ranked perfectly, the second with higher gold and lower cosines."""
+    low = np.array([[0, 0.7], [1, 0.8], [2, 0.9]], np.float32)
+    high = np.array([[3, 0.1], [4, 0.2]], np.float32)
+    return [low, high]
+
+
+def test_all_differs_from_the_means_where_corpora_lie_at_different_heights():
+    found = values(combine(shifted(), task="sts13", kind="spearman"))
+    assert [found["spearman/wmean"], found["spearman/mean"]] == pytest.approx([1, 1])
+    assert found["spearman/all"] == pytest.approx(spearmanr([0, 1, 2, 3, 4], [0.7, 0.8, 0.9, 0.1, 0.2]).statistic)
+    assert found["spearman/all"] < 0
+
+
+def test_wmean_weighs_by_pairs_and_mean_does_not():
+    low, high = shifted()
+    found = values(combine([low, high * [1, -1]], task="sts13", kind="spearman"))
+    assert found["spearman/wmean"] == pytest.approx((3 * 1 + 2 * -1) / 5)
+    assert found["spearman/mean"] == pytest.approx(0)
+
+
+def test_a_run_puts_corpora_together_as_the_loop_does(tmp_path):
+    english("sts13", 90)(tmp_path)
+    semeval(tmp_path / "STS/STS13-en-test", rows("FNWN", 11), "FNWN")
+    scores = ENGLISH["sts13"].run(by_text, tmp_path)
+    single, sizes, together = [], [], []
+    for corpus in CORPORA["sts13"]:
+        table = rows(corpus, 11 if corpus == "FNWN" else 30)
+        first, second = (by_text([row[side] for row in table]) for side in (0, 1))
+        cosines = [a @ b / np.sqrt((a @ a) * (b @ b)) for a, b in zip(first, second, strict=True)]
+        single.append(spearmanr([row[2] for row in table], cosines).statistic)
+        sizes.append(len(table))
+        together += [(row[2], cosine) for row, cosine in zip(table, cosines, strict=True)]
+    found = values(scores)
+    assert sizes == [11, 30, 30]
+    assert found["spearman/all"] == pytest.approx(spearmanr(*zip(*together, strict=True)).statistic)
+    assert found["spearman/wmean"] == pytest.approx(sum(a * b for a, b in zip(single, sizes, strict=True)) / 71)
+    assert found["spearman/mean"] == pytest.approx(sum(single) / 3)
+    assert {score.n for score in scores} == {71}
+    for score in scores:
+        assert STATISTICS[score.statistic](score.items) == pytest.approx(score.value, abs=1e-7)
+
+
+@pytest.mark.parametrize("task", ["sts-b", "sts-b/dev", "sick-r"])
+def test_a_set_of_one_corpus_has_one_value_in_all_three_ways(tmp_path, task):
+    {"sts-b": stsb("test"), "sts-b/dev": stsb("dev"), "sick-r": sick}[task](tmp_path)
+    found = values(ENGLISH[task].run(by_text, tmp_path))
+    assert tuple(found) == WAYS
+    for kind in ("spearman", "pearson"):
+        assert len({found[f"{kind}/{way}"] for way in ("all", "wmean", "mean")}) == 1
+
+
+@pytest.mark.parametrize("name", ["sts12-sts", "STS12", "datasets--mteb--sts12-sts/snapshots/a0d5"])
+def test_the_copy_of_mteb_does_not_tell_corpora_so_only_all_is_given(tmp_path, name):
+    export(tmp_path / name, rows("b", 30))
+    found = values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))
+    assert found == {"spearman/all": pytest.approx(1), "pearson/all": pytest.approx(1)}
+    english("sts12", 100)(tmp_path)
+    assert tuple(values(ENGLISH["sts12"].run(cosine_of_gold, tmp_path))) == WAYS
+
+
+def test_what_mteb_has_of_stsb_and_sick_is_another_task(tmp_path):
+    export(tmp_path / "STSBenchmark", rows("b", 30))
+    export(tmp_path / "SICK-R", rows("s", 30, (1, 5)))
+    assert [name for name, one in ENGLISH.items() if one.subsets(tmp_path)] == ["sts-b/mteb", "sick-r/mteb"]
+    export(tmp_path / "SICK-R", rows("s", 30, (0, 5)))
+    with pytest.raises(EvaluationError, match=r"sick-r/mteb eng: .*test.jsonl:1: the score 0.0 is not a number"):
+        ENGLISH["sick-r/mteb"].run(by_text, tmp_path)
+
+
+def test_pairs_without_gold_take_no_part(tmp_path):
+    english("sts13", 30)(tmp_path)
+    labelled = rows("FNWN", 10)
+    table = [row for kept in labelled for row in (("nobody", "judged this", None), kept)]
+    semeval(tmp_path / "STS/STS13-en-test", table, "FNWN")
+    first, *_ = ENGLISH["sts13"].run(cosine_of_gold, tmp_path)
+    assert (first.value, first.n) == (pytest.approx(1), 30)
+    assert first.items[:10, 0] == pytest.approx([row[2] for row in labelled])
+
+
+def test_english_is_asked_for_by_any_code_and_nothing_else_is(tmp_path):
+    stsb("test")(tmp_path)
+    task = ENGLISH["sts-b"]
+    assert task.subsets(tmp_path, languages=["en"]) == task.subsets(tmp_path) == ("eng",)
+    assert task.subsets(tmp_path, languages=["de"]) == ()
+    assert task.run(by_text, tmp_path, languages=["de"]) == []
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("task", sorted(COUNTS))
+def test_the_published_files_have_the_published_numbers_of_pairs(task):
+    folder = SHARED / "senteval-en"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there; set ISOGLOT_DATA to the folder of the data sets")
+
+    def by_words(texts):  # of any quality, and quick
+        return np.array([[len(text), text.count(" ") + 1, len(set(text))] for text in texts])
+
+    scores = ENGLISH[task].run(by_words, SHARED)
+    assert {score.n for score in scores} == {COUNTS[task]}
+    assert scores == ENGLISH[task].run(by_words, folder)
+
+
+def test_the_line_of_a_vector_that_is_not_finite_counts_pairs_without_a_score(tmp_path):
+    table = rows("sts13", 9)
+    english("sts13", 90)(tmp_path)
+    partly = [(a, b, gold if i % 3 else None) for i, (a, b, gold) in enumerate(table)]
+    semeval(tmp_path / "STS/STS13-en-test", partly, "FNWN")
+    bad = table[7][1]
+    with pytest.raises(EvaluationError, match=r"corpus FNWN, sentence 2, language eng: \S*STS.input.FNWN.txt:8: .*NaN"):
+        ENGLISH["sts13"].run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
+
+
+TRACKS = ("1.ar-ar", "2.ar-en", "3.es-es", "4a.es-en", "4b.es-en", "5.en-en", "6.tr-en")
+
+
+TRACK_SUBSETS = ("ara-ara", "ara-eng", "spa-spa", "spa-eng", "spa-eng-4b", "eng-eng", "tur-eng")
+
+
+def value(scores, subset, metric="spearman"):
+    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, metric)]
+    return found.value
+
+
+def means(scores):
+    return {score.subset: score.over for score in scores if score.over and score.metric == "spearman"}
+
+
+def shown(scores, subset):
+    """The first sentences and the second ones of the mistakes of a subset."""
+    (found,) = [score for score in scores if (score.subset, score.metric) == (subset, "spearman")]
+    return [{row[side] for row in found.details[0].rows} for side in (0, 1)]
+
+
+def official(folder, count=12):
+    for track in TRACKS:
+        number, languages = track.split(".")
+        english_first = number in ("2", "4b", "6")
+        table = [(f"{number} {a}", f"{number} {b}", gold) for a, b, gold in rows(languages, count)]
+        if english_first:
+            table = [(f"english {a}", b, gold) for a, b, gold in table]
+        semeval(folder, table, f"track{track}")
+        sentences, gold = (folder / f"STS.{kind}.track{track}.txt" for kind in ("input", "gs"))
+        text = sentences.read_text(encoding="utf-8") + ("no\tgold\n" * count if number == "6" else "")
+        write(folder / f"STS2017.eval.v1.1/{sentences.name}", text)
+        write(folder / f"STS2017.gs/{gold.name}", gold.read_text(encoding="utf-8"))
+        sentences.unlink()
+        gold.unlink()
+
+
+@pytest.mark.parametrize("place", ["", "sts17-official", "Sts2017", "data/Sts2017"])
+def test_tracks_are_found_in_every_layout(tmp_path, place):
+    official(tmp_path / place)
+    task = MULTILINGUAL["sts17"]
+    assert task.subsets(tmp_path) == TRACK_SUBSETS
+    scores = task.run(cosine_of_gold, tmp_path)
+    assert [score.value for score in scores if score.metric == "spearman"] == pytest.approx([1] * 9)
+    assert {score.n for score in scores if not score.over} == {12}
+    assert means(scores) == {"tracks-5": TRACKS_5, "mean": TRACK_SUBSETS}
+
+
+def test_sentence_1_is_of_the_language_named_first_in_every_track(tmp_path):
+    official(tmp_path)
+    scores = MULTILINGUAL["sts17"].run(by_text, tmp_path)
+    for subset in ("ara-eng", "spa-eng-4b", "tur-eng"):
+        first, second = shown(scores, subset)
+        assert not any(text.startswith("english") for text in first)
+        assert all(text.startswith("english") for text in second)
+
+
+def test_gold_may_be_short_in_track_6_only(tmp_path):
+    official(tmp_path)
+    for track in ("6.tr-en", "3.es-es"):
+        write(tmp_path / f"STS2017.gs/STS.gs.track{track}.txt", "1\n2\n3\n")
+    assert MULTILINGUAL["sts17"].run(by_text, tmp_path, languages=["tr"])[0].n == 3
+    with pytest.raises(EvaluationError, match=r"sts17 spa-spa: .* from line 4 on"):
+        MULTILINGUAL["sts17"].run(by_text, tmp_path, languages=["es"])
+    (tmp_path / "STS2017.gs/STS.gs.track1.ar-ar.txt").unlink()
+    with pytest.raises(EvaluationError, match=r"sts17 ara-ara: .*STS.gs.track1.ar-ar.txt: no such file"):
+        MULTILINGUAL["sts17"].run(by_text, tmp_path, languages=["ar"])
+
+
+def test_the_export_has_the_lists_of_three_papers(tmp_path):
+    sts17(tmp_path, count=20)
+    task = MULTILINGUAL["sts17"]
+    assert set(task.subsets(tmp_path)) == set(MTEB_11)
+    scores = task.run(by_text, tmp_path)
+    assert list(means(scores)) == ["tracks-5", "extended-10", "mteb-11", "mean"]
+    for name, subsets in (("tracks-5", TRACKS_5), ("extended-10", EXTENDED_10), ("mteb-11", MTEB_11)):
+        assert set(means(scores)[name]) == set(subsets)
+        assert value(scores, name) == pytest.approx(np.mean([value(scores, subset) for subset in subsets]))
+
+
+def test_lists_have_the_lengths_that_their_names_say():
+    assert [len(set(names)) for names in (TRACKS_5, EXTENDED_10, MTEB_11, MPCL_17)] == [5, 10, 11, 17]
+    assert set(TRACKS_5) < set(EXTENDED_10) < set(MTEB_11)
+    assert "kor-kor" not in EXTENDED_10
+    assert "spa-eng-4b" not in MTEB_11
+    assert "fra-pol" not in MPCL_17
+
+
+def test_a_list_is_left_out_when_one_of_its_subsets_is(tmp_path):
+    sts17(tmp_path, [name for name in STS17 if name != "nl-en"], count=20)
+    assert list(means(MULTILINGUAL["sts17"].run(by_text, tmp_path))) == ["tracks-5", "mean"]
+
+
+def test_tracks_are_preferred_and_the_export_adds_what_they_lack(tmp_path):
+    official(tmp_path)
+    sts17(tmp_path, count=20)
+    scores = MULTILINGUAL["sts17"].run(cosine_of_gold, tmp_path)
+    sizes = {score.subset: score.n for score in scores if not score.over}
+    assert {subset for subset, size in sizes.items() if size == 12} == set(TRACK_SUBSETS)
+    assert {subset for subset, size in sizes.items() if size == 20} == set(MTEB_11) - set(TRACK_SUBSETS)
+    assert "mteb-11" in means(scores)
+
+
+def test_sentence_1_is_of_the_language_named_first_in_an_export(tmp_path):
+    export(tmp_path / "STS17/data/en-tr", [("english a", "turkish a", 1), ("english b", "turkish b", 2)])
+    export(tmp_path / "STS17/data/es-en", [("spanish a", "english a", 1), ("spanish b", "english b", 2)])
+    scores = MULTILINGUAL["sts17"].run(by_text, tmp_path)
+    assert shown(scores, "tur-eng") == [{"turkish a", "turkish b"}, {"english a", "english b"}]
+    assert shown(scores, "spa-eng") == [{"spanish a", "spanish b"}, {"english a", "english b"}]
+
+
+def test_sts22_averages_17_of_18(tmp_path):
+    sts22(tmp_path)
+    task = MULTILINGUAL["sts22"]
+    assert len(task.subsets(tmp_path)) == 18
+    assert task.subsets(tmp_path, languages=["zh"]) == ("zho", "zho-eng")
+    scores = task.run(by_text, tmp_path)
+    assert set(means(scores)["mpcl-17"]) == set(MPCL_17) == set(task.subsets(tmp_path)) - {"fra-pol"}
+    assert len(means(scores)["mean"]) == 18
+
+
+@pytest.mark.parametrize("empty", ["", "  ", "\u3000\n"])
+def test_each_revision_of_sts22_is_refused_by_the_other_task(tmp_path, empty):
+    sts22(tmp_path / "one", empty=empty)
+    sts22(tmp_path / "two")
+    with pytest.raises(EvaluationError, match=r"^sts22 spa: .*es/test.jsonl:4: sentence 1 is empty; .*sts22/v1"):
+        MULTILINGUAL["sts22"].run(by_text, tmp_path / "one")
+    with pytest.raises(EvaluationError, match=r"^sts22/v1 eng: .*: no text of .*; evaluate it as sts22$"):
+        MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "two")
+    scores = MULTILINGUAL["sts22/v1"].run(by_text, tmp_path / "one", languages=["de"])
+    assert {score.n for score in scores if not score.over} == {PAIRS}
+
+
+def test_revisions_of_sts22_may_lie_side_by_side(tmp_path):
+    sts22(tmp_path, "STS22", empty="", names=STS22[:4])
+    sts22(tmp_path, "STS22.v2", names=STS22[:3])
+    assert MULTILINGUAL["sts22"].subsets(tmp_path) == ("eng", "deu", "spa")
+    assert MULTILINGUAL["sts22/v1"].subsets(tmp_path) == ("eng", "deu", "spa", "pol")
+    for task in ("sts22", "sts22/v1"):
+        assert MULTILINGUAL[task].run(cosine_of_gold, tmp_path)[0].value == pytest.approx(1)
+
+
+def test_quoted_tables_of_each_split(tmp_path):
+    stsb_multi("test")(tmp_path)
+    assert MULTILINGUAL["sts-b-multi/dev"].subsets(tmp_path) == ()
+    task = MULTILINGUAL["sts-b-multi"]
+    assert task.subsets(tmp_path) == ("deu", "zho")
+    scores = task.run(cosine_of_gold, tmp_path)
+    assert means(scores) == {"mean": ("deu", "zho")}
+    first, second = shown(scores, "deu")
+    assert all(text.startswith('a "quoted", de right') for text in second)
+    assert all(text.startswith("de left") for text in first)
+
+
+def test_tables_of_ones_own(tmp_path):
+    tsv(tmp_path)
+    write(tmp_path / "sts.tsv", "sentence1\tsentence2\tscore\na\tb\t-7\nc\td\t\ne\tf\t1e3\n")
+    write(
+        tmp_path / "sts.en-fr.tsv.gz", "sentence1\tsentence2\tscore\nenglish a\tfrench a\t1\nenglish b\tfrench b\t2\n"
+    )
+    write(tmp_path / "sts/README.md", "not a table")
+    task = MULTILINGUAL["sts"]
+    assert task.subsets(tmp_path) == ("deu", "deu-kor", "fra-eng", "und")
+    assert task.subsets(tmp_path, languages=["fr"]) == ("fra-eng",)
+    scores = task.run(by_text, tmp_path)
+    assert {score.subset: score.n for score in scores if not score.over} == {
+        **{"fra-eng": 2, "und": 2, "deu-kor": PAIRS, "deu": PAIRS}
+    }
+    assert shown(scores, "fra-eng") == [{"french a", "french b"}, {"english a", "english b"}]
+
+
+def test_one_table_may_be_the_data(tmp_path):
+    write(tmp_path / "judged.deu.tsv", "sentence1\tsentence2\tscore\na\tb\t1\nc\td\t2\n")
+    assert MULTILINGUAL["sts"].subsets(tmp_path / "judged.deu.tsv") == ("deu",)
+    assert MULTILINGUAL["sts"].run(by_text, tmp_path / "judged.deu.tsv")[0].n == 2
+
+
+def by_length(texts):
+    return np.array([[len(text), text.count(" ") + 1, len(set(text))] for text in texts])
+
+
+@pytest.mark.data
+def test_the_published_tracks_have_250_pairs_and_arabic_on_the_arabic_side():
+    if not (SHARED / "sts17-official").is_dir():
+        pytest.skip(f"{SHARED} has no sts17-official; set ISOGLOT_DATA to the folder of the data sets")
+    scores = MULTILINGUAL["sts17"].run(by_length, SHARED)
+    assert {score.subset: score.n for score in scores if not score.over} == dict.fromkeys(TRACK_SUBSETS, 250)
+    first, second = shown(scores, "ara-eng")
+    assert all(any("\u0600" <= letter <= "\u06ff" for letter in text) for text in first)
+    assert all(text.isascii() for text in second)
+
+
+@pytest.mark.data
+def test_the_published_translations_have_1379_pairs():
+    folder = SHARED / "stsb-multi-mt"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there; set ISOGLOT_DATA to the folder of the data sets")
+    scores = MULTILINGUAL["sts-b-multi"].run(by_length, SHARED, languages=["de", "ja"])
+    assert {score.subset: score.n for score in scores if not score.over} == {"deu": 1379, "jpn": 1379}
+    with lzma.open(folder / "stsb-ja-test.csv.xz", "rt", encoding="utf-8", newline="") as file:
+        gold = [float(row[2]) for row in csv.reader(file)]
+    (japanese,) = [score for score in scores if (score.subset, score.metric) == ("jpn", "pearson")]
+    assert japanese.items[:, 0] == pytest.approx(gold)
+
+
+def test_translations_of_stsb_are_read_from_the_copy_of_mteb(tmp_path):
+    for code in ("de", "zh"):
+        export(tmp_path / "stsb_multi_mt" / code, rows(code, 30), field="similarity_score")
+        export(tmp_path / "stsb_multi_mt" / code, rows(code, 20), field="similarity_score", split="dev")
+    found = {
+        name: [
+            (score.subset, score.n, score.value)
+            for score in MULTILINGUAL[name].run(cosine_of_gold, tmp_path)
+            if score.metric == "spearman" and not score.over
+        ]
+        for name in ("sts-b-multi", "sts-b-multi/dev")
+    }
+    one = pytest.approx(1)
+    assert found["sts-b-multi"] == [("deu", 30, one), ("zho", 30, one)]
+    assert found["sts-b-multi/dev"] == [("deu", 20, one), ("zho", 20, one)]
+    for revision in ("aa", "bb"):  # of which neither is asked: Japanese, too, is looked for in the one copy
+        export(tmp_path / "datasets--mteb--stsb_multi_mt/snapshots" / revision / "ja", rows("ja", 30))
+    assert MULTILINGUAL["sts-b-multi"].subsets(tmp_path) == ("deu", "zho")

@@ -1,31 +1,159 @@
-"""BUCC 2018: find the pairs of translations hidden in two piles of sentences most of which have no partner.
+"""BUCC 2018: find the pairs of translations hidden in two sets of sentences most of which have no partner.
 
-What is special here: the papers share the data and the name of the task, and little else. They differ in margin, k,
-repeated sentences, and above all in which pairs the threshold is tuned on and which are scored; so each has its own
-name and no number of one may be held against another's. The miner is `search.mine` and the threshold `search.tune`.
+**Mining** (`bucc/xtreme`, `/oracle`, `/moco`, `/ease`, `/dev-split`). The papers share the data and the name of the
+task, and little else. They differ in margin, k, repeated sentences, and above all in which pairs the threshold is tuned
+on and which are scored; so each has its own name and no number of one may be compared with another's. The miner is
+`search.mine` and the threshold `search.tune`.
+
+**Search** (`bucc/mteb`, `/mteb-v2`): not mining, but the search of the one translation of each gold sentence, without a
+threshold. MTEB's first version searches all English sentences of the training split, its second only those that occur
+in gold, about forty times fewer (Muennighoff et al. 2023, "MTEB: Massive Text Embedding Benchmark", and the tasks
+`BUCC` and `BUCC.v2` of its package). Both run on the files of BUCC as well as on MTEB's copies.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.sets.normal import Rows
+from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.tasks.bucc_data import SAMPLE, TRAINING, Side, Split, golds, load
-from isoglot.evaluation.tasks.bucc_design import DESIGNS, Cut, Mined
+from isoglot.evaluation.codes import among
+from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed
+from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine
-from isoglot.search.threshold import quality
+from isoglot.search.threshold import Quality, quality, tune
 
+SAMPLE, TRAINING = "sample", "training"
 POSITIVE = float(np.nextafter(0, 1))  # a threshold below which lies exactly what is not greater than 0
 MISTAKES = 10
 METRICS = Metric("f1", main=True), Metric("precision"), Metric("recall")
+SEARCHED = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1", main=True)
+
+# XTREME renamed the splits of BUCC (Zweigenbaum, Sharoff and Rapp 2018, "Overview of the Third BUCC Shared Task"), and
+# publishes no gold of `test`. MTEB's copies are of the training split.
+_SPLITS = {"sample": SAMPLE, "dev": SAMPLE, "training": TRAINING, "test": TRAINING}
+
+# pair (`zh-en`) -> split -> its foreign sentences, English sentences and gold
+Found = dict[str, dict[str, tuple[Source, Source, Source]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """One split of a pair of languages. `gold` are rows (source, target), each pair once, in the order of its file.
+
+    `name` is the split's name in the files; `where` (task, subset) opens the messages of what is wrong.
+    """
+
+    name: str
+    where: str
+    languages: tuple[str, str]
+    source: Rows
+    target: Rows
+    gold: tuple[tuple[int, int], ...]
+
+
+def find(task: str, names: Sequence[str], data: Path, *, languages: Sequence[str] = ()) -> Found:
+    """The pairs of the wanted languages, sorted, with the splits that have gold."""
+    found: Found = {}
+    parts = sources(task, names, data, merge=True)
+    for (split, subset), gold in parts.items():
+        pair, _, kind = subset.partition(".")
+        code, _, english = pair.partition("-")
+        if kind == "gold" and among(code, languages):
+            three = parts[split, f"{pair}.{code}"], parts[split, f"{pair}.{english}"], gold
+            found.setdefault(pair, {}).setdefault(_SPLITS[split], three)
+    return dict(sorted(found.items()))
+
+
+def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split:
+    """A split of a pair. Raises `EvaluationError` for files that cannot be used and an id of gold without sentence."""
+    where, (code, english) = f"{task} {pair}", pair.split("-")
+    source, target = (
+        part.read(f"{where}, language {language}") for part, language in zip(parts, (code, english), strict=False)
+    )
+    rows = [{row.id: place for place, row in enumerate(side)} for side in (source, target)]
+    gold: dict[tuple[int, int], None] = {}
+    for row in parts[2].read(where):
+        for key, known, side in zip(row.texts, rows, (source, target), strict=True):
+            if key not in known:
+                file = side[0].places[0].rpartition(":")[0]
+                raise EvaluationError(f"{where}: {row.places[0]}: the id {key!r} is not in {file}; use one release")
+        gold[rows[0][row.texts[0]], rows[1][row.texts[1]]] = None
+    return Split(parts[2].part.split, where, (code, english), source, target, tuple(gold))
+
+
+# Designs: which pairs the threshold of a mining task is tuned on, and which are scored under it. This choice moves F1
+# more than most models do. None of them sees vectors; they cut lists that are mined already.
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """A split and the pairs mined from it: rows of its files, best first."""
+
+    split: Split
+    pairs: Pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Mined pairs `kept` under a threshold, against the gold they are scored on, and where it was `tuned`."""
+
+    tuned_on: str
+    scored_on: str
+    tuned: Quality
+    kept: Pairs
+    gold: tuple[tuple[int, int], ...]
+
+
+def _transfer(sample: Mined, training: Mined) -> Iterator[Cut]:
+    found = tune(sample.pairs, sample.split.gold)
+    kept = training.pairs.above(found.threshold)
+    yield Cut(sample.split.name, training.split.name, found, kept, training.split.gold)
+
+
+def _same(sample: Mined) -> Iterator[Cut]:
+    found = tune(sample.pairs, sample.split.gold)
+    yield Cut(sample.split.name, sample.split.name, found, sample.pairs.above(found.threshold), sample.split.gold)
+
+
+def _halves(sample: Mined) -> Iterator[Cut]:
+    """Each half of the source sentences, parted by a hash of their ids, under the threshold tuned on the other."""
+    half = np.array([sha256(row.id.encode()).digest()[0] % 2 for row in sample.split.source], np.int64)
+    gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
+    if not gold[0] or not gold[1]:
+        raise EvaluationError(
+            f"{sample.split.where}: one half of the source ids has no gold pair; give more gold pairs"
+        )
+    pairs = [_where(sample.pairs, half[sample.pairs.source] == part) for part in (0, 1)]
+    for scored, tuned in ((0, 1), (1, 0)):
+        found = tune(pairs[tuned], gold[tuned])
+        tuned_on, scored_on = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
+        yield Cut(tuned_on, scored_on, found, pairs[scored].above(found.threshold), gold[scored])
+
+
+# Which splits are mined, the scored one last, and how thresholds come from them: "transfer" tunes on the sample and
+# scores the training split; "same" tunes and scores on the sample, so its threshold is an oracle's; "halves" tunes on
+# each half of the sample for the other.
+DESIGNS: dict[str, tuple[tuple[str, ...], Callable[..., Iterator[Cut]]]] = {
+    "transfer": ((SAMPLE, TRAINING), _transfer),
+    "same": ((SAMPLE,), _same),
+    "halves": ((SAMPLE,), _halves),
+}
+
+
+def _where(pairs: Pairs, chosen: NDArray[np.bool_]) -> Pairs:
+    return Pairs(pairs.source[chosen], pairs.target[chosen], pairs.score[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +161,7 @@ class Mining:
     """A mining task: how pairs are mined, and by which design the threshold is tuned and the rest scored.
 
     `k`, `margin`, `direction` and `floor` (the lowest score ever kept) are those of `search.mine`. `repeated` names
-    what becomes of a sentence that stands in its file more than once: "merged" takes part once and in no pair that
+    what becomes of a sentence that is in its file more than once: "merged" takes part once and in no pair that
     counts, since nobody can say which of its ids is meant; "kept" leaves the copies to compete. `design`: see
     `DESIGNS`. Subsets are named as the files are (`zh-en`).
     """
@@ -47,36 +175,33 @@ class Mining:
     repeated: str = "merged"
     design: str = "transfer"
 
-    @property
-    def needs(self) -> str:
-        """The files of one pair, and where they are published."""
-        names = {SAMPLE: "sample (XTREME: dev)", TRAINING: "training (XTREME: test)"}
-        splits = " and ".join(names[split] for split in DESIGNS[self.design][0])
-        return (
-            f"files <xx>-en.<split>.<xx>, .en and .gold of the split {splits}, as in BUCC 2018 of "
-            "https://comparable.limsi.fr/bucc2018/ or in the download of XTREME"
-        )
+    needs: str = needs("bucc2018")
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The pairs whose gold is there for every split that the design needs."""
-        return tuple(golds(data, DESIGNS[self.design][0], languages=languages))
+        return tuple(self._pairs(data, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """F1, precision and recall of each pair, then their `mean`. The items of f1 are counts for each source."""
         splits, design = DESIGNS[self.design]
         scores: list[Score] = []
-        for pair, paths in golds(data, splits, languages=languages).items():
-            mined = [self._mine(encode, load(paths[split], task=self.name)) for split in splits]
+        for pair, parts in self._pairs(data, languages).items():
+            mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
             scores += self._score(pair, mined[-1], list(design(*mined)))
         return scores + averages(scores, "mean")
 
+    def _pairs(self, data: Path, languages: Sequence[str]) -> Found:
+        found = find(self.name, ("bucc2018",), data, languages=languages)
+        return {pair: parts for pair, parts in found.items() if set(DESIGNS[self.design][0]) <= set(parts)}
+
     def _mine(self, encode: Encode, split: Split) -> Mined:
-        sources, source_sure = _distinct(split.source, self.repeated)
+        chosen, source_sure = _distinct(split.source, self.repeated)
         targets, target_sure = _distinct(split.target, self.repeated)
-        x, y = _embed(encode, split, split.source)[sources], _embed(encode, split, split.target)[targets]
+        x, y = (_embed(encode, split, side) for side in (0, 1))
+        x, y = x[chosen], y[targets]
         pairs = mine(x, y, k=self.k, margin=self.margin, direction=self.direction, threshold=self.floor)
         sure = source_sure[pairs.source] & target_sure[pairs.target]
-        return Mined(split, Pairs(sources[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
+        return Mined(split, Pairs(chosen[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
 
     def _score(self, subset: str, mined: Mined, cuts: Sequence[Cut]) -> list[Score]:
         kept = _together([cut.kept for cut in cuts])
@@ -110,21 +235,20 @@ MINING: tuple[Mining, ...] = (
 )
 
 
-def _embed(encode: Encode, split: Split, side: Side) -> NDArray[np.float32]:
+def _embed(encode: Encode, split: Split, side: int) -> NDArray[np.float32]:
     # All lines, repeated ones too, so that a message names the line of the file.
-    where = f"{split.where}, {split.name}, language {side.language}"
-    return embed(encode, side.texts, where=where, place=lambda row: f"{side.path}:{row + 1}")
+    rows = (split.source, split.target)[side]
+    where = f"{split.where}, {split.name}, language {split.languages[side]}"
+    return embed(encode, rows.texts(), where=where, place=rows.place())
 
 
-def _distinct(side: Side, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """The rows that take part, and of each of them whether its pairs count."""
     if repeated == "kept":
-        return np.arange(len(side.texts)), np.ones(len(side.texts), np.bool_)
-    first: dict[str, int] = {}
-    for row, text in enumerate(side.texts):
-        first.setdefault(text, row)
-    counts = Counter(side.texts)
-    return np.array([*first.values()], np.int64), np.array([counts[text] == 1 for text in first], np.bool_)
+        return np.arange(len(side)), np.ones(len(side), np.bool_)
+    counts = Counter(side.texts())
+    rows = np.unique(first_places(side.texts()))
+    return rows, np.array([counts[side[row].texts[0]] == 1 for row in rows], np.bool_)
 
 
 def _together(parts: Sequence[Pairs]) -> Pairs:
@@ -137,7 +261,7 @@ def _together(parts: Sequence[Pairs]) -> Pairs:
 
 def _items(kept: Pairs, split: Split) -> NDArray[np.float32]:
     """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
-    items = np.zeros((len(split.source.ids), 3), np.float32)
+    items = np.zeros((len(split.source), 3), np.float32)
     known = set(split.gold)
     for source, target in zip(kept.source.tolist(), kept.target.tolist(), strict=True):
         items[source, 0] += (source, target) in known
@@ -153,6 +277,85 @@ def _mistakes(kept: Pairs, split: Split) -> Detail:
     rows: list[tuple[str | float, ...]] = []
     for source, target, score in zip(kept.source.tolist(), kept.target.tolist(), kept.score.tolist(), strict=True):
         if (source, target) not in known and len(rows) < MISTAKES:
-            right = split.target.texts[expected[source]] if source in expected else ""
-            rows.append((split.source.texts[source], split.target.texts[target], right, score))
+            right = split.target[expected[source]].texts[0] if source in expected else ""
+            rows.append((split.source[source].texts[0], split.target[target].texts[0], right, score))
+    return Detail("mistakes", ("source", "found", "expected", "score"), tuple(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class Bitext:
+    """The foreign sentences of gold as queries, English ones as the `corpus`: "all" of the split, or those of "gold".
+
+    The nearest by cosine is the answer; where a text is in the corpus twice, the first is found. Accuracy, and
+    precision, recall and F1 averaged over the rows of the corpus that are gold, each weighted by its queries.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = SEARCHED
+    name: str
+    corpus: str = "all"
+
+    @property
+    def needs(self) -> str:
+        """The copy of MTEB, or the files of BUCC."""
+        return needs(*self._sets)
+
+    @property
+    def _sets(self) -> tuple[str, str]:
+        return "bucc2018", "BUCC" if self.corpus == "all" else "BUCC.v2"
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """Pairs that have gold for the training split, or that MTEB's copy has."""
+        return tuple(self._pairs(data, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Accuracy, precision, recall and F1 of each pair, foreign to English, then their `mean`."""
+        scores: list[Score] = []
+        for pair, parts in self._pairs(data, languages).items():
+            scores += self._score(encode, pair, load(pair, parts, task=self.name))
+        return scores + averages(scores, "mean")
+
+    def _pairs(self, data: Path, languages: Sequence[str]) -> Mapping[str, tuple[Source, Source, Source]]:
+        found = find(self.name, self._sets, data, languages=languages)
+        return {pair: parts[TRAINING] for pair, parts in found.items() if TRAINING in parts}
+
+    def _score(self, encode: Encode, pair: str, split: Split) -> list[Score]:
+        queries = Rows(split.source[source] for source, _ in split.gold)
+        labels = np.array([target for _, target in split.gold], np.int64)
+        corpus = split.target
+        if self.corpus == "gold":
+            corpus, labels = Rows(split.target[row] for row in labels), np.arange(len(labels))
+        vectors = [
+            embed(encode, rows.texts(), where=f"{self.name} {pair}, language {language}", place=rows.place())
+            for rows, language in zip((queries, corpus), split.languages, strict=True)
+        ]
+        found = neighbours(vectors[0], vectors[1], 1, metric="cosine")
+        answers = first_places(corpus.texts())[found.forward_ids[:, 0]]
+        details = (_wrong(queries, corpus, labels, answers, found.forward_scores[:, 0]),)
+        return [
+            metric.score(self.name, pair, float(items.mean(dtype=np.float64)), len(items), items=items, details=shown)
+            for metric, items, shown in zip(SEARCHED, _outcomes(labels, answers), (details, (), (), ()), strict=True)
+        ]
+
+
+BITEXT: tuple[Bitext, ...] = (Bitext("bucc/mteb"), Bitext("bucc/mteb-v2", corpus="gold"))
+
+
+def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+    """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    known, place = np.unique(labels, return_inverse=True)
+    parts = precision_recall_fscore_support(labels, answers, labels=known, average=None, zero_division=0)
+    outcomes = [labels == answers, *(part[place.reshape(-1)] for part in parts[:3])]
+    return [np.asarray(values, np.float32) for values in outcomes]
+
+
+def _wrong(
+    queries: Rows, corpus: Rows, labels: NDArray[np.int64], answers: NDArray[np.int64], cosines: NDArray[np.float32]
+) -> Detail:
+    wrong = np.flatnonzero(answers != labels)
+    rows = [
+        (queries[i].texts[0], corpus[answers[i]].texts[0], corpus[labels[i]].texts[0], float(cosines[i]))
+        for i in wrong[np.argsort(-cosines[wrong], kind="stable")][:MISTAKES].tolist()
+    ]
     return Detail("mistakes", ("source", "found", "expected", "score"), tuple(rows))

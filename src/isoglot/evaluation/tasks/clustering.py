@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
+from isoglot.evaluation.codes import among, words
+from isoglot.evaluation.files import Source, needs, sources
 from isoglot.evaluation.vectors import embed
 
 SEEDS = (0, 1, 2)
@@ -35,21 +37,8 @@ METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
-    """Texts (n), the class of each, and where each was read (`file:line`), in the order of the file."""
-
-    texts: tuple[str, ...]
-    labels: tuple[str, ...]
-    places: tuple[str, ...]
-
-
-# From the folder of the user and the languages asked for to the subsets that are there, each with what reads it.
-Find = Callable[[Path, Sequence[str]], dict[str, Callable[[], Labelled]]]
-
-
-@dataclass(frozen=True, slots=True)
 class Clustering:
-    """A clustering task: where its texts come from; the protocol is the same for all.
+    """A clustering task: which set its texts come from; the protocol is the same for all.
 
     `average` names a mean and the subsets it is over, given when all of them are there; the `mean` over whatever is
     there is always given.
@@ -57,13 +46,23 @@ class Clustering:
 
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
     name: str
-    needs: str
-    find: Find
+    set: str
     average: tuple[str, tuple[str, ...]] | None = None
 
+    @property
+    def needs(self) -> str:
+        """The files of the set."""
+        return needs(self.set)
+
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages or sets whose files are there."""
+        """The languages, or sets of a language, whose files are there."""
         return tuple(self.find(data, languages))
+
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
+        """The wanted subsets that are there."""
+        found = sources(self.name, (self.set,), data)
+        wanted = {key: among(source.part.languages[0], languages) for key, source in found.items()}
+        return {subset: source for (split, subset), source in found.items() if wanted[split, subset]}
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Accuracy, both purities and v-measure of each subset, then the averages.
@@ -71,14 +70,15 @@ class Clustering:
         Raises `EvaluationError` for files that cannot be used and for texts that all have the same label.
         """
         scores: list[Score] = []
-        for subset, read in self.find(data, languages).items():
-            labelled, where = read(), f"{self.name} {subset}"
-            if len(classes := sorted(set(labelled.labels))) < 2:
+        for subset, source in self.find(data, languages).items():
+            where = f"{self.name} {subset}"
+            rows = source.read(where)
+            if len(classes := sorted(set(rows.labels))) < 2:
                 raise EvaluationError(
                     f"{where}: the texts have no two labels, only {classes}; check the file of labels"
                 )
-            vectors = embed(encode, labelled.texts, where=where, place=labelled.places.__getitem__)
-            scores += score(vectors, labelled.labels, task=self.name, subset=subset)
+            vectors = embed(encode, rows.texts(), where=where, place=rows.place())
+            scores += score(vectors, rows.labels, task=self.name, subset=subset)
         named = averages(scores, self.average[0], over=self.average[1]) if self.average else []
         return [*scores, *named, *averages(scores, "mean")]
 
@@ -182,3 +182,17 @@ def _table(matched: NDArray[np.float64], labels: Sequence[str]) -> Detail:
         for label, places in sorted(where.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     )
     return Detail("classes", ("label", "texts", "share", "accuracy"), rows)
+
+
+MEWSC_LANGUAGES = words("ar ca cs de en eo es fa fr ja ko pl pt ru sv tr")
+_SHORT_TEXTS = "agnews biomedical googlenews_s googlenews_t googlenews_ts searchsnippets stackoverflow tweet"
+
+CLUSTERING: dict[str, Clustering] = {
+    task.name: task
+    for task in (
+        Clustering("mewsc-16", "mewsc16", ("ease-16", MEWSC_LANGUAGES)),
+        Clustering("stc", "short-text-clustering", ("ease-8", tuple(f"eng-{name}" for name in _SHORT_TEXTS.split()))),
+        Clustering("tnews", "tnews"),
+        Clustering("clustering", "own/clusters"),
+    )
+}

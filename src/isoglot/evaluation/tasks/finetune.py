@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Metric, Score, averages, units_of
-from isoglot.evaluation.codes import among
-from isoglot.evaluation.tasks.classification import ACCURACY, Ids, Outcome, accuracy
-from isoglot.evaluation.tasks.pair_sets import Pairs, PawsX
+from isoglot.evaluation.files import Source, needs
+from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Outcome, accuracy, pair_classes, tested
+from isoglot.evaluation.tasks.linear import Ids
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -50,7 +51,7 @@ class PawsXFinetune:
     @property
     def needs(self) -> str:
         """The files of the set."""
-        return f"the file train-en.tsv of PAWS-X beside {PawsX().needs}"
+        return needs(*PAWS_X.sets)
 
     @property
     def needs_model(self) -> bool:
@@ -59,30 +60,28 @@ class PawsXFinetune:
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The languages with a labelled test split; none where English cannot be learnt from."""
-        if any("en" not in PawsX().languages(data, split) for split in ("train", "dev")):
-            return ()
-        return tuple(code for code in PawsX().languages(data, "test") if among(code, languages))
+        return tuple(self._tests(data, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Accuracy of each language, the `xtreme-7` average if all are there, and `mean`.
 
         Raises `EvaluationError` when `encode` has no transformer behind it.
         """
-        codes = self.subsets(data, languages=languages)
-        model = _transformer(encode, self.name)
-        if not codes:
+        model, tests = _transformer(encode, self.name), self._tests(data, languages)
+        if not tests:
             return []
-        tests = {code: self._read(data, code, "test") for code in codes}
-        classifier = self._learn(model, self._read(data, "en", "train"), self._read(data, "en", "dev"))
+        found = PAWS_X.find(self.name, data)
+        parts = {code: source.read(f"{self.name} {code}, split test") for code, source in tests.items()}
+        train, dev = (found[split, "en"].read(f"{self.name} en, split {split}") for split in ("train", "dev"))
+        classifier = self._learn(model, train, dev)
         scores: list[Score] = []
-        for code, test in tests.items():
-            outcome = Outcome(("0", "1"), _gold(test), predict(classifier, test)[None], _UNKNOWN)
-            found = accuracy(self.name, code, outcome)
-            scores.append(replace(found, units=units_of(range(found.n))))  # rows are translations, see `PairProbe`
-        means = averages(scores, "xtreme-7", over=PawsX().averages["xtreme-7"])
-        return [*scores, *means, *averages(scores, "mean")]
+        for code, test in parts.items():
+            outcome = Outcome(("0", "1"), pair_classes(test, PAWS_X), predict(classifier, test)[None], _UNKNOWN)
+            score = accuracy(self.name, code, outcome)
+            scores.append(replace(score, units=units_of(range(score.n))))  # rows are translations, see `PairProbe`
+        return [*scores, *PAWS_X.means(scores), *averages(scores, "mean")]
 
-    def _learn(self, model: Any, train: Pairs, dev: Pairs) -> PairClassifier:
+    def _learn(self, model: Any, train: Rows, dev: Rows) -> PairClassifier:
         """The classifier of the epoch that is best on the dev split, of equals the first."""
         import torch
 
@@ -92,18 +91,20 @@ class PawsXFinetune:
         with same_randomness_after(device):
             torch.manual_seed(self.seed)
             classifier = build(model, length=self.length)
-            steps = _schedule(classifier, self.rate, total=self.epochs * -(-len(train.labels) // self.batch))
+            steps = _schedule(classifier, self.rate, total=self.epochs * -(-len(train) // self.batch))
             best, kept = -1.0, classifier.layers.state_dict()
             for _ in range(self.epochs):
                 _epoch(classifier, steps, train, batch=self.batch)
-                right = float((predict(classifier, dev) == _gold(dev)).mean())
+                right = float((predict(classifier, dev) == pair_classes(dev, PAWS_X)).mean())
                 if right > best:
                     best, kept = right, copy.deepcopy(classifier.layers.state_dict())
         classifier.layers.load_state_dict(kept)
         return classifier
 
-    def _read(self, data: Path, code: str, split: str) -> Pairs:
-        return PawsX().read(data, code, split=split, where=f"{self.name} {code}, split {split}")
+    def _tests(self, data: Path, languages: Sequence[str]) -> dict[str, Source]:
+        found = PAWS_X.find(self.name, data)
+        codes = tested(found, "test", languages, learnt=[("train", "en"), ("dev", "en")])
+        return {code: found["test", code] for code in codes}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,12 +115,12 @@ class PairClassifier:
     tokenizer: Any
     length: int
 
-    def logits(self, pairs: Pairs, rows: Sequence[int]) -> Tensor:
+    def logits(self, pairs: Rows, rows: Sequence[int]) -> Tensor:
         """(rows, 2) from both sentences of each pair in one input, padded to the longest of them."""
         backbone: Any = self.layers["backbone"]
         inputs = self.tokenizer(
-            [pairs.firsts[row] for row in rows],
-            [pairs.seconds[row] for row in rows],
+            [pairs[row].texts[0] for row in rows],
+            [pairs[row].texts[1] for row in rows],
             truncation=True,
             max_length=self.length,
             padding=True,
@@ -146,27 +147,27 @@ def build(model: Any, *, length: int) -> PairClassifier:
     return PairClassifier(layers, model.tokenizer, min(length, positions, int(model.tokenizer.model_max_length)))
 
 
-def predict(classifier: PairClassifier, pairs: Pairs, *, batch: int = 64) -> Ids:
+def predict(classifier: PairClassifier, pairs: Rows, *, batch: int = 64) -> Ids:
     """The class (N,) of each pair, with dropout off."""
     import torch
 
     classifier.layers.eval()
     found: list[Ids] = []
     with torch.inference_mode():
-        for start in range(0, len(pairs.labels), batch):
-            rows = range(start, min(start + batch, len(pairs.labels)))
+        for start in range(0, len(pairs), batch):
+            rows = range(start, min(start + batch, len(pairs)))
             found.append(classifier.logits(pairs, rows).argmax(dim=1).cpu().numpy())
     return np.concatenate(found).astype(np.int64)
 
 
-def _epoch(classifier: PairClassifier, steps: Iterator[Any], pairs: Pairs, *, batch: int) -> None:
+def _epoch(classifier: PairClassifier, steps: Iterator[Any], pairs: Rows, *, batch: int) -> None:
     """One pass in random order; dropout and order come from torch's generator, which the caller has seeded."""
     import torch
     from torch.nn import functional
     from torch.nn.utils import clip_grad_norm_
 
     classifier.layers.train()
-    gold = torch.from_numpy(_gold(pairs))
+    gold = torch.from_numpy(pair_classes(pairs, PAWS_X))
     for rows in torch.split(torch.randperm(len(gold)), batch):
         optimizer = next(steps)
         logits = classifier.logits(pairs, rows.tolist())
@@ -195,7 +196,3 @@ def _transformer(encode: Encode, name: str) -> Any:
             f"{name}: {what} cannot be fine-tuned; give a transformer encoder, or leave this task out"
         )
     return model
-
-
-def _gold(pairs: Pairs) -> Ids:
-    return np.array([int(label) for label in pairs.labels], np.int64)

@@ -1,4 +1,4 @@
-"""Telling the language of a sentence from its frozen vector: what a language-neutral encoder makes hard.
+"""Recognising the language of a sentence from its frozen vector: what a language-neutral encoder makes hard.
 
 The probe of mSimCSE (Wang et al. 2022) on premises of XNLI, and the same on the test sentences of the detector Lingua.
 Lower is more language-neutral. Neither classifier, size nor split are published, so they are set here: a logistic
@@ -8,22 +8,22 @@ the same draw serves every language, translations of one sentence are all on the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
 from isoglot.evaluation.codes import among
-from isoglot.evaluation.files import lines, rows
+from isoglot.evaluation.files import Source, needs, sources
 from isoglot.evaluation.tasks.classification import (
     ACCURACY,
+    ITERATIONS,
     SEED,
-    Floats,
-    Ids,
     Outcome,
     accuracy,
     chosen_strength,
@@ -31,16 +31,15 @@ from isoglot.evaluation.tasks.classification import (
     logistic,
     wrong_answers,
 )
-from isoglot.evaluation.tasks.pair_sets import Xnli
+from isoglot.evaluation.tasks.linear import Floats, Ids
 from isoglot.evaluation.vectors import embed
 
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000
-ITERATIONS = 200
 TOLD = replace(ACCURACY, lower_is_better=True)  # what a language-neutral encoder makes hard
 
 # The sentences of a language and their vectors (N, D).
-Table = tuple[list[str], Floats]
+Table = tuple[Sequence[str], Floats]
 
 
 def probe(tables: dict[str, Floats]) -> Outcome:
@@ -73,82 +72,58 @@ class LanguageId:
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
     name: str = "language-id"
-
-    @property
-    def needs(self) -> str:
-        """The files of the set."""
-        return (
-            "files test-<xx>.tsv of XNLI in the layout of XTREME, premise first, for en, de, fr, hi or en, tr, ar, bg"
-        )
+    needs: str = needs("xtreme-xnli")
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The sets all of whose languages are there, and one of which is asked for."""
-        there = {code for codes in SETS for code in codes if Xnli().file(data, code, "test")}
-        asked = [codes for codes in SETS if there.issuperset(codes) and any(among(code, languages) for code in codes)]
+        there = self._tests(data).keys()
+        asked = [codes for codes in SETS if there >= set(codes) and any(among(code, languages) for code in codes)]
         return tuple("-".join(codes) for codes in asked)
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """The accuracy of each set; then `mean`."""
         scores: list[Score] = []
         for subset in self.subsets(data, languages=languages):
-            tables = {code: self._table(encode, data, subset, code) for code in subset.split("-")}
+            tables = {code: self._table(encode, self._tests(data), subset, code) for code in subset.split("-")}
             outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
             details = _taken_for_another(outcome, [texts for texts, _ in tables.values()])
             scores.append(accuracy(self.name, subset, outcome, metric=TOLD, details=details))
         return scores + averages(scores, "mean")
 
-    def _table(self, encode: Encode, data: Path, subset: str, code: str) -> Table:
+    def _tests(self, data: Path) -> dict[str, Source]:
+        found = sources(self.name, ("xtreme-xnli",), data)
+        return {code: source for (split, code), source in found.items() if split == "test"}
+
+    def _table(self, encode: Encode, found: Mapping[str, Source], subset: str, code: str) -> Table:
         where = f"{self.name} {subset}, language {code}"
-        path = self._file(data, code, where)
-        english, premises = (self._premises(file, where) for file in (self._file(data, "en", where), path))
-        if len(english) != len(premises):
+        english, own = (found[one].read(where) for one in ("en", code))
+        if len(english) != len(own):
             raise EvaluationError(
-                f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(premises)}, so from line "
-                f"{min(len(english), len(premises)) + 1} on they are no translations; fetch both files again"
+                f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(own)}, so from line "
+                f"{min(len(english), len(own)) + 1} on they are not translations; get both files again"
             )
-        first = {premise: row for row, premise in reversed(list(enumerate(english)))}
-        taken = sorted(first.values())[:PREMISES]
+        first = {premise: row for row, premise in reversed(list(enumerate(english.texts())))}
+        taken = Rows(own[row] for row in sorted(first.values())[:PREMISES])
         if len(taken) < 2:
-            raise EvaluationError(f"{where}: test-en.tsv has one premise, over and over; two that differ are needed")
-        texts = [premises[row] for row in taken]
-        return texts, embed(encode, texts, where=where, place=lambda row: f"{path}:{taken[row] + 1}")
-
-    def _file(self, data: Path, code: str, where: str) -> Path:
-        path = Xnli().file(data, code, "test")
-        if path is None:
-            raise EvaluationError(f"{where}: {data} has no test-{code}.tsv of XNLI; add that file")
-        return path
-
-    def _premises(self, path: Path, where: str) -> list[str]:
-        found = [cells[0] for cells in rows(path, 2, where=where, at_least=True)]
-        empty = next((number for number, text in enumerate(found, 1) if not text.strip()), None)
-        if empty is not None or len(found) < 2:
-            raise EvaluationError(f"{where}: {path}:{empty or 1}: a premise lacks; restore it")
-        return found
+            raise EvaluationError(f"{where}: test-en.tsv has only one premise; two that differ are needed")
+        return taken.texts(), embed(encode, taken.texts(), where=where, place=taken.place())
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageIdLingua:
     """The task `language-id/lingua`: one probe over every language there is a file of.
 
-    Each language is a subset: the share of its sentences told rightly. `languages` choose which of them are shown;
+    Each language is a subset: the share of its sentences recognised. `languages` choose which of them are shown;
     the probe always knows them all.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
     name: str = "language-id/lingua"
-
-    @property
-    def needs(self) -> str:
-        """The files of one language."""
-        return (
-            "files lingua-langid/sentences/<xx>.txt, two languages or more, one sentence a line, as in "
-            "language-testdata/sentences of https://github.com/pemistahl/lingua"
-        )
+    needs: str = needs("lingua-langid")
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The languages with a file; none with fewer than two."""
-        found = self._files(data)
+        found = self._sources(data)
         return tuple(code for code in found if among(code, languages)) if len(found) > 1 else ()
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
@@ -156,7 +131,7 @@ class LanguageIdLingua:
         shown = self.subsets(data, languages=languages)
         if not shown:
             return []
-        tables = {code: self._table(encode, code, path) for code, path in self._files(data).items()}
+        tables = {code: self._table(encode, code, source) for code, source in self._sources(data).items()}
         outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
         scores: list[Score] = []
         for number, code in enumerate(outcome.classes):
@@ -168,19 +143,15 @@ class LanguageIdLingua:
                 scores.append(accuracy(self.name, str(code), part, metric=TOLD, details=details))
         return scores + averages(scores, "mean")
 
-    def _files(self, data: Path) -> dict[str, Path]:
-        for place in ("lingua-langid/sentences", "language-testdata/sentences"):
-            paths = {path.name.partition(".")[0]: path for path in sorted((data / place).glob("*.txt*"), reverse=True)}
-            if paths:
-                return dict(sorted(paths.items()))
-        return {}
+    def _sources(self, data: Path) -> dict[str, Source]:
+        return {code: source for (_, code), source in sources(self.name, ("lingua-langid",), data).items()}
 
-    def _table(self, encode: Encode, code: str, path: Path) -> Table:
+    def _table(self, encode: Encode, code: str, source: Source) -> Table:
         where = f"{self.name} {code}"
-        texts = list(lines(path, where=where))
-        if len(texts) < 2:
-            raise EvaluationError(f"{where}: {path} has one line; two or more are needed")
-        return texts, embed(encode, texts, where=where, place=lambda row: f"{path}:{row + 1}")
+        rows = source.read(where)
+        if len(rows) < 2:
+            raise EvaluationError(f"{where}: {source.part.files[0]} has one line; two or more are needed")
+        return rows.texts(), embed(encode, rows.texts(), where=where, place=rows.place())
 
 
 def _taken_for_another(outcome: Outcome, sides: Sequence[Sequence[str]]) -> tuple[Detail, ...]:

@@ -13,11 +13,13 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from isoglot.evaluation.tasks.classification import Floats, Ids
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+Floats = NDArray[np.float32]
+Ids = NDArray[np.int64]
 
 BATCHES, RATES, SEEDS = (32, 64, 128), (0.1, 0.01, 0.001), (0, 1, 2)
 EPOCHS, EVERY = 5, 10

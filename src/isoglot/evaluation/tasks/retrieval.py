@@ -1,31 +1,65 @@
-"""Finding each sentence's translation among all sentences of the other language, both ways.
+"""Finding each sentence's translation among all sentences of the other language: Tatoeba, xSIM and one's own groups.
 
-`nearest` is the core that `tatoeba` shares, `mistakes` the table that `xsim` shares too. `Retrieval` is the task on any
-groups of sentences that mean the same, such as a part of the training data held out: the dev score of a run.
+**Retrieval by cosine** (`tatoeba`, `retrieval`): one nearest neighbour, no margin, judged by line number. Tatoeba is
+the test of LASER (Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual
+Transfer and Beyond") in the protocol of XTREME. Published numbers differ in direction, so all three are always given:
+foreign to English (`accuracy/xx-en`, as MTEB does), English to foreign (`accuracy/en-xx`, as XTREME's script does) and
+their mean (as EASE and mSimCSE do). Each language is divided by its own number of pairs, below 1000 for 40 of them.
+
+**xSIM** (`xsim/<set>`): the share of sentences whose translation is not the one that a margin chooses (Heffernan,
+Çelebi and Schwenk 2022, "Bitext Mining Using Distilled Sentence Representations for Low-Resource Languages"), with the
+margins of Artetxe and Schwenk 2019 over the k = 4 nearest by cosine. It is an *error*, so lower is better, and has one
+direction: the subset `deu-eng` searches English for each German sentence. One search serves both directions of a pair
+and all three margins, and each text is encoded once.
+
+**Nearest sentences** (`nearest`): what an encoder finds for a query in a large corpus, for people to read, as Wang,
+Zhao and Liu 2021 ("Aligning Cross-lingual Sentence Representations with Dual Momentum Contrast") show it: plain
+cosine, the three nearest, the query itself left out. There is no gold, so the number only says how near the nearest is.
+
+The worst mistakes of a direction are the detail of its score.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from isoglot.data.files import COMPRESSED
 from isoglot.data.groups import Group
+from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
-from isoglot.evaluation.codes import among
+from isoglot.evaluation.codes import among, words
+from isoglot.evaluation.files import Source, needs, sources
 from isoglot.evaluation.vectors import embed, unit
 from isoglot.search.exact import Floats, Ids, neighbours
-from isoglot.search.pairs import Doubles
+from isoglot.search.pairs import MARGINS, Doubles, margins
 
 SHOWN = 10  # worst mistakes of a direction that are kept as a detail
+
+
+XTREME_14 = words("ara bul cmn deu ell fra hin rus spa swh tha tur urd vie")
+XTREME_36 = words(
+    "afr ara ben bul cmn deu ell est eus fin fra heb hin hun ind ita jav jpn kat kaz kor mal mar nld pes por rus spa "
+    "swh tam tel tgl tha tur urd vie"
+)
+LASER_112 = words(
+    "afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb ces cha cmn cor csb cym dan deu dsb dtp "
+    "ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat "
+    "kaz khm kor kur kzj lat lfn lit lvs mal mar max mhr mkd mon nds nld nno nob nov oci orv pam pes pms pol por ron "
+    "rus slk slv spa sqi srp swe swg swh tam tat tel tgl tha tuk tur tzl uig ukr urd uzb vie war wuu xho yid yue "
+    "zsm"
+)
+AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_112}
+
 
 # Two sides of a pair of languages, and of the group that each of its rows is of the place and a name.
 Aligned = tuple[tuple[list[str], list[str]], list[int], list[str]]
@@ -34,7 +68,7 @@ Place = Callable[[int], str]
 
 _COLUMNS = ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
 _SUFFIXES = ("jsonl", "tsv", "tmx")
-_ENDINGS = ("", ".gz", ".xz", ".bz2")
+_ENDINGS = ("", *COMPRESSED)
 
 
 def nearest(
@@ -102,7 +136,7 @@ def first_places(texts: Sequence[str]) -> Ids:
     return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
 
 
-def tell_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
+def warn_of_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
     """Whether any of N sentences stands twice, which is logged, once, with the places of the first that does.
 
     No error, since translation memories have such rows; but no encoder can answer all of them rightly: the first of
@@ -122,6 +156,35 @@ def tell_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
 def _warn(message: str) -> None:
     """Once: a training run evaluates on the same sentences again and again."""
     logging.getLogger(__name__).warning(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Tatoeba:
+    """The task `tatoeba`. Subsets are named by the codes of the files: `kor-eng`, `cmn-eng`."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), Metric("f1/xx-en"))
+    name: str = "tatoeba"
+    needs: str = needs("tatoeba-laser")
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """The pairs found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
+        return tuple(self._pairs(data, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Three accuracies of each language, then the averages all of whose languages are there, and the `mean`."""
+        scores: list[Score] = []
+        for subset, source in self._pairs(data, languages).items():
+            rows, pair = source.read(f"{self.name} {subset}"), (subset[:-4], "eng")
+            sides, places = (rows.texts(0), rows.texts(1)), (rows.place(0), rows.place(1))
+            for side, language, place in zip(sides, pair, places, strict=True):
+                warn_of_repeated(side, where=f"{self.name} {subset}, language {language}", place=place)
+            scores += nearest(encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True)
+        means = [averages(scores, name, over=[f"{code}-eng" for code in codes]) for name, codes in AVERAGES.items()]
+        return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]
+
+    def _pairs(self, data: Path, languages: Sequence[str]) -> dict[str, Source]:
+        found = sources(self.name, ("tatoeba-laser",), data)
+        return {pair: source for (_, pair), source in found.items() if among(pair[:-4], languages)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +218,7 @@ class Retrieval:
             origins = self._origins(data, places)
             for side, language, place in zip(sides, pair, origins or (), strict=False):
                 where = f"{self.name} {'-'.join(pair)}, language {language}"
-                if language not in told and tell_repeated(side, where=where, place=place):
+                if language not in told and warn_of_repeated(side, where=where, place=place):
                     told.add(language)  # each has many pairs
             found = nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), places=origins)
             scores += [replace(score, units=units_of(groups)) for score in found]
@@ -265,3 +328,318 @@ def _file(data: Path) -> Path | None:
         return data
     names = [f"retrieval.{suffix}{ending}" for suffix in _SUFFIXES for ending in _ENDINGS]
     return next((data / name for name in [*names, "retrieval"] if (data / name).exists()), None)
+
+
+# N-way sets: the same sentences line by line in many languages
+
+ENGLISH = {"en", "eng", "eng_Latn"}
+
+# code -> the partner that a text is for ("" for all others) -> split -> source
+Found = dict[str, dict[str, dict[str, Source]]]
+
+
+@dataclass(frozen=True, slots=True)
+class NWay:
+    """An N-way set: the set of `isoglot.data.sets` called `source`, of which all `splits` are read as one text.
+
+    Sentences of different languages belong together by their identifier (line or `index_id`). A language may have more
+    than one text, each for certain partners: TICO-19 corrected its English for some languages.
+    """
+
+    name: str
+    source: str
+    splits: tuple[str, ...] = ("test",)
+
+    def find(self, data: Path, *, task: str, languages: Sequence[str] = ()) -> Found:
+        """The texts of the wanted languages and of English, in the order of their codes; none of a missing set.
+
+        Raises `EvaluationError`, opened by the task, for files that are no set, `CorpusError` for a language that does
+        not exist.
+        """
+        found: Found = {}
+        for (split, subset), source in sources(task, (self.source,), data).items():
+            code, _, partner = subset.partition(".")
+            if split in self.splits and (code in ENGLISH or among(code, languages)):
+                found.setdefault(code, {}).setdefault(partner, {})[split] = source
+        return dict(sorted(found.items()))
+
+    def read(self, found: Found, code: str, *, partner: str, where: str) -> Rows:
+        """The sentences of a language for pairs with `partner`, by ascending identifier.
+
+        Raises `EvaluationError`, opened by `where`, for a text or a split of it that is missing, and for an identifier
+        that two splits have.
+        """
+        texts = found[code]
+        parts = texts.get(partner, texts.get("", {}))
+        missing = [split for split in self.splits if split not in parts]
+        if missing:
+            there = next(path for splits in texts.values() for one in splits.values() for path in one.part.files)
+            lacks = f"its {missing[0]}" if parts else f"its text for {partner}"
+            raise EvaluationError(f"{where}, language {code}: beside {there}, {lacks} is missing; add it")
+        rows = [row for split in self.splits for row in parts[split].read(f"{where}, language {code}")]
+        rows.sort(key=lambda row: int(row.id))
+        for row, other in pairwise(rows):
+            if row.id == other.id:
+                problem = f"identifier {row.id} is of another split too ({other.places[0]}); get both again"
+                raise EvaluationError(f"{where}, language {code}: {row.places[0]}: {problem}")
+        return Rows(rows)
+
+
+def check_aligned(texts: tuple[Rows, Rows], *, where: str) -> None:
+    """Raise `EvaluationError`, opened by `where`, unless both texts have sentences of the same identifiers."""
+    ids = [{int(row.id): row for row in rows} for rows in texts]
+    if ids[0].keys() == ids[1].keys():
+        return
+    first = min(ids[0].keys() ^ ids[1].keys())
+    lone = ids[first in ids[1]][first].places[0]
+    raise EvaluationError(
+        f"{where}: there are {len(texts[0])} and {len(texts[1])} sentences; the first without a partner is line "
+        f"{lone.rpartition(':')[2]} of {lone.rpartition(':')[0]}; get both again"
+    )
+
+
+N_WAY: Mapping[str, NWay] = {
+    one.name: one
+    for one in (
+        NWay("flores-devtest", "flores-200", ("devtest",)),
+        NWay("flores-dev", "flores-200", ("dev",)),
+        NWay("ntrex", "ntrex-128"),
+        NWay("sib", "sib-200", ("train", "dev", "test")),
+        NWay("tico", "tico-19"),
+        NWay("own", "own/aligned"),
+        NWay("multi30k", "multi30k"),
+    )
+}
+
+
+K = 4
+ORDER = ("ratio", "distance", "absolute")  # LASER's default first
+
+# Cosines and places (N, k) of the nearest of each sentence, and cosines (M, k) of those of the side searched.
+Near = tuple[Floats, Ids, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One text: its sentences, their vectors (N, D), and the first place of an equal text (N,)."""
+
+    rows: Rows
+    vectors: Floats
+    firsts: Ids
+
+
+@dataclass(frozen=True, slots=True)
+class XSim:
+    """The task `xsim/<set>`: errors of all pairs of the set's languages, judged by text and by index.
+
+    `margins` are names in `MARGINS`; each has its own metrics, `error/ratio` and `error-by-index/ratio`. Only `k` of
+    4 has the plain name: with another the task is called `xsim/<set>/k5` and so on.
+    """
+
+    texts: NWay
+    k: int = K
+    margins: tuple[str, ...] = ORDER
+
+    @property
+    def name(self) -> str:
+        """`xsim/` and the name of the set."""
+        return f"xsim/{self.texts.name}" + (f"/k{self.k}" if self.k != K else "")
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The errors under each of the margins."""
+        return tuple(metric for margin in self.margins for metric in _metrics(margin))
+
+    @property
+    def needs(self) -> str:
+        """The files of the set, and where they are published."""
+        return needs(self.texts.source)
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """Both directions of each pair of the wanted languages and English, `deu-eng` being from German to English."""
+        codes = list(self.texts.find(data, task=self.name, languages=languages))
+        return tuple(f"{source}-{target}" for source in codes for target in codes if source != target)
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Errors of each direction, then of each target language over all sources (`xx-eng`), then their `mean`.
+
+        Directions from and to English, or else the first language, have their worst mistakes by the first margin.
+        """
+        found = self.texts.find(data, task=self.name, languages=languages)
+        pivot = next((code for code in found if code in ENGLISH), next(iter(found), ""))
+        scores: dict[tuple[str, str], list[Score]] = {}
+        for (a, b), (x, y) in self._pairs(encode, found):
+            near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
+            forward = near.forward_scores, near.forward_ids, near.backward_scores
+            backward = near.backward_scores, near.backward_ids, near.forward_scores
+            units, shown = units_of(row.id for row in x.rows), self.margins[:1] if pivot in (a, b) else ()
+            scores[a, b] = self._errors(f"{a}-{b}", (x, y), forward, units=units, shown=shown)
+            scores[b, a] = self._errors(f"{b}-{a}", (y, x), backward, units=units, shown=shown)
+        targets: list[Score] = []
+        for target in found:
+            into = [score for source in found if source != target for score in scores[source, target]]
+            targets += averages(into, f"xx-{target}")
+        ordered = [score for a in found for b in found if a != b for score in scores[a, b]]
+        return [*ordered, *targets, *averages(targets, "mean")]
+
+    def _pairs(self, encode: Encode, found: Found) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
+        sides: dict[tuple[str, str], _Side] = {}
+
+        def side(code: str, partner: str) -> _Side:
+            key = code, partner if partner in found[code] else ""
+            if key not in sides:
+                rows = self.texts.read(found, code, partner=partner, where=self.name)
+                where = f"{self.name}, language {code}"
+                vectors = embed(encode, rows.texts(), where=where, place=rows.place())
+                sides[key] = _Side(rows, vectors, first_places(rows.texts()))
+            return sides[key]
+
+        for pair in combinations(found, 2):
+            x, y = side(*pair), side(*pair[::-1])
+            check_aligned((x.rows, y.rows), where=f"{self.name} {'-'.join(pair)}")
+            yield pair, (x, y)
+
+    def _errors(
+        self, subset: str, sides: tuple[_Side, _Side], near: Near, *, units: str, shown: Sequence[str]
+    ) -> list[Score]:
+        """Of each margin the errors by text, then those by index; the second side is the one searched.
+
+        Of the margins `shown`, errors by text have their worst mistakes.
+        """
+        scores: list[Score] = []
+        ids, firsts = near[1], sides[1].firsts
+        for margin in self.margins:
+            values = margins(*near, margin=margin)
+            # Equal texts have equal vectors, but a product may round them apart: the first place of a text counts.
+            found = firsts[ids[np.arange(len(ids)), values.argmax(axis=1)]]
+            by_text = np.not_equal(found, firsts).astype(np.float32)
+            by_index = np.not_equal(found, np.arange(len(found))).astype(np.float32)
+            if np.array_equal(by_text, by_index):
+                by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
+            details = _margin_mistakes(sides, near, found, values.max(axis=1), margin) if margin in shown else ()
+            for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
+                value = float(items.mean(dtype=np.float64))
+                scores.append(
+                    metric.score(self.name, subset, value, len(items), items=items, units=units, details=more)
+                )
+        return scores
+
+
+def _metrics(margin: str) -> tuple[Metric, Metric]:
+    """The errors by text and by index under a margin."""
+    by_text = Metric(f"error/{margin}", "error", lower_is_better=True, main=margin == "ratio")
+    return by_text, replace(by_text, name=f"error-by-index/{margin}", main=False)
+
+
+def _margin_mistakes(
+    sides: tuple[_Side, _Side], near: Near, found: Ids, values: Doubles, margin: str
+) -> tuple[Detail, ...]:
+    """Sentences that found (N,) another text than their translation's; `values` (N,) are the margins of that."""
+    wrong = np.flatnonzero(found != sides[1].firsts)
+    x, y = (unit(side.vectors[wrong]) for side in sides)
+    here, there = (cosines[wrong].mean(axis=1, dtype=np.float64) for cosines in (near[0], near[2]))
+    expected = MARGINS[margin](np.einsum("nd,nd->n", x, y), (here + there) / 2)
+    texts = sides[0].rows.texts(), sides[1].rows.texts()
+    columns = ("sentence", "expected", "found", f"{margin} expected", f"{margin} found", "difference")
+    return mistakes(texts, wrong, found[wrong], (expected, values[wrong]), columns=columns)
+
+
+XSIM: dict[str, XSim] = {task.name: task for task in (XSim(one) for one in N_WAY.values() if one.name != "multi30k")}
+
+
+# What is nearest, for people to read
+
+NEAREST = (Metric("cosine/1", "cosine", main=True),)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSearch:
+    """The task `nearest`: queries of each language in the corpus of each language.
+
+    `top` hits of the first `shown` queries are in the details. The vectors of one corpus and of all queries are in
+    memory at a time (a million sentences of 384 values are 1.5 GB), the search itself is in blocks.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = NEAREST
+    top: int = 3
+    shown: int = 50
+    name: str = "nearest"
+    needs: str = needs("own/search")
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """Language of the queries and of the corpus, `deu-eng`; one code, `eng`, where they are the same."""
+        return tuple(_subset(query, corpus) for query, corpus in self._pairs(self._sources(data), languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits; then the `mean`."""
+        files = self._sources(data)
+        scores: list[Score] = []
+        corpora: dict[str, tuple[list[str], Floats]] = {}
+        for query, corpus in self._pairs(files, languages):
+            if corpus not in corpora:
+                corpora.clear()  # pairs come corpus by corpus
+                corpora[corpus] = self._distinct(encode, files["corpus", corpus], corpus)
+            scores.append(self._search(encode, (query, corpus), files["queries", query], *corpora[corpus]))
+        return [*scores, *averages(scores, "mean")]
+
+    def _sources(self, data: Path) -> dict[tuple[str, str], Source]:
+        return sources(self.name, ("own/search",), data)
+
+    def _pairs(self, files: Mapping[tuple[str, str], Source], languages: Sequence[str]) -> list[tuple[str, str]]:
+        """Languages of queries and corpus, corpus by corpus. English need not be named, but is not enough alone."""
+        roles = {role: [code for one, code in files if one == role] for role in ("queries", "corpus")}
+        pairs = [(query, corpus) for corpus in roles["corpus"] for query in roles["queries"]]
+        return [
+            pair
+            for pair in pairs
+            if any(among(code, languages) for code in pair)
+            and all(code in ENGLISH or among(code, languages) for code in pair)
+        ]
+
+    def _distinct(self, encode: Encode, source: Source, code: str) -> tuple[list[str], Floats]:
+        """The sentences of a corpus, each once, and their vectors."""
+        where = f"{self.name}, corpus, language {code}"
+        rows = source.read(where)
+        texts = rows.texts()
+        vectors = embed(encode, texts, where=where, place=rows.place())
+        kept = np.unique(first_places(texts))
+        if len(kept) < len(texts):
+            texts, vectors = [texts[place] for place in kept], vectors[kept]
+        return texts, vectors
+
+    def _search(
+        self, encode: Encode, pair: tuple[str, str], source: Source, texts: list[str], vectors: Floats
+    ) -> Score:
+        subset = _subset(*pair)
+        where = f"{self.name} {subset}, queries, language {pair[0]}"
+        asked = source.read(where)
+        queries = asked.texts()
+        table = embed(encode, queries, where=where, place=asked.place())
+        found = neighbours(table, vectors, self.top + 1, metric="cosine")
+        hits = [
+            _hits(query, texts, ids, cosines)[: self.top]
+            for query, ids, cosines in zip(queries, found.forward_ids, found.forward_scores, strict=True)
+        ]
+        if not all(hits):
+            place = asked.place()([bool(row) for row in hits].index(False))
+            raise EvaluationError(f"{where}: {place}: the corpus holds nothing but this sentence; enlarge it")
+        rows = tuple(
+            (query, rank, text, cosine)
+            for query, row in zip(queries[: self.shown], hits, strict=False)
+            for rank, (text, cosine) in enumerate(row, 1)
+        )
+        items = np.array([row[0][1] for row in hits], np.float32)
+        detail = Detail("hits", ("query", "rank", "found", "cosine"), rows)
+        value = float(items.mean(dtype=np.float64))
+        return NEAREST[0].score(self.name, subset, value, len(items), items=items, details=(detail,))
+
+
+def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:
+    """What was found but the query itself, which a corpus of distinct sentences holds once at most."""
+    # Rounded to what float32 holds, so that a sentence with the vector of another has the cosine 1, not a bit more.
+    found = ((texts[place], round(float(cosine), 6)) for place, cosine in zip(ids, cosines, strict=True))
+    return [(text, cosine) for text, cosine in found if text != query]
+
+
+def _subset(query: str, corpus: str) -> str:
+    return query if query == corpus else f"{query}-{corpus}"

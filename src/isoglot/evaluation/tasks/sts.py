@@ -1,29 +1,51 @@
 """Semantic textual similarity: whether the cosine of two sentences ranks pairs as people do.
 
 One core for every set: pairs with a gold score, the cosine of their vectors, and its correlation with gold over all
-pairs of a subset at once, never over batches. A pair without a gold score takes no part. Where a set comes from, and
-in which files, is the business of `sts_files.py` and `sts_sets.py`; the English sets, which have corpora inside, are
-in `sts_english.py`.
+pairs of a subset at once, never over batches. A pair without a gold score takes no part.
+
+STS 2012 to 2016 consist of corpora (headlines, image captions, ...) whose gold scores and cosines lie at different
+heights, so how they are put together moves the number by several points, and papers differ. All three ways are given:
+
+- `all` one correlation over the pairs of all corpora (SimCSE, EASE; dual momentum contrast, appendix);
+- `wmean` the mean of the corpora's correlations, weighted by pairs (BERT-flow, whitening; dual momentum contrast);
+- `mean` their plain mean (SentEval, Conneau and Kiela 2018).
+
+The other English sets are one corpus, whose three numbers are the same, so that a table may take one column for all
+seven. MTEB's copy of STS 2012 to 2016 has the same pairs without their corpora: it gives `all` alone. What it has of
+the other two is other data, and other tasks: the STS benchmark as it was before SentEval put it in lower case
+(`sts-b/mteb`), and SICK whole, where SentEval tests a half (`sick-r/mteb`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
-from isoglot.evaluation.codes import among
+from isoglot.evaluation.codes import among, words
+from isoglot.evaluation.files import Source, in_memory, needs, sources
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed, unit
 
 CORRELATIONS = ("spearman", "pearson")
+
+TRACKS_5 = ("ara-ara", "ara-eng", "spa-spa", "spa-eng", "tur-eng")
+EXTENDED_10 = words("eng-eng ara-ara spa-spa ara-eng deu-eng tur-eng spa-eng fra-eng ita-eng nld-eng")
+MTEB_11 = (*EXTENDED_10, "kor-kor")
+MPCL_17 = words(
+    "eng deu spa pol tur ara rus zho fra deu-eng spa-eng ita pol-eng zho-eng spa-ita deu-fra deu-pol"
+)  # without fra-pol, whose 8 pairs rank by chance
+STS17_SETS = ("sts17-official", "sts17-crosslingual-sts")  # the copy adds subsets to the tracks
+
+SUBSET = "eng"  # of the English sets
 
 _SHOWN = 10  # pairs in the table of mistakes
 _LETTERS = 300  # of a sentence in that table: some sets pair whole articles
@@ -31,29 +53,9 @@ _LETTERS = 300  # of a sentence in that table: some sets pair whole articles
 Items = NDArray[np.float32]  # (n, 2): gold, cosine
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """The labelled pairs of a subset: two sides of N sentences, N gold scores that grow with similarity, N places.
-
-    `places` say where each pair was read (`file:line`).
-    """
-
-    sides: tuple[tuple[str, ...], tuple[str, ...]]
-    gold: tuple[float, ...]
-    places: tuple[str, ...]
-
-
-def joined(parts: Sequence[Pairs]) -> Pairs:
+def joined(parts: Iterable[Rows]) -> Rows:
     """All pairs of several parts, one part after the other."""
-    first, second = (tuple(chain.from_iterable(pairs.sides[side] for pairs in parts)) for side in (0, 1))
-    gold = tuple(chain.from_iterable(pairs.gold for pairs in parts))
-    return Pairs((first, second), gold, tuple(chain.from_iterable(pairs.places for pairs in parts)))
-
-
-# Reads the pairs of a subset when it is called with `where=`, the task and subset that open its messages.
-Read = Callable[..., Pairs]
-# What a folder holds of a set: subset -> how to read it.
-Find = Callable[[Path], Mapping[str, Read]]
+    return Rows(chain.from_iterable(parts))
 
 
 def correlation_metric(name: str) -> Metric:
@@ -65,26 +67,39 @@ def correlation_metric(name: str) -> Metric:
 class Sts:
     """A set in several languages: Spearman and Pearson of each subset, then averages.
 
-    `find` tells which subsets a folder has. `lists` are averages given when all of their subsets were evaluated;
-    `mean` is over whatever was.
+    `sets` are where its pairs come from, see `split_sources`. `lists` are averages given when all of their subsets were
+    evaluated; `mean` is over whatever was. With `rows`, subset -> pairs in memory, no set is read. Subsets are named by
+    house codes, English last, and sentence 1 is always in the language named first.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
     name: str
-    needs: str
-    find: Find
+    sets: tuple[str, ...] = ()
+    split: str = "test"
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+
+    @property
+    def needs(self) -> str:
+        """The files of its sets."""
+        return needs(*self.sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The subsets whose files are there, in the order of the set."""
-        return chosen(self.find(data), languages)
+        return tuple(self.find(data, languages))
+
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
+        """The wanted subsets that are there."""
+        if self.rows:
+            return {subset: in_memory(subset, rows) for subset, rows in self.rows.items()}
+        return split_sources(self.name, self.sets, self.split, data, languages=languages)
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Both correlations of each subset, then of each list, then the `mean`."""
-        readers, scores = self.find(data), list[Score]()
-        for subset in chosen(readers, languages):
+        scores = list[Score]()
+        for subset, source in self.find(data, languages).items():
             where = f"{self.name} {subset}"
-            pairs = readers[subset](where=where)
+            pairs = source.read(where)
             items = judge(encode, pairs, where=where, languages=sides(subset))
             details = (mistakes(pairs, items),)
             scores += [correlation(self.name, subset, kind, items=items, details=details) for kind in CORRELATIONS]
@@ -92,9 +107,15 @@ class Sts:
         return [*scores, *lists, *averages(scores, "mean")]
 
 
-def chosen(subsets: Mapping[str, Any], languages: Sequence[str]) -> tuple[str, ...]:
-    """Those of the subsets whose languages were all asked for. English beside another need not be."""
-    return tuple(subset for subset in subsets if _asked(set(sides(subset)), languages))
+def split_sources(
+    task: str, sets: Sequence[str], split: str, data: Path, *, languages: Sequence[str] = ()
+) -> dict[str, Source]:
+    """The subsets of a split whose languages were all asked for, from the first of the sets that has each.
+
+    English beside another language need not be asked for.
+    """
+    found = sources(task, sets, data, merge=True)
+    return {subset: source for (part, subset), source in found.items() if part == split and _asked(subset, languages)}
 
 
 def sides(subset: str) -> tuple[str, str]:
@@ -103,14 +124,14 @@ def sides(subset: str) -> tuple[str, str]:
     return codes[0], codes[1] if len(codes) > 1 else codes[0]
 
 
-def judge(encode: Encode, pairs: Pairs, *, where: str, languages: tuple[str, str]) -> Items:
+def judge(encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]) -> Items:
     """Gold and cosine of each pair. The cosine of a zero vector with anything is 0.
 
     Raises `EvaluationError` for vectors that cannot be used, and for pairs whose gold scores do not differ.
     """
-    if len(set(pairs.gold)) < 2:
+    if len(set(pairs.labels)) < 2:
         raise EvaluationError(
-            f"{where}: its {len(pairs.gold)} labelled pairs have no two different scores, so nothing can be ranked; "
+            f"{where}: its {len(pairs)} labelled pairs have no two different scores, so nothing can be ranked; "
             "give more pairs"
         )
     tables = embed_sides(encode, pairs, where=where, languages=languages)
@@ -118,16 +139,21 @@ def judge(encode: Encode, pairs: Pairs, *, where: str, languages: tuple[str, str
     # have nothing in common tie at 0, where rounding of the vectors alone would rank them.
     first, second = (unit(table) for table in tables)
     cosines = np.einsum("nd,nd->n", first, second).round(7) + 0.0  # no -0
-    return np.stack([np.array(pairs.gold), cosines], axis=1).astype(np.float32)
+    return np.stack([np.array(pairs.labels), cosines], axis=1).astype(np.float32)
 
 
 def embed_sides(
-    encode: Encode, pairs: Pairs, *, where: str, languages: tuple[str, str]
+    encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Vectors (N, D) of the first and of the second sentences. Raises `EvaluationError` with the language and place."""
     first, second = (
-        embed(encode, side, where=f"{where}, sentence {number}, language {language}", place=pairs.places.__getitem__)
-        for number, (side, language) in enumerate(zip(pairs.sides, languages, strict=True), 1)
+        embed(
+            encode,
+            pairs.texts(side),
+            where=f"{where}, sentence {side + 1}, language {language}",
+            place=pairs.place(side),
+        )
+        for side, language in enumerate(languages)
     )
     return first, second
 
@@ -142,7 +168,7 @@ def correlation(
     return named.score(task, subset, value, len(items), items=items, statistic=kind, units=units, details=shown)
 
 
-def mistakes(pairs: Pairs, items: Items) -> Detail:
+def mistakes(pairs: Rows, items: Items) -> Detail:
     """The ten pairs whose ranks by gold and by cosine differ most, worst first.
 
     The difference is a share of the pairs: 0.5 is a pair that the cosine puts half the list nearer than people do,
@@ -153,17 +179,108 @@ def mistakes(pairs: Pairs, items: Items) -> Detail:
     gold, cosine = (rankdata(column) for column in items.T)
     differences = (cosine - gold) / len(items)
     worst = np.argsort(-np.abs(differences), kind="stable")[:_SHOWN]
-    first, second = pairs.sides
-    rows = tuple(
-        (_short(first[at]), _short(second[at]), pairs.gold[at], float(items[at, 1]), float(differences[at]))
+    rows: tuple[tuple[str | float, ...], ...] = tuple(
+        (*map(_short, pairs[at].texts), float(pairs.labels[at]), float(items[at, 1]), float(differences[at]))
         for at in worst
     )
     return Detail("mistakes", ("sentence 1", "sentence 2", "gold", "cosine", "rank difference"), rows)
 
 
-def _asked(codes: set[str], languages: Sequence[str]) -> bool:
+def _asked(subset: str, languages: Sequence[str]) -> bool:
+    codes = set(sides(subset))
     return all(among(code, languages) for code in codes - {"eng"} or codes)
 
 
 def _short(text: str) -> str:
     return text if len(text) <= _LETTERS else f"{text[: _LETTERS - 3]}..."
+
+
+@dataclass(frozen=True, slots=True)
+class EnglishSts:
+    """One English set, subset `eng`, with the metrics `spearman/all`, `/wmean`, `/mean` and those of Pearson.
+
+    `origins` are pairs of a set and its split; the first that is there is read. Where the task has `corpora` and the
+    set does not say of which a pair is, the pairs are put together in the first way only.
+    """
+
+    metrics: ClassVar[tuple[Metric, ...]] = tuple(
+        correlation_metric(f"{kind}/{way}") for kind in CORRELATIONS for way in ("all", "wmean", "mean")
+    )
+    name: str
+    origins: tuple[tuple[str, str], ...]
+    corpora: bool = False
+
+    @property
+    def needs(self) -> str:
+        """The files of its sets."""
+        return needs(*(name for name, _ in self.origins))
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """`eng`, if the set is there and English was not left out."""
+        return (SUBSET,) if self.find(data) and _asked(SUBSET, languages) else ()
+
+    def find(self, data: Path) -> dict[str, Source]:
+        """The corpora of the set, or one named "" for all of its pairs; none when the set is not there."""
+        for name, split in self.origins:
+            found = split_sources(self.name, (name,), split, data)
+            if found:
+                return {subset.partition(".")[2]: source for subset, source in found.items()}
+        return {}
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """Both correlations in each of the three ways. Raises `EvaluationError` naming the corpus."""
+        if not self.subsets(data, languages=languages):
+            return []
+        pairs: list[Rows] = []
+        parts: list[Items] = []
+        for corpus, source in (found := self.find(data)).items():
+            where = f"{self.name} {SUBSET}{corpus and f', corpus {corpus}'}"
+            pairs.append(source.read(where))
+            parts.append(judge(encode, pairs[-1], where=where, languages=(SUBSET, SUBSET)))
+        details = (mistakes(joined(pairs), np.concatenate(parts)),)
+        scores = [s for kind in CORRELATIONS for s in combine(parts, task=self.name, kind=kind, details=details)]
+        together = self.corpora and "" in found
+        return [score for score in scores if not together or score.metric.endswith("/all")]
+
+
+def combine(parts: Sequence[Items], *, task: str, kind: str, details: tuple[Detail, ...] = ()) -> list[Score]:
+    """One correlation, `kind`, of the corpora of a set in the three ways: `all`, `wmean`, `mean`.
+
+    The items of the two means say of each pair which corpus it is of.
+    """
+    together = np.concatenate(parts)
+    corpora = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    marked = np.column_stack([together, corpora]).astype(np.float32)
+    return [
+        correlation(task, SUBSET, kind, items=together, metric=f"{kind}/all", details=details),
+        *(correlation(task, SUBSET, f"{kind}/{way}", items=marked) for way in ("wmean", "mean")),
+    ]
+
+
+ENGLISH: dict[str, EnglishSts] = {
+    task.name: task
+    for task in (
+        *(
+            EnglishSts(f"sts{year}", (("senteval-en", f"sts{year}"), (f"sts{year}-sts", "test")), corpora=True)
+            for year in range(12, 17)
+        ),
+        EnglishSts("sts-b", (("senteval-en", "sts-b-test"),)),
+        EnglishSts("sts-b/dev", (("senteval-en", "sts-b-dev"),)),
+        EnglishSts("sts-b/mteb", (("stsbenchmark-sts", "test"),)),
+        EnglishSts("sick-r", (("senteval-en", "sick-r-test"),)),
+        EnglishSts("sick-r/dev", (("senteval-en", "sick-r-dev"),)),
+        EnglishSts("sick-r/mteb", (("sickr-sts", "test"),)),
+    )
+}
+
+MULTILINGUAL: dict[str, Sts] = {
+    task.name: task
+    for task in (
+        Sts("sts17", STS17_SETS, lists={"tracks-5": TRACKS_5, "extended-10": EXTENDED_10, "mteb-11": MTEB_11}),
+        Sts("sts22", ("sts22-crosslingual-sts",), lists={"mpcl-17": MPCL_17}),
+        Sts("sts22/v1", ("STS22",), lists={"mpcl-17": MPCL_17}),
+        Sts("sts-b-multi", ("stsb-multi-mt",)),
+        Sts("sts-b-multi/dev", ("stsb-multi-mt",), "dev"),
+        Sts("sts", ("own/sts",)),
+    )
+}

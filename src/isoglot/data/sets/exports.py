@@ -1,6 +1,6 @@
 """Test sets as a hub stores them, on local disk: a folder with JSON lines or Parquet for each subset and split.
 
-This is how copies of the data of MTEB lie about: a snapshot of the repository
+Copies of the data of MTEB have these forms: a snapshot of the repository
 (`sts17-crosslingual-sts/ko-ko/test.jsonl.gz`, `data/test-00000-of-00001.parquet`), the hub's cache with its snapshots
 (`datasets--mteb--sib200/snapshots/<revision>/test/eng_Latn.parquet`), or what `datasets` wrote with `to_json` or
 `to_parquet`.
@@ -14,24 +14,23 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, json_object
-from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.files import lines
+from isoglot.data.files import COMPRESSED, json_object, read_lines
+from isoglot.errors import CorpusError
 
 _SHARD = re.compile(r"-(\d+)(?:-of-(\d+))?(?:-[0-9a-f]+)?\.")
 _PLACES = ("", "mteb", "datasets", "data")
 _ENDINGS = (*(f"{kind}{ending}" for kind in (".jsonl", ".json") for ending in ("", *COMPRESSED)), ".parquet")
 
 
-def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") -> list[Path]:
+def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") -> tuple[Path, ...]:
     """The files of a subset's split below `data`, in order, from the first copy that has the split; or none.
 
-    `names` are the folders that a copy may have, such as the last part of the repository's name. Raises
-    `EvaluationError` when a shard of several is missing (`test-00000-of-00002.parquet` alone), and for a cache that
-    has the split in more than one revision, none of them being its `main`.
+    `names` are the folders that a copy may have, such as the last part of the repository's name. Raises `CorpusError`
+    when a shard of several is missing (`test-00000-of-00002.parquet` alone), and for a cache that has the split in more
+    than one revision, none of them being its `main`.
     """
     copy = _copy(data, names, split)
-    return _files(copy, split=split, subset=subset) if copy else []
+    return _files(copy, split=split, subset=subset) if copy else ()
 
 
 def subsets(data: Path, names: Sequence[str], *, split: str, pattern: str) -> tuple[str, ...]:
@@ -40,6 +39,18 @@ def subsets(data: Path, names: Sequence[str], *, split: str, pattern: str) -> tu
     paths = (path for part in ("*", "data/*", f"{split}/*") for path in copy.glob(part)) if copy else ()
     found = {match[0] for path in paths if (match := re.match(pattern, path.name))}
     return tuple(subset for subset in sorted(found) if copy and _files(copy, split=split, subset=subset))
+
+
+def records(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The records of an export, each with its place: file and line, or in Parquet file and number from 1.
+
+    Raises `CorpusError` for files that cannot be read and for a record that lacks one of the `fields`.
+    """
+    for path in paths:
+        for number, record in _parquet(path) if path.suffix == ".parquet" else _json(path):
+            if missing := [name for name in fields if name not in record]:
+                raise CorpusError(f"lacks {', '.join(missing)}; export the set again", file=path, line=number)
+            yield f"{path}:{number}", record
 
 
 def _copy(data: Path, names: Sequence[str], split: str) -> Path | None:
@@ -60,9 +71,10 @@ def _revision(cache: Path, split: str) -> Path | None:
     if len(found) > 1 and main.is_file():
         found = [path for path in found if path.name == main.read_text().strip()] or found
     if len(found) > 1:
-        raise EvaluationError(
-            f"{found[0].parent}: {len(found)} revisions of the set are there, and nothing says which is meant; copy "
-            f"one of them into a folder {cache.name.rpartition('--')[2]}, and give the folder that holds it"
+        raise CorpusError(
+            f"{len(found)} revisions of the set are there, and nothing says which is meant; copy one of them into a "
+            f"folder {cache.name.rpartition('--')[2]}, and give the folder that holds it",
+            file=found[0].parent,
         )
     return found[0] if found else None
 
@@ -72,65 +84,49 @@ def _holds(copy: Path, split: str) -> bool:
     return any(path.name.endswith(_ENDINGS) for part in parts for path in copy.glob(part))
 
 
-def _files(copy: Path, *, split: str, subset: str) -> list[Path]:
+def _files(copy: Path, *, split: str, subset: str) -> tuple[Path, ...]:
     inner = [subset, f"data/{subset}", split] if subset else ["", "data"]
     for folder in filter(Path.is_dir, (copy / part for part in inner)):
         stem = subset if subset and folder.name == split and folder.name != subset else split
         for ending in _ENDINGS:
             if (whole := folder / f"{stem}{ending}").exists():
-                return [whole]
+                return (whole,)
             if shards := list(folder.glob(f"{stem}-[0-9]*{ending}")):
                 return _in_order(shards)
-    return []
+    return ()
 
 
-def _in_order(paths: Sequence[Path]) -> list[Path]:
-    """Shards by their numbers. Raises `EvaluationError` unless each is there once, where a name tells how many."""
+def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
+    """Shards by their numbers. Raises `CorpusError` unless each is there once, where a name says how many there are."""
     found = {path: (int(name[1]), int(name[2] or 0)) for path in paths if (name := _SHARD.search(path.name))}
     shards = sorted(found, key=lambda path: (found[path], path.name))
     numbers, counts = Counter(number for number, _ in found.values()), {count for _, count in found.values()}
     total = max(counts, default=0)
     wrong = [f"{number} is missing" for number in range(total) if number not in numbers]
-    wrong += [f"{number} stands twice" for number in sorted(numbers) if numbers[number] > 1]
+    wrong += [f"{number} appears twice" for number in sorted(numbers) if numbers[number] > 1]
     if len(counts) > 1:
         wrong.append("some are of another export")
     if total and wrong:
-        raise EvaluationError(
-            f"{shards[0]}: of its {total} shards, numbered from 0, {', '.join(wrong[:4])}; a score over another part "
-            "of the set than the whole would look like one over the whole, so copy all of one export there, no others"
+        raise CorpusError(
+            f"of its {total} shards, numbered from 0, {', '.join(wrong[:4])}; a score over a part of the set would "
+            "look like one over the whole, so copy all shards of one export there, and no others",
+            file=shards[0],
         )
-    return shards
+    return tuple(shards)
 
 
-def records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[dict[str, Any]]:
-    """The records of one file, each having at least `fields`. Raises `EvaluationError` with file and line."""
-    return (record for _, record in numbered_records(path, fields, where=where))
+def _json(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in read_lines(path):
+        if line.strip():
+            yield number, json_object(line, file=path, line=number)
 
 
-def numbered_records(path: Path, fields: Sequence[str], *, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """`records` with the line of each, or in Parquet its number from 1."""
-    for number, record in _parquet(path, where) if path.suffix == ".parquet" else _json(path, where):
-        missing = [name for name in fields if name not in record]
-        if missing:
-            raise EvaluationError(f"{where}: {path}:{number}: lacks {', '.join(missing)}; export the set again")
-        yield number, record
-
-
-def _json(path: Path, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(lines(path, where=where, carriage_returns=True, blank=True), 1):
-        try:
-            if line.strip():
-                yield number, json_object(line, file=path, line=number)
-        except CorpusError as error:
-            raise EvaluationError(f"{where}: {error}") from error
-
-
-def _parquet(path: Path, where: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError as error:
-        raise EvaluationError(f'{where}: {path}: Parquet needs pyarrow: pip install "isoglot[models]"') from error
+        raise CorpusError('Parquet needs pyarrow: pip install "isoglot[models]"', file=path) from error
     try:
         yield from enumerate(parquet.read_table(path).to_pylist(), 1)
     except (ArrowException, OSError) as error:
-        raise EvaluationError(f"{where}: {path}: cannot be read as Parquet ({error}); export it again") from error
+        raise CorpusError(f"cannot be read as Parquet ({error}); export it again", file=path) from error

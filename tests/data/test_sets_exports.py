@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from isoglot.errors import EvaluationError
-from isoglot.evaluation.exports import export, records, subsets
+from isoglot.data.sets.exports import export, records, subsets
+from isoglot.errors import CorpusError
 
 
 def put(path, rows=({"text": "a"},)):
@@ -24,73 +24,73 @@ def put(path, rows=({"text": "a"},)):
 )
 def test_a_subset_is_found_where_copies_have_it(tmp_path, name):
     path = put(tmp_path / name)
-    assert export(tmp_path, ("other", "set"), split="test", subset="ko") == [path]
-    assert export(tmp_path, ("set",), split="test", subset="de") == []
-    assert list(records(path, ("text",), where="t ko")) == [{"text": "a"}]
+    assert export(tmp_path, ("other", "set"), split="test", subset="ko") == (path,)
+    assert export(tmp_path, ("set",), split="test", subset="de") == ()
+    assert list(records([path], ("text",))) == [(f"{path}:1", {"text": "a"})]
 
 
 def test_shards_are_read_in_order_and_a_missing_one_is_refused(tmp_path):
     shards = [put(tmp_path / "set" / "data" / f"test-0000{place}-of-00002.jsonl") for place in (1, 0)]
-    assert export(tmp_path, ("set",), split="test") == shards[::-1]
+    assert export(tmp_path, ("set",), split="test") == tuple(shards[::-1])
     shards[0].unlink()
-    with pytest.raises(EvaluationError, match=r"00000-of-00002.jsonl: of its 2 shards, numbered from 0, 1 is missing"):
+    with pytest.raises(CorpusError, match=r"00000-of-00002.jsonl: of its 2 shards, numbered from 0, 1 is missing"):
         export(tmp_path, ("set",), split="test")
     whole = put(tmp_path / "set" / "data" / "test.jsonl")
-    assert export(tmp_path, ("set",), split="test") == [whole]
+    assert export(tmp_path, ("set",), split="test") == (whole,)
 
 
 def test_shards_may_have_a_fingerprint_and_those_of_two_exports_are_refused(tmp_path):
     one = put(tmp_path / "set" / "test-00001-of-00002-3f2a1b9c8d7e6f50.jsonl")
-    with pytest.raises(EvaluationError, match="of its 2 shards, numbered from 0, 0 is missing"):
+    with pytest.raises(CorpusError, match="of its 2 shards, numbered from 0, 0 is missing"):
         export(tmp_path, ("set",), split="test")
     other = put(tmp_path / "set" / "test-00000-of-00002-0f2a1b9c8d7e6f50.jsonl")
-    assert export(tmp_path, ("set",), split="test") == [other, one]
+    assert export(tmp_path, ("set",), split="test") == (other, one)
     put(tmp_path / "set" / "test-00000-of-00001.jsonl")
-    with pytest.raises(EvaluationError, match="0 stands twice, some are of another export"):
+    with pytest.raises(CorpusError, match="0 appears twice, some are of another export"):
         export(tmp_path, ("set",), split="test")
 
 
 @pytest.mark.parametrize("ending", ["", "-of-12"])
 def test_shards_are_ordered_by_their_numbers(tmp_path, ending):
     parts = [put(tmp_path / "set" / f"test-{number}{ending}.jsonl") for number in range(12)]
-    assert export(tmp_path, ("set",), split="test") == parts
+    assert export(tmp_path, ("set",), split="test") == tuple(parts)
 
 
 def test_what_is_wrong_is_named_with_its_line(tmp_path):
     path = put(tmp_path / "x.jsonl", [{"text": "a"}, {"label": 1}])
-    with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:2: lacks text"):
-        list(records(path, ("text",), where="t ko"))
+    with pytest.raises(CorpusError, match=r"x.jsonl:2: lacks text"):
+        list(records([path], ("text",)))
     path.write_text('{"text": "a"}\n{"text\n')
-    with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:2: is not JSON"):
-        list(records(path, ("text",), where="t ko"))
+    with pytest.raises(CorpusError, match=r"x.jsonl:2: is not JSON"):
+        list(records([path], ("text",)))
     path.write_text('{"text": "a \\ud83d b"}\n')
-    with pytest.raises(EvaluationError, match=r"t ko: .*x.jsonl:1: holds .* half of a surrogate pair"):
-        list(records(path, ("text",), where="t ko"))
+    with pytest.raises(CorpusError, match=r"x.jsonl:1: holds .* half of a surrogate pair"):
+        list(records([path], ("text",)))
     (tmp_path / "x.parquet").write_bytes(b"no parquet")
-    with pytest.raises(EvaluationError, match=r"x.parquet: (cannot be read as Parquet|Parquet needs)"):
-        list(records(tmp_path / "x.parquet", ("text",), where="t ko"))
+    with pytest.raises(CorpusError, match=r"x.parquet: (cannot be read as Parquet|Parquet needs)"):
+        list(records([tmp_path / "x.parquet"], ("text",)))
 
 
 def test_the_cache_of_the_hub_is_read_and_two_revisions_are_refused(tmp_path):
     cache = tmp_path / "datasets--mteb--set/snapshots"
     path = put(cache / "aa" / "test" / "ko.jsonl")
-    assert export(tmp_path, ("set",), split="test", subset="ko") == [path]
-    assert export(tmp_path, ("other",), split="test", subset="ko") == []
+    assert export(tmp_path, ("set",), split="test", subset="ko") == (path,)
+    assert export(tmp_path, ("other",), split="test", subset="ko") == ()
     put(tmp_path / "datasets--somebody--set/snapshots/cc/test/ko.jsonl")
-    assert export(tmp_path, ("set",), split="test", subset="ko") == [path]
+    assert export(tmp_path, ("set",), split="test", subset="ko") == (path,)
     put(cache / "bb" / "test" / "de.jsonl")  # parts of the set from one, parts from the other
-    with pytest.raises(EvaluationError, match=r"snapshots: 2 revisions of the set are there.* into a folder set"):
+    with pytest.raises(CorpusError, match=r"snapshots: 2 revisions of the set are there.* into a folder set"):
         export(tmp_path, ("set",), split="test", subset="ko")
     (tmp_path / "datasets--mteb--set/refs").mkdir()
     (tmp_path / "datasets--mteb--set/refs/main").write_text("aa\n")
-    assert export(tmp_path, ("set",), split="test", subset="ko") == [path]
+    assert export(tmp_path, ("set",), split="test", subset="ko") == (path,)
     (tmp_path / "datasets--mteb--set/refs/main").write_text("of no snapshot")
-    with pytest.raises(EvaluationError, match="2 revisions"):
+    with pytest.raises(CorpusError, match="2 revisions"):
         subsets(tmp_path, ("set",), split="test", pattern="[a-z]{2}")
     copied = put(tmp_path / "set" / "test" / "ko.jsonl")  # as the message says
-    assert export(tmp_path, ("set",), split="test", subset="ko") == [copied]
+    assert export(tmp_path, ("set",), split="test", subset="ko") == (copied,)
     assert subsets(tmp_path, ("set",), split="test", pattern="[a-z]{2}") == ("ko",)
-    assert export(tmp_path, ("set",), split="test", subset="de") == []  # no mixture of two copies
+    assert export(tmp_path, ("set",), split="test", subset="de") == ()  # no mixture of two copies
 
 
 def test_a_snapshot_without_the_split_is_no_revision_of_it(tmp_path):
@@ -99,7 +99,7 @@ def test_a_snapshot_without_the_split_is_no_revision_of_it(tmp_path):
     (cache / "aa").mkdir()
     (cache / "aa" / "README.md").write_text("of the set\n")
     put(cache / "aa" / "data/train-00000-of-00001.jsonl")
-    assert export(tmp_path, ("set",), split="test") == [path]
+    assert export(tmp_path, ("set",), split="test") == (path,)
 
 
 @pytest.mark.parametrize("name", ["{}/test.jsonl", "test/{}.jsonl.gz", "data/{}/test-00000-of-00001.jsonl"])

@@ -1,0 +1,218 @@
+"""The normal form of a data set: JSON lines of texts with a label, one file for each split and subset.
+
+What is published comes in some thirty layouts. An importer (`importers.py`) turns each of them into `Part`s, and the
+tasks read nothing else. A part keeps the file and the line from which each text was read, so that messages can name
+them. `import_set` writes the parts of a set into a folder with a manifest; `read` keeps what it imports in a cache.
+
+    {"texts": ["Guten Morgen!", "Good morning!"], "langs": ["deu", "eng"], "label": 4.5, "places": ["a.tsv:3"]}
+
+A row without a label, an identifier or the name of a label lacks these keys. The reader `jsonl` reads the files too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from functools import cache as once
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from isoglot.data.files import atomic_write, json_object, read_lines
+from isoglot.data.sets.content import measure
+from isoglot.errors import CorpusError, OutputError
+
+VERSION = 1  # of the importers; raise it when one of them gives other rows for the same files
+MANIFEST = "normal.json"
+
+
+class Row(NamedTuple):
+    """One row: one or two texts, where each was read (one place for both if they stood in one line), and its label.
+
+    `id` is what the set calls the row; `name` is how a numbered label is shown to people.
+    """
+
+    texts: tuple[str, ...]
+    places: tuple[str, ...]
+    label: str | int | float | None = None
+    id: str = ""
+    name: str = ""
+
+
+class Rows(tuple[Row, ...]):
+    """The rows of a part, with their columns."""
+
+    __slots__ = ()
+
+    def texts(self, side: int = 0) -> list[str]:
+        """The texts of one column."""
+        return [row.texts[side] for row in self]
+
+    def place(self, side: int = 0) -> Callable[[int], str]:
+        """Tells for a row number where the text of that column was read (`file:line`)."""
+        return lambda row: self[row].places[side if len(self[row].places) > 1 else 0]
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The label of each row."""
+        return tuple(row.label for row in self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One split of one subset of a set. Nothing is read before `rows` is called.
+
+    `languages` are those of the texts of a row, in the codes of the set. `files` are the published files; `labelled`
+    says whether its rows have labels, as far as can be seen from the first line.
+    """
+
+    split: str
+    subset: str
+    languages: tuple[str, ...]
+    files: tuple[Path, ...]
+    rows: Callable[[], Iterable[Row]]
+    labelled: bool = True
+
+
+# (split, subset) -> part, in the order of the set.
+Parts = dict[tuple[str, str], Part]
+
+
+def parts_of(parts: Iterable[Part]) -> Parts:
+    """The parts by their names; the first of two with one name counts."""
+    found: Parts = {}
+    for part in parts:
+        found.setdefault((part.split, part.subset), part)
+    return found
+
+
+def import_set(name: str, parts: Parts, folder: Path) -> int:
+    """Write the parts in the normal form, and a manifest with a checksum of each published file; the number of rows.
+
+    The manifest is written last, so an import that was interrupted is no set. Raises `CorpusError` for files that
+    cannot be used, `OutputError` for a folder that cannot be written.
+    """
+    entries, total = [], 0
+    for (split, subset), part in parts.items():
+        rows = Rows(part.rows())
+        file = f"{split}/{subset}.jsonl"
+        _write(rows, part.languages, folder / file)
+        published = {str(path): measure(path).sha256 for path in part.files}
+        entry = {"split": split, "subset": subset, "languages": part.languages, "labelled": part.labelled}
+        entries.append({**entry, "file": file, "rows": len(rows), "published": published})
+        total += len(rows)
+    with atomic_write(folder / MANIFEST) as stream:
+        json.dump({"set": name, "importer": VERSION, "parts": entries}, stream, ensure_ascii=False, indent=1)
+    return total
+
+
+def imported(name: str, folder: Path) -> Parts:
+    """The parts of a set in its normal form; none where the folder has no manifest of this set.
+
+    Raises `CorpusError` for a manifest that cannot be used.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if found["set"] != name:
+            return {}
+        parts = [
+            Part(
+                entry["split"],
+                entry["subset"],
+                tuple(entry["languages"]),
+                (file := folder / entry["file"],),
+                _Reader(file),
+                bool(entry["labelled"]),
+            )
+            for entry in found["parts"]
+        ]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CorpusError("is not the manifest of an imported set; import the set again", file=path) from error
+    return parts_of(parts)
+
+
+def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
+    """The rows of a part of the set `name`, taken from the cache when its files have not changed since.
+
+    `cache` is a folder; a copy there is named by the paths, sizes and times of the published files. Raises
+    `CorpusError` with file and line for files that cannot be used.
+    """
+    target = _cached(name, part, cache) if cache and part.files and not isinstance(part.rows, _Reader) else None
+    if target and target.is_file():
+        with suppress(CorpusError):  # a damaged copy is made again
+            return Rows(_read(target))
+    rows = Rows(part.rows())
+    if not rows:
+        raise CorpusError("has no row that can be scored; get the file again", file=next(iter(part.files), None))
+    if target:
+        with suppress(OutputError):  # a cache that cannot be written is no reason to stop
+            _write(rows, part.languages, target)
+            _say(name, target.parent)
+            for old in target.parent.glob(f"{target.name.partition('-')[0]}-*"):
+                if old != target:
+                    old.unlink(missing_ok=True)
+    return rows
+
+
+class _Reader:
+    """Reads a file in the normal form."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self) -> Iterator[Row]:
+        return _read(self.path)
+
+
+def _cached(name: str, part: Part, cache: Path) -> Path | None:
+    try:
+        found = [(str(path.resolve()), path.stat()) for path in part.files]
+    except OSError:
+        return None
+    which = [part.split, part.subset, *(path for path, _ in found)]
+    state = [VERSION, *((facts.st_size, facts.st_mtime_ns) for _, facts in found)]
+    return cache / name / f"{_digest(which)}-{_digest(state)}.jsonl.gz"  # places repeat, so this is a fifth
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
+
+
+@once
+def _say(name: str, folder: Path) -> None:
+    logging.getLogger(__name__).info("%s: imported into %s", name, folder)
+
+
+def _write(rows: Rows, languages: tuple[str, ...], target: Path) -> None:
+    with atomic_write(target, binary=True) as stream:
+        gz = target.suffix == ".gz"
+        with gzip.GzipFile(fileobj=stream, mode="wb", compresslevel=1) if gz else nullcontext(stream) as lines:
+            for row in rows:
+                found = {"texts": row.texts, "langs": languages, **_extras(row), "places": row.places}
+                lines.write(json.dumps(found, ensure_ascii=False).encode() + b"\n")
+
+
+def _extras(row: Row) -> Mapping[str, object]:
+    return {key: value for key in ("label", "id", "name") if (value := getattr(row, key)) not in (None, "")}
+
+
+def _read(path: Path) -> Iterator[Row]:
+    for number, line in read_lines(path):
+        found = json_object(line, file=path, line=number)
+        try:
+            texts, places = tuple(found["texts"]), tuple(found["places"])
+            row = Row(texts, places, found.get("label"), found.get("id", ""), found.get("name", ""))
+            if not texts or not places or not all(isinstance(cell, str) for cell in (*texts, *places)):
+                raise TypeError
+        except (KeyError, TypeError):
+            raise CorpusError(
+                "is not a row of texts and places; import the set again", file=path, line=number
+            ) from None
+        yield row

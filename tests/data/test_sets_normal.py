@@ -1,0 +1,100 @@
+"""The normal form: what is written is read again, the cache follows the files, and damage is noticed."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from folders import write
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.data.readers import read as read_groups
+from isoglot.data.sets.importers import find_parts
+from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, imported, parts_of, read
+from isoglot.errors import CorpusError
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+LABELS = st.none() | st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+
+
+def part(rows, path):
+    return Part("test", "deu", ("deu",), (path,), lambda: rows)
+
+
+@given(st.lists(st.builds(Row, st.tuples(TEXT, TEXT), st.tuples(TEXT), LABELS, TEXT, TEXT), min_size=1, max_size=5))
+def test_rows_come_back_as_they_were(tmp_path_factory, rows):
+    folder = tmp_path_factory.mktemp("n")
+    write(folder / "raw.txt", "x\n")
+    assert import_set("mine", parts_of([part(rows, folder / "raw.txt")]), folder / "mine") == len(rows)
+    (found,) = imported("mine", folder / "mine").values()
+    again = read("mine", found)
+    assert again == Rows(rows)
+    assert [type(row.label) for row in again] == [type(row.label) for row in rows]
+    assert imported("other", folder / "mine") == {}
+
+
+def test_an_imported_set_is_found_by_its_name_and_keeps_places_and_checksums(tmp_path):
+    for side in ("deu", "eng"):
+        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n{side} 2\n")
+    before = find_parts("tatoeba-laser", tmp_path / "raw")
+    import_set("tatoeba-laser", before, tmp_path / "data" / "tatoeba-laser")
+    for path in (tmp_path / "raw").iterdir():
+        path.unlink()
+    for folder in (tmp_path / "data", tmp_path / "data" / "tatoeba-laser"):
+        (found,) = find_parts("tatoeba-laser", folder).values()
+        rows = read("tatoeba-laser", found)
+        assert rows.texts(1) == ["eng 1", "eng 2"]
+        assert rows.place(1)(1) == f"{tmp_path / 'raw/tatoeba.deu-eng.eng'}:2"
+    group = next(iter(read_groups("jsonl", tmp_path / "data/tatoeba-laser/test/deu-eng.jsonl")))
+    assert (group.texts, group.langs) == (("deu 1", "eng 1"), ("deu", "eng"))
+    (entry,) = json.loads((tmp_path / "data/tatoeba-laser" / MANIFEST).read_text())["parts"]
+    assert entry["rows"] == 2
+    assert all(len(digest) == 64 for digest in entry["published"].values())
+
+
+def test_the_cache_is_used_until_a_file_changes(tmp_path):
+    raw, cache, asked = tmp_path / "raw.txt", tmp_path / "cache", []
+    write(raw, "a\n")
+
+    def rows():
+        asked.append(raw.read_text())
+        return [Row((raw.read_text().strip(),), ("raw:1",))]
+
+    one = Part("test", "deu", ("deu",), (raw,), rows)
+    assert read("mine", one, cache=cache).texts() == read("mine", one, cache=cache).texts() == ["a"]
+    assert len(asked) == 1
+    write(raw, "b\n")
+    os.utime(raw, ns=(1, 1))
+    assert read("mine", one, cache=cache).texts() == ["b"]
+    (kept,) = (cache / "mine").iterdir()  # the copy of the old file is gone
+    kept.write_bytes(kept.read_bytes()[:20])
+    assert read("mine", one, cache=cache).texts() == ["b"]
+    assert len(asked) == 3
+    write(tmp_path / "file", "no folder")
+    assert read("mine", one, cache=tmp_path / "file").texts() == ["b"]  # where nothing can be written
+
+
+def test_nothing_to_score_is_refused_with_the_file(tmp_path):
+    with pytest.raises(CorpusError, match=r"raw.txt: has no row"):
+        read("mine", part([], tmp_path / "raw.txt"))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"set": "mine"}', '{"set": "mine", "parts": [{"split": "test"}]}'])
+def test_a_manifest_that_is_none_is_refused(tmp_path, text):
+    write(tmp_path / MANIFEST, text)
+    with pytest.raises(CorpusError, match=rf"{MANIFEST}: is not the manifest"):
+        imported("mine", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"texts": ["a"]}', '{"texts": [1], "places": ["x:1"]}', "{", '{"texts": "", "places": 1}']
+)
+def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line):
+    write(tmp_path / "raw.txt", "x\n")
+    import_set("mine", parts_of([part([Row(("a",), ("x:1",))], tmp_path / "raw.txt")]), tmp_path / "mine")
+    write(tmp_path / "mine/test/deu.jsonl", line + "\n")
+    (found,) = imported("mine", tmp_path / "mine").values()
+    with pytest.raises(CorpusError, match=r"deu.jsonl:1: "):
+        read("mine", found)

@@ -67,7 +67,7 @@ def test_folders_of_one_name_are_no_seeds(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "nothing was given"),
+        ([], "nothing to compare"),
         (["before", "nosuch"], "nosuch: cannot be read"),
         (["before", "x="], "'x=' is neither a path nor NAME=PATH"),
         (["before", "=after"], "'=after' is neither a path nor NAME=PATH"),

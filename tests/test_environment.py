@@ -48,3 +48,8 @@ def test_debugging_is_on_unless_zero_or_empty(monkeypatch, value, debugging):
 def test_every_variable_that_is_read_is_listed():
     read = re.findall(r'"(ISOGLOT_[A-Z]+)"', (SOURCE / "environment.py").read_text(encoding="utf-8"))
     assert set(read) == set(environment.VARIABLES)
+
+
+def test_every_variable_is_on_its_page():
+    page = (SOURCE.parent.parent / "docs" / "environment.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(ISOGLOT_[A-Z]+)`", page)) == set(environment.VARIABLES)

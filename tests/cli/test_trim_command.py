@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.trim import run, trim
-from isoglot.encoders import StaticEncoder, encode, load
-from isoglot.encoders import trim as trimming
+from isoglot.encoders import StaticEncoder, encode, load, vocabulary
 from isoglot.errors import CorpusError, EncoderError
 
 
@@ -32,7 +31,7 @@ def test_every_kind_of_corpus_counts(project, capsys):
     before, after = load(project / "model"), load(project / "small")
     np.testing.assert_array_equal(encode(after, SENTENCES[:7]), encode(before, SENTENCES[:7]))
     said = capsys.readouterr().err
-    assert f"7 sentences use {len(after.table)} pieces of {len(before.table)}" in said.replace(",", "")
+    assert f"7 sentences use {len(after.table)} of {len(before.table)} pieces" in said.replace(",", "")
     assert "vectors of the corpus unchanged" in said
     assert len(after.table) < len(before.table)
 
@@ -54,10 +53,10 @@ def test_the_options_are_heeded(project, capsys):
 def test_what_cannot_be_is_one_line_and_writes_nothing(project, monkeypatch):
     (project / "empty.txt").write_text("")
     (project / "blank.txt").write_text("\n \n\n")
-    for name, words in (("empty.txt", "empty.txt: holds no text"), ("blank.txt", "holds no sentences")):
+    for name, words in (("empty.txt", "empty.txt: holds no text"), ("blank.txt", "no sentences")):
         with pytest.raises(CorpusError, match=words):
             run(str(project / "model"), [project / name], project / "small")
-    monkeypatch.setattr(trimming, "KINDS", ("Unigram",))
+    monkeypatch.setattr(vocabulary, "KINDS", ("Unigram",))
     with pytest.raises(EncoderError, match="model: there is no vocabulary to cut"):
         run(str(project / "model"), [project / "lines.txt"], project / "small")
     assert not (project / "small").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import torch
 import isoglot
 from conftest import SENTENCES, build_tokenizer
 from isoglot.encoders import StaticEncoder
+from isoglot.encoders.base import identity
 from isoglot.errors import EncoderError
 
 PROMPTS = {"query": "q: ", "passage": "p: "}
@@ -140,3 +142,28 @@ def test_without_a_name_the_environment_names_the_model(monkeypatch, tmp_path):
     StaticEncoder.create(build_tokenizer(), 8, seed=1).save(tmp_path / "small")
     monkeypatch.setenv("ISOGLOT_MODEL", str(tmp_path / "small"))
     assert (isoglot.load().dim, isoglot.load().name) == (8, "small")
+
+
+def test_equal_encoders_are_one(toy_static):
+    assert identity(toy_static) == identity(copy.deepcopy(toy_static))
+
+
+def test_a_changed_weight_prompt_or_ending_is_another(toy_static):
+    seen = {identity(toy_static)}
+    for change in (
+        lambda e: e.table.data[3].add_(1e-3),
+        lambda e: setattr(e, "prompt", "query: "),
+        lambda e: setattr(e, "normalizes", not e.normalizes),
+        lambda e: setattr(e, "max_length", 7),
+    ):
+        other = copy.deepcopy(toy_static)
+        with torch.no_grad():
+            change(other)
+        seen.add(identity(other))
+    assert len(seen) == 5
+
+
+def test_pooling_and_seed_of_a_transformer_matter(toy_transformer):
+    models = [toy_transformer(pooling="mean"), toy_transformer(pooling="cls")]
+    assert len({identity(model) for model in models}) == 2
+    assert identity(models[0]) == identity(models[0].train())

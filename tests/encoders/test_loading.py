@@ -1,18 +1,30 @@
-"""Where a name leads, old and new keys, and what is said when a model cannot be opened."""
+"""Opening models by name: folders good and hostile, the hub cache, and what a saved model must be."""
 
 from __future__ import annotations
 
+import builtins
 import json
+import os
 import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from conftest import SENTENCES
-from isoglot.encoders import encode, layout, load
-from isoglot.encoders.layers import Dense
-from isoglot.errors import EncoderError
+from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.encoders import StaticEncoder, encode, layout, load
+from isoglot.encoders.layers import Dense, Flow, WithLayer
+from isoglot.encoders.towers import Towers
+from isoglot.errors import EncoderError, IsoglotError
 
 
 @pytest.fixture
@@ -203,3 +215,300 @@ def test_a_fault_of_the_hub_cache_is_not_absence(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.snapshot_download", broken)
     with pytest.raises(EncoderError, match=r"Hugging Face cache.*Permission denied"):
         load("somebody/something")
+
+
+CODE = "import os, pathlib\npathlib.Path(os.environ['ISOGLOT_TEST_MARK']).touch()\nclass Model: pass\n"
+TEXTS = [*SENTENCES, "", "cat " * 80]
+
+
+@pytest.fixture(autouse=True)
+def no_code_and_no_question(monkeypatch, tmp_path_factory):
+    """Foreign code leaves a mark, and a question is answered with yes; both fail the test."""
+    mark = tmp_path_factory.mktemp("mark") / "ran"
+    asked = []
+    monkeypatch.setenv("ISOGLOT_TEST_MARK", str(mark))
+    monkeypatch.setattr(builtins, "input", lambda *prompt: asked.append(prompt) or "y")
+    yield
+    assert not mark.exists()
+    assert not asked
+
+
+@cache
+def originals() -> dict[str, Path]:
+    """Folders of every kind, saved once."""
+    place = Path(tempfile.mkdtemp())
+    made = {
+        "transformer": build_transformer(normalizes=True, prompt="q: ", projections=[Dense(16, 6)]),
+        "layers": build_transformer(family="xlm-roberta", pooling="first-last"),
+        "static": StaticEncoder.create(build_tokenizer(), 8, seed=1),
+        "flow": WithLayer(build_transformer(), Flow(16, levels=1, depth=1, width=4)),
+        "towers": Towers(
+            {"a": StaticEncoder.create(build_tokenizer(), 8), "b": StaticEncoder.create(build_tokenizer(), 8)},
+            {"a": ["LATIN"]},
+        ),
+    }
+    for name, encoder in made.items():
+        encoder.save(place / name)
+    return {name: place / name for name in made}
+
+
+def copied(kind: str, place: Path) -> Path:
+    return Path(shutil.copytree(originals()[kind], place / "model"))
+
+
+def edit_folders(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("local", [True, False], ids=["known", "unknown"])
+def test_code_that_comes_with_a_model_is_refused(file, local, tmp_path):
+    folder = copied("transformer", tmp_path)
+    for name in ("modeling_evil", "configuration_evil", "tokenization_evil"):
+        (folder / f"{name}.py").write_text(CODE)
+    names = {"AutoConfig": "configuration_evil.Model", "AutoModel": "modeling_evil.Model"}
+    edit_folders(folder / file, auto_map={**names, "AutoTokenizer": ["tokenization_evil.Model", None]})
+    if not local:
+        edit_folders(folder / "config.json", model_type="evil")
+        edit_folders(folder / "tokenizer_config.json", tokenizer_class="EvilTokenizer")
+    with pytest.raises(EncoderError, match=rf"{file}: auto_map: ") as caught:
+        load(folder)
+    assert "trust_remote_code" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["evil.Transformer", "evil:Transformer", "evil", "sentence_transformers:evil", "..x"])
+def test_classes_of_modules_are_known_by_name_alone(name, tmp_path):
+    folder = copied("transformer", tmp_path)
+    (folder / "evil.py").write_text(CODE)
+    modules = json.loads((folder / "modules.json").read_text())
+    modules[0]["type"] = name
+    (folder / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(EncoderError, match=r"modules\.json: 0\.type: "):
+        load(folder)
+    assert "evil" not in sys.modules
+
+
+def test_a_path_stays_in_the_folder(tmp_path):
+    folder = copied("transformer", tmp_path)
+    modules = json.loads((folder / "modules.json").read_text())
+    for path in ("..", "../model/1_Pooling", str(folder), "a/../../x", "C:\\x", "..\\x"):
+        modules[1]["path"] = path
+        (folder / "modules.json").write_text(json.dumps(modules))
+        with pytest.raises(EncoderError, match=r"modules\.json: 1\.path: leads out"):
+            load(folder)
+    towers = copied("towers", tmp_path / "other")
+    (towers / "towers.json").write_text(json.dumps([{"name": "../model", "scripts": []}] * 2))
+    with pytest.raises(EncoderError, match=r"towers\.json: 0\.name"):
+        load(towers)
+
+
+def test_towers_within_towers_end(tmp_path):
+    towers = copied("towers", tmp_path)
+    shutil.rmtree(towers / "a")
+    (towers / "a").symlink_to(towers)
+    with pytest.raises(EncoderError, match="a tower cannot be towers"):
+        load(towers)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, (os.environ["ISOGLOT_TEST_MARK"],)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "static"])
+def test_a_pickle_is_read_as_weights_or_not_at_all(kind, tmp_path):
+    folder = copied(kind, tmp_path)
+    weights = load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    np.testing.assert_allclose(encode(load(folder), SENTENCES), encode(load(originals()[kind]), SENTENCES), atol=1e-6)
+    torch.save({**weights, "more": Evil()}, folder / "pytorch_model.bin")
+    with pytest.raises(EncoderError, match=r"pytorch_model\.bin: .*safetensors") as caught:
+        load(folder)
+    assert "weights_only" not in str(caught.value)
+    (folder / "pytorch_model.bin").unlink()
+    with pytest.raises(EncoderError, match=r"model\.safetensors"):
+        load(folder)
+
+
+def test_an_adapter_and_a_kernel_from_elsewhere_are_refused(tmp_path):
+    folder = copied("transformer", tmp_path)
+    edit_folders(folder / "config.json", attn_implementation="somebody/kernel")
+    with pytest.raises(EncoderError, match="attn_implementation"):
+        load(folder)
+    edit_folders(folder / "config.json", attn_implementation=None)
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "elsewhere"}')
+    with pytest.raises(EncoderError, match="adapter"):
+        load(folder)
+
+
+def test_a_model_without_its_tokenizer_is_refused(tmp_path):
+    folder = copied("transformer", tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (folder / name).unlink()
+        with pytest.raises(EncoderError, match=str(folder)):
+            load(folder)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "static"])
+def test_a_tokenizer_of_another_model_is_refused(kind, tmp_path):
+    folder = copied(kind, tmp_path)
+    known = json.loads((folder / "tokenizer.json").read_text())
+    for number in (220, 5_000_000):
+        vocabulary = {**known["model"]["vocab"], "extra": number}
+        found = {**known, "model": {**known["model"], "vocab": vocabulary}}
+        (folder / "tokenizer.json").write_text(json.dumps(found))
+        with pytest.raises(EncoderError, match=rf"'extra' is number {number}.*has 2[02]0 rows"):
+            load(folder)
+    blind = {"type": "WordLevel", "vocab": {"<unk>": 1, "\u0000never": 7}, "unk_token": "<unk>"}
+    (folder / "tokenizer.json").write_text(json.dumps({**known, "model": blind, "normalizer": {"type": "Lowercase"}}))
+    blind["vocab"] = {"<unk>": 1}
+    (folder / "tokenizer.json").write_text(json.dumps({**known, "model": blind}))
+    with pytest.raises(EncoderError, match="knows no text"):
+        load(folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("kind", originals())
+def test_weights_that_are_not_finite_are_refused(kind, value, tmp_path):
+    folder = copied(kind, tmp_path)
+    path = next(iter(sorted(folder.rglob("model.safetensors"))))
+    weights = load_file(path)
+    name = max(weights, key=lambda name: weights[name].numel() if weights[name].is_floating_point() else 0)
+    weights[name].view(-1)[-1] = value
+    save_file(weights, path, {"format": "pt"})
+    with pytest.raises(EncoderError, match=r"holds NaN or infinity|only the mean"):
+        load(folder)
+
+
+def test_layers_that_config_leaves_out_are_noticed(tmp_path):
+    folder = copied("transformer", tmp_path)
+    edit_folders(folder / "config.json", num_hidden_layers=1)
+    with pytest.raises(EncoderError, match=r"1 layers, and the weights have more"):
+        load(folder)
+    for wrong in (-1, 0, 10**9, 2.0, "2", None, True):
+        edit_folders(folder / "config.json", num_hidden_layers=wrong)
+        with pytest.raises(EncoderError, match=r"config\.json: .*num_hidden_layers"):
+            load(folder)
+
+
+@pytest.mark.parametrize(
+    ("kind", "file", "key", "value"),
+    [
+        ("transformer", "config.json", "vocab_size", 10**12),
+        ("transformer", "config.json", "hidden_size", -16),
+        ("transformer", "config.json", "max_position_embeddings", 1 << 30),
+        ("transformer", "config_sentence_transformers.json", "prompts", ["q: "]),
+        ("transformer", "config_sentence_transformers.json", "prompts", {"default": 1}),
+        ("transformer", "config_sentence_transformers.json", "default_prompt_name", "absent"),
+        ("transformer", "sentence_bert_config.json", "max_seq_length", "48"),
+        ("transformer", "sentence_bert_config.json", "max_seq_length", -1),
+        ("transformer", "sentence_bert_config.json", "do_lower_case", "yes"),
+        ("transformer", "tokenizer_config.json", "model_max_length", [48]),
+        ("transformer", "1_Pooling/config.json", "pooling_mode_mean_tokens", "mean"),
+        ("transformer", "1_Pooling/config.json", "pooling_mode", 7),
+        ("transformer", "2_Dense/config.json", "in_features", 10**12),
+        ("transformer", "2_Dense/config.json", "bias", "no"),
+        ("layers", "1_Layers/config.json", "num_hidden_layers", "2"),
+        ("flow", "2_Flow/config.json", "depth", 10**9),
+    ],
+)
+def test_a_wrong_value_names_file_and_key(kind, file, key, value, tmp_path):
+    folder = copied(kind, tmp_path)
+    edit_folders(folder / file, **{key: value})
+    with pytest.raises(EncoderError, match=rf"{file}: .*{key}") as caught:
+        load(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["[]", "7", '"x"', "null", "[" * 100_000, "{", "\udcff"])
+@pytest.mark.parametrize("kind", originals())
+def test_files_that_hold_something_else(kind, content, tmp_path):
+    folder = copied(kind, tmp_path)
+    for path in sorted(folder.rglob("*.json")):
+        before = path.read_bytes()
+        path.write_bytes(content.encode("utf-8", "surrogateescape"))
+        if path.name in ("special_tokens_map.json", "isoglot.files.json") or path.parent.name.endswith("Normalize"):
+            opens_or_refuses(folder)  # not every version of transformers reads it
+        else:
+            with pytest.raises(EncoderError):
+                load(folder)
+        path.write_bytes(before)
+
+
+def opens_or_refuses(folder: Path) -> None:
+    """Either one error of one line, or finite vectors, the same at each opening, that tell texts apart."""
+    rows = []
+    try:
+        for seed in (0, 1):
+            torch.manual_seed(seed)
+            rows.append(encode(load(folder), TEXTS))
+    except IsoglotError as error:
+        one_line, opened = "\n" not in str(error), len(rows)
+    else:
+        one_line, opened = True, 2
+    assert one_line
+    assert opened in (0, 2)
+    if not opened:
+        return
+    np.testing.assert_array_equal(*rows)
+    assert np.isfinite(rows[0]).all()
+    assert len(np.unique(rows[0].round(6), axis=0)) > 2
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every value in a JSON value."""
+    yield path
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(inner, (*path, key))
+
+
+def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    out = value.copy()
+    out[path[0]] = replaced(value[path[0]], path[1:], new)
+    return out
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+SCALARS |= st.sampled_from([-1, 0, 1, 2, 3, 7, 1 << 31, 10**12, 10**30, 1e308, "bert", "mean", "../x", "evil.py"])
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_one_value_replaced(data):
+    kind = data.draw(st.sampled_from(sorted(originals())))
+    files = sorted(path.relative_to(originals()[kind]) for path in originals()[kind].rglob("*.json"))
+    file = data.draw(st.sampled_from(files))
+    with tempfile.TemporaryDirectory() as place:
+        folder = copied(kind, Path(place))
+        (folder / "evil.py").write_text(CODE)
+        value = json.loads((folder / file).read_text())
+        way = data.draw(
+            st.sampled_from([path for path in places(value) if "vocab" not in path and "merges" not in path])
+        )
+        (folder / file).write_text(json.dumps(replaced(value, way, data.draw(JSON))))
+        opens_or_refuses(folder)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_one_file_cut_or_removed(data):
+    kind = data.draw(st.sampled_from(sorted(originals())))
+    files = sorted(path.relative_to(originals()[kind]) for path in originals()[kind].rglob("*") if path.is_file())
+    with tempfile.TemporaryDirectory() as place:
+        folder = copied(kind, Path(place))
+        file = folder / data.draw(st.sampled_from(files))
+        content = file.read_bytes()
+        if data.draw(st.booleans()):
+            file.unlink()
+        else:
+            assume(content)
+            file.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
+        opens_or_refuses(folder)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from isoglot.cli.options import Model, Output, Pooling, Prompt
-
-if TYPE_CHECKING:
-    from isoglot.cli.counting import Counting
-    from isoglot.encoders import Encoder
 
 TRANSFORMS = ("whitening", "flow")
 
@@ -52,46 +48,26 @@ def run(
     """Fit and save. Lines without text are left out, repeated ones count as often as they stand there."""
     from isoglot.cli.counting import Counting
     from isoglot.data.files import check_output
-    from isoglot.encoders import layout, load
+    from isoglot.encoders import fit_flow, fit_whitening, layout, load
     from isoglot.errors import EncoderError
 
     if transform not in TRANSFORMS:
-        raise EncoderError(f"{transform!r} is no transform; there are {' and '.join(TRANSFORMS)}")
+        raise EncoderError(f"unknown transform {transform!r}; pass {' or '.join(TRANSFORMS)}")
     if transform == "flow" and dim is not None:
-        raise EncoderError(f"--dim {dim}: a flow keeps every dimension; leave it out, or take whitening")
+        raise EncoderError(f"--dim {dim}: a flow keeps every dimension; leave it out, or use whitening")
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
-    with layout.replacing(output) as new:  # before the work, it refuses a wrong folder
-        encoder = load(model, pooling=pooling, prompt=prompt)
-        with Counting() as counting:
-            try:
-                if transform == "whitening":
-                    made, words = _whitening(encoder, corpus, counting, dim=dim)
-                else:
-                    made, words = _flow(encoder, corpus, counting, permutation=permutation, epochs=epochs, seed=seed)
-            except ValueError as error:
-                raise EncoderError(f"{model}, {corpus}: {error}") from error
-        made.save(new)
-    typer.echo(f"{words}: {output}", err=True)
-
-
-def _whitening(encoder: Encoder, corpus: Path, counting: Counting, *, dim: int | None) -> tuple[Encoder, str]:
-    from isoglot.encoders.fitting import fit_whitening
-
-    found = fit_whitening(encoder, sentences(corpus), dim=dim, progress=counting)
-    words = f"{found.sentences:,} sentences, {found.encoder.dim} dimensions with {found.kept:.1%} of the variance"
-    return found.encoder, words
-
-
-def _flow(
-    encoder: Encoder, corpus: Path, counting: Counting, *, permutation: str, epochs: int, seed: int
-) -> tuple[Encoder, str]:
-    from isoglot.encoders.fitting import Training, fit_flow
-    from isoglot.encoders.layers import Flow
-
-    flow, training = Flow(encoder.dim, permutation=permutation, seed=seed), Training(epochs=epochs, seed=seed)
-    found = fit_flow(encoder, sentences(corpus), flow=flow, training=training, progress=counting)
-    words = f"{found.sentences:,} sentences, mean log-likelihood {found.before:.1f} -> {found.after:.1f} nats"
-    return found.encoder, words
+    with layout.replacing(output) as new, Counting() as counting:  # before the work, it refuses a wrong folder
+        encoder, texts = load(model, pooling=pooling, prompt=prompt), sentences(corpus)
+        try:
+            found = (
+                fit_whitening(encoder, texts, dim=dim, progress=counting)
+                if transform == "whitening"
+                else fit_flow(encoder, texts, permutation=permutation, epochs=epochs, seed=seed, progress=counting)
+            )
+        except ValueError as error:
+            raise EncoderError(f"{model}, {corpus}: {error}") from error
+        found.encoder.save(new)
+    typer.echo(f"{found}: {output}", err=True)
 
 
 def sentences(corpus: Path) -> Iterator[str]:

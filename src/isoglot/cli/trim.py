@@ -42,21 +42,19 @@ def run(
     from isoglot.encoders import trim as trimming
     from isoglot.errors import EncoderError
 
-    def texts() -> Iterator[str]:
-        return (text for group in read_groups(corpus) for text in (*group.texts, *group.hard_negatives))
+    class Texts:
+        """The sentences of the corpus, which can be read more than once."""
+
+        def __iter__(self) -> Iterator[str]:
+            return (text for group in read_groups(corpus) for text in (*group.texts, *group.hard_negatives))
 
     check_output(output, inputs=[model, *corpus], folder=True, whole=True)
     with exclusive(output):
         layout.prepare(output)
         encoder = load(model, prompt=prompt)
         try:
-            trimmed = trimming.trim(encoder, texts(), minimum_count=minimum_count, keep_characters=keep_characters)
-            if minimum_count == 1:
-                trimming.check(encoder, trimmed, texts())
+            found = trimming(encoder, Texts(), minimum_count=minimum_count, keep_characters=keep_characters)
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error
-        trimmed.encoder.save(output)
-    before, after = (sum(part.numel() for part in one.parameters()) for one in (encoder, trimmed.encoder))
-    same = "vectors of the corpus unchanged" if minimum_count == 1 else "sentences with rarer pieces have other vectors"
-    typer.echo(f"{trimmed.texts:,} sentences use {len(trimmed.rows):,} pieces of {trimmed.pieces:,}", err=True)
-    typer.echo(f"{before / 1e6:,.2f} to {after / 1e6:,.2f} million weights, {same}: {output}", err=True)
+        found.encoder.save(output)
+    typer.echo(f"{found}: {output}", err=True)

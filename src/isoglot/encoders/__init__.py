@@ -6,8 +6,20 @@ Importing this loads torch but not transformers, which takes seconds and is impo
 from __future__ import annotations
 
 from isoglot.encoders.base import Encoder, encode
+from isoglot.encoders.fitting import fit_flow, fit_whitening
 from isoglot.encoders.loading import DEFAULT, load
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
+from isoglot.encoders.vocabulary import trim
 
-__all__ = ["DEFAULT", "Encoder", "StaticEncoder", "TransformerEncoder", "encode", "load"]
+__all__ = [
+    "DEFAULT",
+    "Encoder",
+    "StaticEncoder",
+    "TransformerEncoder",
+    "encode",
+    "fit_flow",
+    "fit_whitening",
+    "load",
+    "trim",
+]

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.engine import engine, plan
+from isoglot.encoders.engine import checked, engine, plan
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
 from isoglot.errors import EncoderError
@@ -58,6 +58,9 @@ class Whitened:
     sentences: int
     kept: float
 
+    def __str__(self) -> str:
+        return f"{self.sentences:,} sentences, {self.encoder.dim} dimensions with {self.kept:.1%} of the variance"
+
 
 def fit_whitening(
     encoder: Encoder, texts: Iterable[str], *, dim: int | None = None, progress: Progress | None = None
@@ -74,7 +77,7 @@ def fit_whitening(
     if dim is not None and not 1 <= dim <= encoder.dim:
         raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
     with engine(encoder, plan(encoder, normalize_embeddings=False), progress=progress) as blocks:
-        found = moments(rows for _, rows in blocks(texts))
+        found = moments(rows for _, rows in blocks(checked(texts)))
     layer, share = whitening(found, dim)
     return Whitened(_put(encoder, layer), found.count, share)
 
@@ -96,7 +99,7 @@ def moments(blocks: Iterable[NDArray[np.floating]]) -> Moments:
         mean = mean + apart * (more / (count + more))
         count += more
     if count < 2:
-        raise ValueError(f"a covariance takes at least 2 sentences, got {count}; give more text")
+        raise ValueError(f"a covariance needs at least 2 sentences, got {count}; pass more text")
     return Moments(count, mean, scatter / (count - 1))
 
 
@@ -111,7 +114,7 @@ def whitening(found: Moments, dim: int | None = None) -> tuple[Dense, float]:
     if rank < (dim or 1) or (dim is None and found.count <= len(values)):
         raise ValueError(
             f"{found.count:,} sentences vary in {rank:,} of {len(values):,} directions, too few to whiten "
-            f"{dim or 'all'} of them; give more varied text, or fewer dimensions to keep (dim)"
+            f"{dim or 'all'} of them; pass more varied text, or keep fewer dimensions (dim)"
         )
     dim = rank if dim is None else dim
     vectors, scale = vectors[:, :dim], np.sqrt(values[:dim])
@@ -163,21 +166,8 @@ class Fitted:
     before: float
     after: float
 
-
-@dataclass(frozen=True, slots=True)
-class Training:
-    """How a flow is trained; the defaults are BERT-flow's. `seed` draws the order of the sentences."""
-
-    lr: float = 1e-3
-    batch: int = 32
-    epochs: int = 1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not (self.lr > 0 and self.batch >= 2 and self.epochs >= 1):
-            raise ValueError(
-                f"lr must be above 0, batch at least 2, epochs at least 1, got {self.lr}, {self.batch}, {self.epochs}"
-            )
+    def __str__(self) -> str:
+        return f"{self.sentences:,} sentences, mean log-likelihood {self.before:.1f} -> {self.after:.1f} nats"
 
 
 def fit_flow(
@@ -185,33 +175,46 @@ def fit_flow(
     texts: Iterable[str],
     *,
     flow: Flow | None = None,
-    training: Training = Training(),
+    permutation: str = "random",
+    epochs: int = 1,
+    batch_size: int = 32,
+    lr: float = 1e-3,
+    seed: int = 0,
     progress: Progress | None = None,
 ) -> Fitted:
     """The encoder with a flow after it, fitted to its raw vectors of `texts`; repeated ones count as often.
 
-    flow      a new one of the encoder's width, for other sizes than three levels of three steps of width 32
-    progress  as of `encode`: distinct texts done, and in all
+    flow         a flow of the encoder's width to train; None: three levels of three steps of width 32
+    permutation  of a new flow: random (the paper) or reversed (its code)
+    seed         random seed of a new flow and of the order of the texts
+    progress     as of `encode`: distinct texts done, and in all
 
-    Raises ValueError for fewer than two texts, a dimension without variance, or a flow of another width; EncoderError
-    if the flow diverges.
+    Raises ValueError for fewer than two texts, a dimension without variance, impossible settings, or a flow of another
+    width; EncoderError if the flow diverges.
     """
-    flow = Flow(encoder.dim) if flow is None else flow
+    flow = Flow(encoder.dim, permutation=permutation, seed=seed) if flow is None else flow
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encoder.encode(
-            texts, normalize_embeddings=False, output=Path(folder) / "vectors.npy", progress=progress
+            checked(texts), normalize_embeddings=False, output=Path(folder) / "vectors.npy", progress=progress
         )
-        before, after = train_flow(flow.to(encoder.device), vectors, training)
+        flow.to(encoder.device)
+        before, after = train_flow(flow, vectors, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed)
     return Fitted(whole.eval(), len(vectors), before, after)
 
 
-def train_flow(flow: Flow, vectors: Vectors, training: Training) -> tuple[float, float]:
+def train_flow(
+    flow: Flow, vectors: Vectors, *, epochs: int = 1, batch_size: int = 32, lr: float = 1e-3, seed: int = 0
+) -> tuple[float, float]:
     """Train in place on vectors (N, D); the mean log-likelihood before and after, nats. Raises as `fit_flow` does."""
-    rng = np.random.default_rng(training.seed)
-    adam = torch.optim.AdamW(flow.parameters(), lr=training.lr, weight_decay=0.01, eps=1e-6)
+    if not (lr > 0 and batch_size >= 2 and epochs >= 1):
+        raise ValueError(
+            f"lr must be above 0, batch_size at least 2, epochs at least 1, got {lr}, {batch_size}, {epochs}"
+        )
+    rng = np.random.default_rng(seed)
+    adam = torch.optim.AdamW(flow.parameters(), lr=lr, weight_decay=0.01, eps=1e-6)
     before = None
-    for rows in _batches(len(vectors), training, rng):
+    for rows in _batches(len(vectors), batch_size, epochs, rng):
         x = torch.from_numpy(np.asarray(vectors[rows], np.float32)).to(flow.device)
         if before is None:
             _refuse_constant(x)
@@ -226,7 +229,7 @@ def train_flow(flow: Flow, vectors: Vectors, training: Training) -> tuple[float,
         adam.step()
     after = mean_log_likelihood(flow, vectors)
     if before is None or not math.isfinite(after):
-        raise EncoderError(f"the flow diverged (log-likelihood {after}); take a smaller lr or more varied text")
+        raise EncoderError(f"the flow diverged (log-likelihood {after}); use a smaller lr or more varied text")
     return before, after
 
 
@@ -241,14 +244,14 @@ def mean_log_likelihood(flow: Flow, vectors: Vectors) -> float:
     return total / len(vectors)
 
 
-def _batches(count: int, training: Training, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+def _batches(count: int, size: int, epochs: int, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
     """Rows of each batch; the last of an epoch may be smaller. Raises ValueError if there are not two sentences."""
     if count < 2:
-        raise ValueError(f"a flow is fitted to at least 2 sentences, got {count}; give more text")
-    for _ in range(training.epochs):
+        raise ValueError(f"a flow needs at least 2 sentences, got {count}; pass more text")
+    for _ in range(epochs):
         order = rng.permutation(count)
-        for start in range(0, count, training.batch):
-            yield order[start : start + training.batch]
+        for start in range(0, count, size):
+            yield order[start : start + size]
 
 
 def _refuse_constant(x: Tensor) -> None:
@@ -256,5 +259,5 @@ def _refuse_constant(x: Tensor) -> None:
     if len(same):
         raise ValueError(
             f"dimension {int(same[0])} has one value in all {len(x)} sentences of the first batch, so it cannot be "
-            "scaled; give more varied text, or cut such dimensions by whitening first"
+            "scaled; pass more varied text, or cut such dimensions by whitening first"
         )

@@ -1,16 +1,19 @@
-"""Whitening: mean zero and covariance I, sklearn's whitening up to sign, one layer that other programs run."""
+"""Whitening and flows fitted to vectors: what they promise, and what can't be fitted."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
 from isoglot.encoders import StaticEncoder, TransformerEncoder, encode, load
-from isoglot.encoders.fitting import fit_whitening, moments, whitening
+from isoglot.encoders.fitting import fit_flow, fit_whitening, mean_log_likelihood, moments, train_flow, whitening
+from isoglot.encoders.layers import Flow
+from isoglot.errors import EncoderError
 
 CORPUS = [f"{a} {b} {c}" for a in SENTENCES[:6] for b in SENTENCES[4:] for c in ("yes", "no", "x 1")]
 
@@ -125,3 +128,52 @@ def test_too_little_text_is_refused(toy_static):
     assert fit_whitening(toy_static, SENTENCES[:5], dim=4).encoder.dim == 4
     with pytest.raises(ValueError, match="9 sentences vary in 0 of 8"):
         fit_whitening(toy_static, ["the same"] * 9)
+
+
+CORPUS_FITTING = [f"{a} {b}" for a in SENTENCES for b in SENTENCES]
+
+
+def bent(seed, rows):
+    """Six dimensions, of which the last three are curved functions of the first three, with noise."""
+    rng = np.random.default_rng(seed)
+    free = rng.normal(size=(rows, 3))
+    return np.hstack([free, np.abs(free) * 3 + rng.normal(size=(rows, 3)) * 0.3]).astype(np.float32)
+
+
+def test_held_out_vectors_become_likelier():
+    flow, held = Flow(6, levels=1, depth=2, width=8), bent(1, 300)
+    before, after = train_flow(flow, bent(0, 600), epochs=5, lr=1e-2)
+    untrained = Flow(6, levels=1, depth=2, width=8)
+    untrained.train()(torch.from_numpy(bent(0, 600)))
+    assert after > before + 0.5
+    assert mean_log_likelihood(flow, held) > mean_log_likelihood(untrained, held) + 0.5
+
+
+def test_the_encoder_is_frozen_and_the_seed_decides(toy_static):
+    table = toy_static.table.detach().clone()
+    raw = encode(toy_static, CORPUS_FITTING, normalize_embeddings=False)
+
+    def made(seed):
+        flow = Flow(8, levels=2, depth=1, width=4, seed=seed)
+        return fit_flow(toy_static, iter(CORPUS_FITTING), flow=flow, seed=seed)
+
+    first, again, other = made(0), made(0), made(1)
+    vectors = encode(first.encoder, CORPUS_FITTING, normalize_embeddings=False)
+    assert (table == toy_static.table).all()
+    assert first.sentences == len(CORPUS_FITTING)
+    assert first.after == again.after != other.after
+    np.testing.assert_array_equal(vectors, encode(again.encoder, CORPUS_FITTING, normalize_embeddings=False))
+    assert first.after == pytest.approx(mean_log_likelihood(first.encoder.layer, raw))
+
+
+def test_what_cannot_be_fitted(toy_static):
+    with pytest.raises(ValueError, match="at least 2 sentences, got 1"):
+        fit_flow(toy_static, ["one"])
+    with pytest.raises(ValueError, match="dimension 0 has one value in all 5 sentences"):
+        fit_flow(toy_static, ["the same"] * 5)
+    with pytest.raises(ValueError, match="takes 9 dimensions and the encoder gives 8"):
+        fit_flow(toy_static, CORPUS_FITTING, flow=Flow(9))
+    with pytest.raises(ValueError, match="batch_size at least 2"):
+        fit_flow(toy_static, CORPUS_FITTING, batch_size=1)
+    with pytest.raises(EncoderError, match="diverged"):
+        train_flow(Flow(6), bent(0, 200), lr=1e6)

@@ -22,6 +22,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.engine import checked
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import ragged
 from isoglot.encoders.transformer import TransformerEncoder
@@ -40,36 +41,63 @@ _WHOLE = 1 << 40  # tokens: nothing is cut off, since a later piece may decide w
 class Trimmed:
     """An encoder of V' pieces, where there were `pieces`; row r of its table was row `rows[r]` (V',) int64.
 
-    `texts` is how many were read.
+    `texts` is how many were read, `weights` how many the encoder had before.
     """
 
     encoder: Encoder
     rows: NDArray[np.int64]
     pieces: int
     texts: int
+    weights: int
+    minimum_count: int
+
+    def __str__(self) -> str:
+        rare = "sentences with rarer pieces have other vectors"
+        same = "vectors of the corpus unchanged" if self.minimum_count == 1 else rare
+        return (
+            f"{self.texts:,} sentences use {len(self.rows):,} of {self.pieces:,} pieces: "
+            f"{self.weights / 1e6:,.2f} to {_size(self.encoder) / 1e6:,.2f} million weights, {same}"
+        )
 
 
-def trim(encoder: Encoder, texts: Iterable[str], *, minimum_count: int = 1, keep_characters: bool = True) -> Trimmed:
+def trim(
+    encoder: Encoder,
+    texts: Iterable[str],
+    *,
+    minimum_count: int = 1,
+    keep_characters: bool = True,
+) -> Trimmed:
     """A copy of a transformer or static encoder with only those pieces of its vocabulary that the texts use.
 
     minimum_count    keep pieces met at least so often; above 1, covered text with rarer pieces has other vectors
     keep_characters  keep all pieces of one character or byte too, so that unseen words are spelt and seldom unknown
 
-    The texts are read once, with the encoder's prompt before each, and whole, whatever `max_length` is. Their vectors
-    are those of `encoder`. Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of
-    pieces (USE, GloVe), CorpusError if there are no texts.
+    The texts are read with the encoder's prompt before each, and whole, whatever `max_length` is. With a count of 1
+    their vectors are those of `encoder`, and they are read a second time to check that; an iterator, which can be read
+    only once, is not checked.
+
+    Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
+    CorpusError if there are no texts.
     """
     if minimum_count < 1:
         raise ValueError(f"minimum_count must be at least 1, got {minimum_count}")
     inner = inside(encoder)
+    texts = checked(texts)
     met, count = used(_backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count)
     if not count:
-        raise CorpusError("the corpus holds no sentences; give files with at least one line of text")
+        raise CorpusError("there are no sentences; pass at least one line of text")
     state = json.loads(_backend(inner).to_str())
     rows = np.array(sorted(needed(met | _named_in(inner), state, keep_characters=keep_characters)), np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
     trimmed = _copied(encoder, inner, cut(state, new), new)
-    return Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count)
+    found = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, _size(encoder), minimum_count)
+    if minimum_count == 1 and iter(texts) is not texts:
+        check(encoder, found, texts)
+    return found
+
+
+def _size(encoder: Encoder) -> int:
+    return sum(weight.numel() for weight in encoder.parameters())
 
 
 def check(before: Encoder, after: Trimmed, texts: Iterable[str]) -> None:
@@ -94,7 +122,7 @@ def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
     if kinds not in KINDS:
         raise EncoderError(
             f"there is no vocabulary to cut: it must be one of {', '.join(KINDS)}, and this {type(encoder).__name__} "
-            f"has {kinds}; give a transformer or static encoder of pieces"
+            f"has {kinds}; pass a transformer or static encoder of pieces"
         )
     return found[0]
 
@@ -147,7 +175,7 @@ def _renumber(encoder: TransformerEncoder, new: dict[int, int]) -> None:
 
 
 def _fast(tokenizer: Tokenizer, old: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """The tokenizer in the clothes of transformers, with the special tokens by their names."""
+    """The tokenizer wrapped as PreTrainedTokenizerFast, with the special tokens by their names."""
     from transformers import PreTrainedTokenizerFast
 
     named = {name: token for name, token in old.special_tokens_map.items() if isinstance(token, str)}

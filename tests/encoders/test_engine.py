@@ -1,0 +1,566 @@
+"""Encoding: order, duplicates, company, streams, threads, workers, and what a caller gets for odd input."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+import tracemalloc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.encoders import StaticEncoder, encode, engine
+from isoglot.encoders.base import evaluating
+from isoglot.encoders.device import settle
+from isoglot.encoders.engine import distinct, plan, windows
+from isoglot.encoders.layers import Dense, WithLayer
+from isoglot.encoders.packing import pack
+from isoglot.encoders.towers import Towers
+from isoglot.errors import EncoderError
+
+ENCODER = build_transformer(pooling="mean", prompt="")
+
+
+def one_by_one(encoder, texts):
+    encoder.eval()
+    with torch.no_grad():
+        return torch.cat([encoder(encoder.tokenize([text])) for text in texts]).numpy()
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.text(max_size=60), max_size=6), st.integers(1, 200))
+def test_a_row_does_not_depend_on_its_company(texts, budget):
+    vectors = encode(ENCODER, [*texts, *SENTENCES], batch_tokens=budget)
+    np.testing.assert_allclose(vectors[: len(texts) + 2], one_by_one(ENCODER, [*texts, *SENTENCES[:2]]), atol=1e-6)
+
+
+def test_static_rows_do_not_depend_on_their_company(toy_static):
+    texts = [*SENTENCES, "", "the", *SENTENCES]
+    for budget in (None, 1, 7):
+        vectors = encode(toy_static, texts, batch_tokens=budget, normalize_embeddings=False)
+        np.testing.assert_allclose(vectors, one_by_one(toy_static, texts), atol=1e-6)
+
+
+def test_no_text_and_a_single_text():
+    assert encode(ENCODER, []).shape == (0, ENCODER.dim)
+    single = encode(ENCODER, SENTENCES[0])
+    assert single.shape == (ENCODER.dim,)
+    np.testing.assert_allclose(single, encode(ENCODER, SENTENCES)[0], atol=1e-6)
+    assert encode(ENCODER, iter(SENTENCES)).shape == (len(SENTENCES), ENCODER.dim)
+
+
+def test_repeated_sentences_are_encoded_once():
+    rows = []
+    handle = ENCODER.register_forward_hook(lambda module, inputs, output: rows.append(len(output)))
+    vectors = encode(ENCODER, ["a", "b", "a", "a"])
+    handle.remove()
+    assert sum(rows) == 2
+    np.testing.assert_array_equal(vectors[[0, 0]], vectors[[2, 3]])
+
+
+def test_truncate_then_normalize():
+    plain = encode(ENCODER, SENTENCES)
+    short = encode(ENCODER, SENTENCES, truncate_dim=5, normalize_embeddings=True, dtype=np.float16)
+    assert short.dtype == np.float16
+    expected = plain[:, :5] / np.linalg.norm(plain[:, :5], axis=1, keepdims=True)
+    np.testing.assert_allclose(short, expected, atol=1e-3)
+
+
+def test_normalizing_is_the_encoders_choice_unless_said(toy_static, toy_transformer):
+    assert np.allclose(np.linalg.norm(encode(toy_static, SENTENCES), axis=1), 1)
+    assert not np.allclose(np.linalg.norm(encode(toy_static, SENTENCES, normalize_embeddings=False), axis=1), 1)
+    assert not np.allclose(np.linalg.norm(encode(toy_transformer(), SENTENCES), axis=1), 1)
+    assert (encode(toy_static, [""]) == 0).all()
+
+
+def test_prompt_replaces_the_encoders_own_and_is_put_back(toy_transformer):
+    encoder = toy_transformer(prompt="query: ")
+    own, none, other = (encode(encoder, ["cat"], prompt=prompt) for prompt in (None, "", "the "))
+    bare = toy_transformer()
+    np.testing.assert_allclose(own, encode(bare, ["query: cat"]), atol=1e-6)
+    np.testing.assert_allclose(none, encode(bare, ["cat"]), atol=1e-6)
+    np.testing.assert_allclose(other, encode(bare, ["the cat"]), atol=1e-6)
+    assert encoder.prompt == "query: "
+
+
+def test_every_module_returns_to_its_mode(toy_transformer):
+    encoder = toy_transformer().train()
+    encoder.backbone.embeddings.eval()
+    modes = [module.training for module in encoder.modules()]
+    first, second = encode(encoder, SENTENCES), encode(encoder, SENTENCES)
+    np.testing.assert_array_equal(first, second)  # no dropout
+    assert [module.training for module in encoder.modules()] == modes
+    assert all(weight.requires_grad for weight in encoder.backbone.encoder.parameters())
+
+
+def test_progress_counts_distinct_sentences():
+    seen = []
+    encode(ENCODER, ["a", "bb", "a", "ccc"], batch_tokens=1, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_what_is_no_text_is_named():
+    with pytest.raises(TypeError, match="text 1 is None"):
+        encode(ENCODER, ["a", None])
+    with pytest.raises(ValueError, match="between 1 and the encoder's 16"):
+        encode(ENCODER, ["a"], truncate_dim=17)
+
+
+def test_a_vector_that_is_not_finite_is_an_error(toy_static):
+    with torch.no_grad():
+        toy_static.table.fill_(float("nan"))
+    with pytest.raises(EncoderError, match="'the cat' is not finite"):
+        encode(toy_static, ["the cat"])
+
+
+@pytest.mark.parametrize("odd", ["\0", "\ud800 half", "\u202eright to left", "👩‍👩‍👧", "x" * 1_000_000, "\n", " "])
+def test_odd_text_gives_a_vector_and_leaves_its_company_alone(odd, toy_static):
+    for encoder in (ENCODER, toy_static):
+        vectors = encode(encoder, [odd, SENTENCES[0]])
+        assert np.isfinite(vectors).all()
+        np.testing.assert_allclose(vectors[1], encode(encoder, SENTENCES[0]), atol=1e-6)
+
+
+STATIC = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+ODD = ["", " ", "\0", "a\0b", "\ud800", "x\udfff\ud83d", "\u202e\u2066abc", "👩‍👩‍👧" * 40, "\u0301" * 300, "ﷺ" * 99]
+
+
+@pytest.fixture
+def small_windows(monkeypatch):
+    monkeypatch.setattr(engine, "CPU_WINDOW", 3)
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 3)
+
+
+def cosines(a, b):
+    return (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+
+
+@pytest.mark.parametrize("encoder", [ENCODER, STATIC])
+def test_a_stream_a_list_and_a_file_agree(encoder, tmp_path, small_windows):
+    texts = [*SENTENCES, "", SENTENCES[0], *SENTENCES[3:6]]
+    whole = np.concatenate([encode(encoder, [text]) for text in texts])
+    np.testing.assert_allclose(encode(encoder, texts), whole, atol=1e-6)
+    np.testing.assert_allclose(encode(encoder, iter(texts)), whole, atol=1e-6)
+    mapped = encode(encoder, iter(texts), output=tmp_path / "new" / "rows.npy")
+    assert isinstance(mapped, np.memmap)
+    np.testing.assert_allclose(mapped, whole, atol=1e-6)
+    np.save(tmp_path / "saved.npy", np.array(mapped))
+    assert (tmp_path / "saved.npy").read_bytes() == (tmp_path / "new" / "rows.npy").read_bytes()
+
+
+@pytest.mark.parametrize("empty", [[], (), iter([])])
+def test_no_text_gives_no_row_in_any_shape(empty, tmp_path):
+    assert encode(ENCODER, empty).shape == (0, ENCODER.dim)
+    mapped = encode(ENCODER, [], output=tmp_path / "rows.npy", dtype=np.float16, truncate_dim=3)
+    assert (mapped.shape, mapped.dtype) == ((0, 3), np.float16)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    (tmp_path / "rows.npy").write_bytes(b"old")
+    with pytest.raises(TypeError, match="text 1 is 7"):
+        encode(ENCODER, ["a", 7], output=tmp_path / "rows.npy")
+    assert (tmp_path / "rows.npy").read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "rows.npy"]
+
+
+def test_a_wrong_text_of_a_stream_is_numbered(small_windows):
+    with pytest.raises(TypeError, match="text 7 is None"):
+        encode(STATIC, (None if row == 7 else str(row) for row in range(20)))
+
+
+def test_a_stream_is_never_held_as_a_whole(monkeypatch):
+    class Text(str):
+        __slots__ = ("__weakref__",)
+
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 50)
+    alive, most = weakref.WeakSet(), 0
+
+    def lines():
+        nonlocal most
+        for row in range(1000):
+            text = Text(f"line {row}")
+            alive.add(text)
+            most = max(most, len(alive))
+            yield text
+
+    rows = encode(STATIC, lines())
+    assert rows.shape == (1000, 8)
+    assert 100 <= most <= 250
+
+
+def test_memory_is_that_of_the_rows_and_no_second_copy(monkeypatch):
+    monkeypatch.setattr(engine, "STATIC_WINDOW", 200)
+    wide = StaticEncoder.create(build_tokenizer(), 512, seed=1)
+    encode(wide, ["warm"])
+    tracemalloc.start()
+    rows = encode(wide, [f"{row % 3000}" for row in range(4000)])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows.nbytes < peak < 1.5 * rows.nbytes
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "cc", "ddd"]), max_size=40), st.integers(1, 7), st.integers(1, 9))
+def test_windows_hold_every_text_once_in_order(texts, size, characters):
+    def tokenize(found):
+        return STATIC.tokenize(found)
+
+    before, engine.CHARACTERS = engine.CHARACTERS, characters
+    try:
+        parts = list(windows(iter(texts), size, tokenize))
+    finally:
+        engine.CHARACTERS = before
+    assert [text for part in parts for text in part.texts] == texts
+    for part in parts:
+        assert 1 <= len(part.texts) <= size
+        assert len(set(part.distinct)) == len(part.distinct) == len(part.tokens)
+        rows = range(len(part.texts)) if part.rows is None else part.rows
+        assert [part.distinct[row] for row in rows] == part.texts
+
+
+def test_very_long_texts_end_a_window(monkeypatch):
+    monkeypatch.setattr(engine, "CHARACTERS", 1000)
+    parts = list(windows(["x" * 100] * 300, 4096, STATIC.tokenize))
+    assert [len(part.texts) for part in parts] == [64, 64, 64, 64, 44]
+
+
+def test_distinct_in_order_of_appearance():
+    found, rows = distinct(["b", "a", "b"])
+    assert (found, rows.tolist()) == (["b", "a"], [0, 1, 0])
+    assert distinct(["b", "a"]) == (["b", "a"], None)
+    assert distinct([np.str_("a"), "a"])[0] == ["a"]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.one_of(st.text(max_size=40), st.sampled_from(ODD)), max_size=8), st.randoms(use_true_random=False))
+def test_whatever_the_company_a_row_stays_what_it_is(company, random):
+    texts = [*company, *SENTENCES[:3]]
+    random.shuffle(texts)
+    for encoder in (ENCODER, STATIC):
+        rows = encode(encoder, texts)
+        assert np.isfinite(rows).all()
+        for place in {0, len(texts) // 2, len(texts) - 1}:
+            np.testing.assert_allclose(rows[place], encode(encoder, texts[place]), atol=1e-6)
+
+
+@pytest.mark.slow
+def test_bytes_that_are_no_text_and_a_million_characters():
+    random = np.random.default_rng(0)
+    noise = [random.integers(0, 256, 200, dtype=np.uint8).tobytes().decode("utf-8", "surrogateescape") for _ in "abcd"]
+    long = ["ab " * 333_333, "字" * 1_000_000, "\0" * 1_000_000, "\U0001f600" * 250_000]
+    for encoder in (ENCODER, STATIC):
+        rows = encode(encoder, iter([*noise, *long, *SENTENCES]))
+        assert np.isfinite(rows).all()
+        np.testing.assert_allclose(rows[8:], encode(encoder, SENTENCES), atol=1e-6)
+
+
+def test_bf16_is_near_and_told_apart():
+    full, half = encode(ENCODER, SENTENCES), encode(ENCODER, SENTENCES, precision="bf16")
+    assert half.dtype == np.float32
+    assert not np.array_equal(full, half)
+    assert cosines(full, half).min() > 0.999
+
+
+def test_what_precision_may_be():
+    cpu = torch.device("cpu")
+    assert settle("auto", cpu) in ("float32", "bfloat16")
+    assert settle("bf16", cpu) == "bfloat16"
+    with pytest.raises(ValueError, match=r"float32.*got 'fp64'"):
+        encode(ENCODER, ["a"], precision="fp64")
+    with pytest.raises(ValueError, match=r"int8.*cuda:0"):
+        settle("int8", torch.device("cuda:0"))
+    with pytest.raises(ValueError, match="kind of float, such as float32 or float16, got int8"):
+        encode(ENCODER, ["a"], dtype=np.int8)
+    with pytest.raises(ValueError, match="batch_tokens must be at least 1, got 0"):
+        encode(STATIC, ["a"], batch_tokens=0)
+
+
+def test_progress_of_a_stream_has_no_total(small_windows):
+    seen = []
+    encode(STATIC, iter("abcde"), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (5, None)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_a_plan_is_complete():
+    made = plan(ENCODER, truncate_dim=4, normalize_embeddings=True, dtype="float16")
+    assert (made.width, made.unit, made.dtype, made.budget, made.precision) == (4, True, "<f2", 512, "float32")
+    assert plan(ENCODER, devices=[torch.device("cuda:0")]).budget == engine.DEVICE_TOKENS
+
+
+TEXTS = [f"{sentence} {number}" for number in range(8) for sentence in SENTENCES]
+
+
+@pytest.fixture
+def threads():
+    """Sets torch's threads for a test, whatever the machine has."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def callers(encoder, texts, **settings):
+    """(rows, for each call of forward the thread it was in and torch's threads there)."""
+    calls = []
+
+    def note(module, inputs, output):
+        calls.append((threading.current_thread(), torch.get_num_threads()))
+
+    handle = encoder.register_forward_hook(note)
+    try:
+        return encode(encoder, texts, **settings), calls
+    finally:
+        handle.remove()
+
+
+def test_threads_make_whole_chunks_and_the_very_same_rows(threads):
+    encoder = build_transformer(pooling="mean")
+    threads(1)
+    alone, calls = callers(encoder, TEXTS, batch_tokens=30)
+    assert {caller for caller, _ in calls} == {threading.current_thread()}
+    threads(3)
+    together, calls = callers(encoder, TEXTS, batch_tokens=30)
+    assert threading.current_thread() not in {caller for caller, _ in calls}
+    assert {count for _, count in calls} == {1}
+    np.testing.assert_array_equal(alone, together)
+
+
+def test_chunks_are_computed_at_once(threads):
+    threads(2)
+    encoder, meeting = build_transformer(pooling="mean"), threading.Barrier(2, timeout=60)
+    waits = iter([True, True])
+
+    def meet(module, inputs):
+        if next(waits, False):
+            meeting.wait()  # raises if no second thread comes
+
+    encoder.register_forward_pre_hook(meet)
+    assert encode(encoder, TEXTS, batch_tokens=30).shape == (len(TEXTS), encoder.dim)
+
+
+def test_a_chunk_that_comes_alone_has_all_threads(threads):
+    threads(2)
+    _, calls = callers(build_transformer(pooling="mean"), SENTENCES[:1])
+    assert calls == [(threading.current_thread(), 2)]
+
+
+def test_an_encoder_is_called_by_one_thread_unless_it_allows_more(threads):
+    threads(2)
+    encoder = build_transformer(pooling="mean")
+    encoder.concurrent = False
+    _, calls = callers(encoder, TEXTS, batch_tokens=30)
+    assert len(calls) > 2
+    assert set(calls) == {(threading.current_thread(), 2)}
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_are_what_they_were_afterwards(threads, fails):
+    threads(3)
+    encoder, seen = build_transformer(pooling="mean"), []
+    if fails:
+        encoder.backbone.forward = None  # no function
+        with pytest.raises(TypeError):
+            encode(encoder, TEXTS, batch_tokens=30)
+    else:
+        encode(encoder, TEXTS, batch_tokens=30)
+    later = threading.Thread(target=lambda: seen.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert [torch.get_num_threads(), *seen] == [3, 3]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("isoglot-encode")]
+
+
+@pytest.mark.slow
+def test_processes_give_the_very_same_rows(small_windows):
+    texts = [*SENTENCES, "", SENTENCES[0]]
+    for asked in ({}, {"precision": "bf16", "truncate_dim": 5}):
+        np.testing.assert_array_equal(encode(ENCODER, texts, workers=2, **asked), encode(ENCODER, texts, **asked))
+
+
+@pytest.mark.slow
+def test_a_process_gives_the_very_same_rows(small_windows):
+    texts = [*SENTENCES, "", SENTENCES[0]]
+    np.testing.assert_array_equal(encode(STATIC, iter(texts), workers=["cpu"]), encode(STATIC, iter(texts)))
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_an_error():
+    with pytest.raises(EncoderError, match="worker process ended before its work was done"):
+        encode(Dying(), ["a"], workers=["cpu"])
+
+
+@pytest.mark.parametrize("workers", [0, [], "cuda:0"])
+def test_what_workers_may_be(workers):
+    with pytest.raises(ValueError, match="workers must be"):
+        encode(ENCODER, ["a"], workers=workers)
+
+
+class Dying(StaticEncoder):
+    """Ends its process as the system does when memory runs out."""
+
+    def __init__(self):
+        super().__init__(torch.ones(300, 2), build_tokenizer())
+
+    def forward(self, tokens):
+        import os
+
+        os._exit(9)
+
+
+TEXTS_THREADS = [f"{text} {number}" for number in range(6) for text in SENTENCES]
+PROMPTS = ["", "query: ", "The cat ", "passage: ", "A dog ", "1 22 ", "Die Katze ", "numbers "]
+ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxruntime"))
+
+
+def static() -> StaticEncoder:
+    return StaticEncoder.create(build_tokenizer(), 16, seed=1).eval()
+
+
+ENCODERS = {
+    "transformer": lambda: build_transformer(prompt="own: "),
+    "first-last": lambda: build_transformer(pooling="first-last", prompt="own: ").eval(),
+    "static": static,
+    "layer": lambda: WithLayer(build_transformer(), Dense(16, 5)),
+    "towers": lambda: Towers({"a": build_transformer(prompt="own: "), "b": static()}, {"a": ["LATIN"]}),
+}
+
+
+def state(encoder):
+    """All that encoding might change."""
+    backends = [
+        getattr(module.tokenizer, "backend_tokenizer", module.tokenizer)
+        for module in encoder.modules()
+        if hasattr(module, "tokenizer")
+    ]
+    own = [(module.training, getattr(module, "prompt", None)) for module in encoder.modules()]
+    return own, [(backend.truncation, backend.padding) for backend in backends], torch.get_num_threads()
+
+
+def together(encoder, count, settings):
+    """The rows of `count` threads that begin at once, with a prompt each."""
+    begin = Barrier(count)
+
+    def work(prompt):
+        begin.wait()
+        return [encode(encoder, TEXTS_THREADS, prompt=prompt, batch_tokens=60, **settings) for _ in range(2)]
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, PROMPTS[:count]))
+
+
+@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        *((kind, {}) for kind in ENCODERS),
+        ("transformer", {"normalize_embeddings": True, "truncate_dim": 5}),
+        ("transformer", {"precision": "bf16", "normalize_embeddings": True}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(value) or "plain",
+)
+def test_each_thread_has_its_own_prompt(kind, settings, count):
+    encoder = ENCODERS[kind]()
+    before, expected = state(encoder), [encode(encoder, TEXTS_THREADS, prompt=prompt, **settings) for prompt in PROMPTS]
+    assert not np.array_equal(expected[0], expected[1])
+    for rows, wanted in zip(together(encoder, count, settings), expected, strict=False):
+        for found in rows:
+            np.testing.assert_allclose(found, wanted, atol=2e-2 if "precision" in settings else 1e-5)
+    assert state(encoder) == before
+
+
+@pytest.mark.skipif(not ONNX, reason="needs the extra `onnx`")
+def test_threads_in_int8_beside_one_in_float():
+    encoder = build_transformer(prompt="own: ").train()
+    before, plain = state(encoder), encode(encoder, TEXTS_THREADS)
+    alone = [encode(encoder, TEXTS_THREADS, prompt=prompt, precision="int8", batch_tokens=60) for prompt in PROMPTS[:2]]
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(lambda: [encode(encoder, TEXTS_THREADS) for _ in range(20)])
+        for rows, wanted in zip(together(encoder, 2, {"precision": "int8"}), alone, strict=True):
+            np.testing.assert_array_equal(rows[0], wanted)
+        for rows in beside.result():
+            np.testing.assert_allclose(rows, plain, atol=1e-6)
+    assert state(encoder) == before
+    assert encoder.backbone.config._attn_implementation != "eager"
+
+
+def test_threads_of_torch_are_as_they_were():
+    encoder = build_transformer().eval()
+    torch.set_num_threads(2)
+    try:
+        wanted = encode(encoder, TEXTS_THREADS)
+        assert all(np.allclose(rows, wanted, atol=1e-5) for rows in together(encoder, 1, {})[0])
+        with ThreadPoolExecutor(4) as pool:
+            found = list(
+                pool.map(lambda _: (encode(encoder, TEXTS_THREADS, batch_tokens=30), torch.get_num_threads()), range(8))
+            )
+            assert {count for _, count in found} == {2}
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(torch.get_num_threads).result() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_encoders_of_two_lengths_may_share_a_tokenizer():
+    tokenizer = build_tokenizer()
+    tokenizer.enable_padding(pad_id=0)
+    tokenizer.enable_truncation(11)
+    encoders = [StaticEncoder.create(tokenizer, 8, seed=1, max_length=length) for length in (2, 40)]
+    wanted = [encoder.tokenize(TEXTS_THREADS).lengths for encoder in encoders]
+    assert (int(wanted[0].max()), int(wanted[1].max()) > 11) == (2, True)
+    with ThreadPoolExecutor(4) as pool:
+        for number, found in enumerate(pool.map(lambda n: encoders[n % 2].tokenize(TEXTS_THREADS).lengths, range(200))):
+            assert torch.equal(found, wanted[number % 2])
+    assert (tokenizer.truncation["max_length"], tokenizer.padding["pad_id"]) == (11, 0)
+
+
+def test_a_copy_in_evaluation_mode_shares_the_weights():
+    encoder = build_transformer().train()
+    copied = evaluating(encoder)
+    assert encoder.training
+    assert not any(module.training for module in copied.modules())
+    assert copied.backbone.config is encoder.backbone.config
+    assert all(a is b for a, b in zip(encoder.parameters(), copied.parameters(), strict=True))
+    assert evaluating(copied) is copied
+
+
+def test_huge_and_tiny_vectors_have_length_one():
+    encoder = static()
+    encoder.max_length = 1  # the sum of two such rows does not fit float32
+    for scale in (3e38, 1e-37):
+        with torch.no_grad():
+            encoder.table.copy_(torch.full_like(encoder.table, scale))
+            encoder.token_weights.fill_(1)
+        np.testing.assert_allclose(encode(encoder, ["cat"]), 0.25, rtol=1e-6)
+    assert (encode(encoder, [""]) == 0).all()
+
+
+@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 100))
+def test_every_row_once_within_the_budget_longest_first(lengths, budget):
+    counts = np.array(lengths, dtype=np.int64)
+    chunks = pack(counts, budget)
+    order = np.concatenate([np.empty(0, np.int64), *chunks])
+    assert sorted(order) == list(range(len(lengths)))
+    assert all(len(chunk) == 1 or len(chunk) * counts[chunk].max() <= budget for chunk in chunks)
+    assert (np.diff(counts[order]) <= 0).all()
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=100), st.integers(1, 100))
+def test_no_chunk_could_have_taken_the_next_row(lengths, budget):
+    counts = np.array(lengths)
+    chunks = pack(counts, budget)
+    assert all((len(chunk) + 1) * counts[chunk].max() > budget for chunk in chunks[:-1])
+
+
+def test_equal_lengths_keep_their_order():
+    assert [chunk.tolist() for chunk in pack(np.array([2, 3, 2, 3]), 6)] == [[1, 3], [0, 2]]
+
+
+def test_a_budget_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="at least one token, got 0"):
+        pack(np.array([1]), 0)

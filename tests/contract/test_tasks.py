@@ -108,7 +108,7 @@ def test_items_make_the_value(random):
 
 def test_one_sentence_in_many_languages_is_one_unit(task, random):
     """Sets that are translations of each other name the same units; texts that every language has of its own none."""
-    units = {score.subset: score.units for score in random if score.metric == random[0].metric and not score.over}
+    units = {score.subset: score.item_set for score in random if score.metric == random[0].metric and not score.over}
     if task[0] in TRANSLATIONS or task[0].startswith("xsim/"):
         assert len(units) > 1
         assert len(set(units.values())) == 1

@@ -13,13 +13,13 @@ from isoglot.report.scores import Scores
 from isoglot.report.tables import side_by_side
 
 
-def run(model, gold, value, *, over=("deu", "kor"), units=""):
+def run(model, gold, value, *, over=("deu", "kor"), item_set=""):
     """Similarity in two languages, with `gold` in the second, and the mean `over` some of them."""
     random = np.random.default_rng(3)
     parts = []
     for subset, first in (("deu", np.arange(30.0)), ("kor", gold)):
         items = np.stack([first, random.random(30)], 1).astype(np.float32)
-        parts.append(Score("sts", subset, "spearman", value, 30, items=items, statistic="spearman", units=units))
+        parts.append(Score("sts", subset, "spearman", value, 30, items=items, statistic="spearman", item_set=item_set))
     return Scores((*parts, Score("sts", "mean", "spearman", value, len(over), tuple(over))), model)
 
 
@@ -59,8 +59,10 @@ def test_other_data_are_not_even_where_their_numbers_agree(other, kept):
     assert f"{len(kept)} subset{'s' if len(kept) > 1 else ''}, mean change +25.0" in page([base, other])
 
 
-def test_units_differ_and_a_system_that_lacks_a_subset_hinders_nobody():
-    base, same, other = (run(name, SAME, 0.5, units=units) for name, units in (("a", "u"), ("b", "u"), ("c", "v")))
+def test_item_sets_differ_and_a_system_that_lacks_a_subset_hinders_nobody():
+    base, same, other = (
+        run(name, SAME, 0.5, item_set=item_set) for name, item_set in (("a", "u"), ("b", "u"), ("c", "v"))
+    )
 
     def rows(*runs):
         names = dict.fromkeys(score.subset for found in runs for score in found)

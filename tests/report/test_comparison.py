@@ -23,10 +23,10 @@ from isoglot.report.scores import Scores, declared, write_results
 from isoglot.report.tables import scale, shown
 
 
-def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", units=""):
+def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", item_set=""):
     items = np.asarray(items, np.float32)
     value = STATISTICS[statistic](items)
-    return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, units=units)
+    return Score(task, subset, metric, value, len(items), items=items, statistic=statistic, item_set=item_set)
 
 
 def average(scores, subset="mean", *, value=None):
@@ -108,7 +108,7 @@ def test_subsets_of_the_same_units_are_drawn_together(statistic):
     """Equal languages are one sample, not sixteen: their average is no surer than each of them."""
     rng = np.random.default_rng(2)
     items = hits(rng, 300, 0.5) if statistic == "mean" else rng.normal(size=(60, 2))
-    parts = [score(f"l{i}-eng", items, statistic=statistic, units="u") for i in range(16)]
+    parts = [score(f"l{i}-eng", items, statistic=statistic, item_set="u") for i in range(16)]
     runs = {name: [results(*parts, average(parts))] for name in "ab"}
     found = rows(compare(runs, resamples=100))
     ends = [found[name].values[0].interval for name in ("l0-eng", "mean")]
@@ -121,7 +121,7 @@ def test_averages_over_shared_sentences_raise_no_false_alarms():
     for study in range(80):
         runs = []
         for columns in (aligned(rng, languages=12, n=40, shared=2.0) for _ in range(2)):
-            parts = [score(f"l{i}", items, units="u") for i, items in enumerate(columns)]
+            parts = [score(f"l{i}", items, item_set="u") for i, items in enumerate(columns)]
             runs.append([*parts, average(parts)])
         groups = {a.subset: [[a], [b]] for a, b in zip(*runs, strict=True)}
         found = resample(groups, ["mean"], resamples=100, permutations=200, seed=study)["mean"]
@@ -137,8 +137,8 @@ def test_a_system_that_names_no_units_changes_nothing_for_the_others():
     rng = np.random.default_rng(16)
     hard = rng.normal(size=60)
     runs = {}
-    for name, units in (("base", "u"), ("new", "u"), ("old", "")):
-        parts = [score(f"l{i}", hard + rng.normal(size=60) > 0, units=units) for i in range(12)]
+    for name, item_set in (("base", "u"), ("new", "u"), ("old", "")):
+        parts = [score(f"l{i}", hard + rng.normal(size=60) > 0, item_set=item_set) for i in range(12)]
         runs[name] = [results(*parts, average(parts))]
     two, three = (compare({name: runs[name] for name in names}) for names in (("base", "new"), tuple(runs)))
     alone, beside = (rows(found)["mean"].differences[0] for found in (two, three))
@@ -149,7 +149,9 @@ def test_subsets_with_units_and_without_are_not_joined_in_their_average():
     rng = np.random.default_rng(17)
     runs = {}
     for name in ("base", "new"):
-        parts = [score(f"l{i}", hits(rng, 60, 0.5), units="u") for i in range(3)] + [score("own", hits(rng, 40, 0.5))]
+        parts = [score(f"l{i}", hits(rng, 60, 0.5), item_set="u") for i in range(3)] + [
+            score("own", hits(rng, 40, 0.5))
+        ]
         runs[name] = [results(*parts, average(parts))]
     low, high = rows(compare(runs))["mean"].differences[0].interval
     assert low < high
@@ -160,7 +162,7 @@ def test_of_hundreds_of_subsets_the_averages_are_compared():
     rng, names = np.random.default_rng(14), [f"l{i}" for i in range(15)]
     systems = {}
     for name, share in (("base", 0.5), ("new", 0.6)):
-        parts = [score(f"{a}-{b}", hits(rng, 90, share), units="u") for a in names for b in names if a != b]
+        parts = [score(f"{a}-{b}", hits(rng, 90, share), item_set="u") for a in names for b in names if a != b]
         targets = [average([p for p in parts if p.subset.endswith(f"-{b}")], f"xx-{b}") for b in names]
         systems[name] = [results(*parts, *targets, average(targets))]
     found = compare(systems)
@@ -179,9 +181,9 @@ def test_hundreds_of_subsets_without_an_average_are_compared_one_by_one():
     assert not found.left_out
 
 
-def test_other_units_are_other_data_and_results_without_are_compared():
+def test_other_item_sets_are_other_data_and_results_without_are_compared():
     items = hits(np.random.default_rng(15), 40, 0.5)
-    run = {units: results(score("a", items, units=units)) for units in ("", "u", "v")}
+    run = {item_set: results(score("a", items, item_set=item_set)) for item_set in ("", "u", "v")}
     for base in ("u", ""):  # a base that names none hides nothing
         with pytest.raises(EvaluationError, match=r"one and other have different item sets; .* on different data"):
             compare({"base": [run[base]], "one": [run["u"]], "other": [run["v"]]})
@@ -394,7 +396,7 @@ def test_numbers_do_not_depend_on_what_else_is_compared():
 
 def test_a_system_alone_has_the_intervals_it_has_beside_another(tmp_path):
     rng = np.random.default_rng(17)
-    a, b = ([score(name, hits(rng, 60, 0.5), units="u") for name in "xy"] for _ in range(2))
+    a, b = ([score(name, hits(rng, 60, 0.5), item_set="u") for name in "xy"] for _ in range(2))
     a, b = (results(*parts, average(parts), Score("tatoeba", "z", "accuracy/mean", 0.5, 9)) for parts in (a, b))
     one, two = compare({"a": [a]}), compare({"a": [a], "b": [b]})
     assert [row.values[0] for row in one.tables[0].rows] == [row.values[0] for row in two.tables[0].rows]

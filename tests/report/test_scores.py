@@ -29,11 +29,11 @@ scores_of_any_kind = st.builds(
 lists_of_scores = st.lists(scores_of_any_kind, max_size=4, unique_by=lambda s: (s.task, s.subset, s.metric))
 
 
-def with_items(items, *, task="t", subset="s", metric="m", statistic="mean", units="", details=()):
+def with_items(items, *, task="t", subset="s", metric="m", statistic="mean", item_set="", details=()):
     items = np.asarray(items, np.float32)
     value = STATISTICS[statistic](items)
     return Score(
-        task, subset, metric, value, len(items), items=items, statistic=statistic, units=units, details=details
+        task, subset, metric, value, len(items), items=items, statistic=statistic, item_set=item_set, details=details
     )
 
 
@@ -47,7 +47,7 @@ def test_the_shape_is_the_agreed_one(tmp_path):
     scores = (
         Score("tatoeba", "kor-eng", "accuracy/xx-en", 0.778, 1000, items=hits),
         Score("tatoeba", "mean", "accuracy/xx-en", 0.778, 1, ("kor-eng",)),
-        with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman", units="u"),
+        with_items([[0, 1], [1, 2]], task="sts", subset="eng", metric="spearman", statistic="spearman", item_set="u"),
         Metric("error/ratio", "error", lower_is_better=True, main=True).score("xsim/own", "deu-eng", 0.25, 4),
     )
     write_results(tmp_path, Scores(scores, "한국어", {"prompt": "query: ", "max_length": 128}))
@@ -56,7 +56,7 @@ def test_the_shape_is_the_agreed_one(tmp_path):
     first |= {"unit": "fraction"}
     mean = {**first, "subset": "mean", "n": 1, "over": ["kor-eng"]}
     sts = {"task": "sts", "subset": "eng", "metric": "spearman", "value": scores[2].value}
-    sts |= {"n": 2, "statistic": "spearman", "units": "u", "unit": "fraction"}
+    sts |= {"n": 2, "statistic": "spearman", "item_set": "u", "unit": "fraction"}
     xsim = {"task": "xsim/own", "subset": "deu-eng", "metric": "error/ratio", "value": 0.25, "n": 4}
     xsim |= {"unit": "error", "lower_is_better": True, "main": True}
     assert json.loads(text) == {
@@ -65,7 +65,7 @@ def test_the_shape_is_the_agreed_one(tmp_path):
         "scores": [first, mean, sts, xsim],
     }
     assert "한국어" in text
-    assert [score.units for score in read_results(tmp_path)] == ["", "", "u", ""]
+    assert [score.item_set for score in read_results(tmp_path)] == ["", "", "u", ""]
     assert len(text.splitlines()) == 6  # one score a line
 
 

@@ -48,14 +48,14 @@ class Score:
     items            (n,) or (n, columns), the outcome of each item in the order of the data, if there is one: two
                      encoders can be compared item by item
     statistic        name in `STATISTICS` of the function that computes the value from the items
-    units            id of the item set (see `units_of`). Scores with the same id have the same item in row i, such as
-                     one sentence in many languages, and are resampled together
+    item_set         id of the item set (see `item_set_of`). Scores with the same id have the same item in row i, such
+                     as one sentence in many languages, and are resampled together
     details          tables for people
     lower_is_better  direction of the metric
     main             whether it is the main number of its task (several of one task must be read together)
 
     A task sets unit, direction and main by its `Metric`s; tables, comparisons and the choice of the best checkpoint
-    read them. Items, units and details take no part in equality.
+    read them. Items, item_set and details take no part in equality.
     """
 
     task: str
@@ -66,7 +66,7 @@ class Score:
     over: tuple[str, ...] = ()
     items: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
     statistic: str = "mean"
-    units: str = field(default="", compare=False)
+    item_set: str = field(default="", compare=False)
     details: tuple[Detail, ...] = field(default=(), compare=False, repr=False)
     unit: Unit = "fraction"
     lower_is_better: bool = False
@@ -91,11 +91,11 @@ class Metric:
         *,
         items: NDArray[np.float32] | None = None,
         statistic: str = "mean",
-        units: str = "",
+        item_set: str = "",
         details: tuple[Detail, ...] = (),
     ) -> Score:
         """A score of this metric."""
-        known = (), items, statistic, units, details
+        known = (), items, statistic, item_set, details
         return self.describe(Score(task, subset, self.name, value, n, *known))
 
     def describe(self, score: Score) -> Score:
@@ -137,7 +137,7 @@ class Task(Protocol):
         ...
 
 
-def units_of(keys: Iterable[object]) -> str:
+def item_set_of(keys: Iterable[object]) -> str:
     """The id of an item set, from a key for each item: its id, line, text, or gold label.
 
     Gold labels and gold scores are sufficient: translations of one set have the same sequence of them, and two sets of

@@ -89,9 +89,11 @@ def problem(
                 return f"{names[0]} and {name} differ in its unit or in whether lower is better; evaluate again"
             if not _same_gold(first, score):
                 return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
-    units = {score.units: name for name, runs in zip(names, found, strict=True) for score in runs if score.units}
-    if len(units) > 1:
-        one, other, *_ = units.values()
+    item_set = {
+        score.item_set: name for name, runs in zip(names, found, strict=True) for score in runs if score.item_set
+    }
+    if len(item_set) > 1:
+        one, other, *_ = item_set.values()
         return f"{one} and {other} have different item sets; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
     return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""

@@ -427,8 +427,8 @@ def resample(
 ) -> dict[str, Samples]:
     """Samples of each named subset that has items, and of each average that is the plain mean of such subsets.
 
-    In `groups` an average follows what it is over, and all systems that name the units of a subset name the same.
-    Samples depend on the seed, on the task and on the name of the subset or of its units.
+    In `groups` an average follows what it is over, and all systems with an item set of a subset have the same.
+    Samples depend on the seed, on the task and on the name of the subset or the id of its item set.
     """
     complete: dict[str, Group] = {}
     for subset, group in groups.items():
@@ -457,34 +457,36 @@ def _has_items(group: Group) -> bool:
 
 
 def _joined(group: Group, complete: Mapping[str, Group]) -> Group:
-    """An average with items, where it is over means of the same units: the mean outcome of each unit."""
+    """An average with items, where it is over means of one item set: the mean outcome of each item."""
     parts = [complete[name] for name in _parts(group, complete)]
     statistics = {score.statistic for part in parts for runs in part for score in runs if score.items is not None}
-    named = {_units(part) for part in parts}
+    named = {_item_set(part) for part in parts}
     if statistics != {"mean"} or len(named) != 1 or "" in named or not all(map(_has_items, parts)):
         return group
-    (units,) = named
+    (item_set,) = named
 
     def filled(score: Score, place: int, at: int) -> Score:
         outcomes = [items for part in parts if (items := part[place][at].items) is not None]
-        return replace(score, items=np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32), units=units)
+        return replace(
+            score, items=np.asarray(np.mean(outcomes, axis=0, dtype=np.float64), np.float32), item_set=item_set
+        )
 
     return [[filled(score, place, at) for at, score in enumerate(runs)] for place, runs in enumerate(group)]
 
 
-def _units(group: Group) -> str:
+def _item_set(group: Group) -> str:
     """The id of a subset's item set, empty if no system has one: results of version 0.1 do not, and change nothing."""
-    return max(score.units for runs in group for score in runs)
+    return max(score.item_set for runs in group for score in runs)
 
 
 def _of_items(group: Group, *, resamples: int, permutations: int, seed: int) -> Samples:
-    first, units = group[0][0], _units(group)
-    stream = [seed, zlib.crc32(f"{first.task}\n{units or first.subset}".encode())]
+    first, item_set = group[0][0], _item_set(group)
+    stream = [seed, zlib.crc32(f"{first.task}\n{item_set or first.subset}".encode())]
     tables = [[score.items for score in runs if score.items is not None] for runs in group]
     every, ends = [table for side in tables for table in side], np.cumsum([len(side) for side in tables])[:-1]
-    values = bootstrap(every, first.statistic, resamples=resamples, seed=stream, shared=bool(units))
+    values = bootstrap(every, first.statistic, resamples=resamples, seed=stream, shared=bool(item_set))
     null = [
-        permutation(tables[0], other, first.statistic, permutations=permutations, seed=stream, shared=bool(units))
+        permutation(tables[0], other, first.statistic, permutations=permutations, seed=stream, shared=bool(item_set))
         for other in tables[1:]
     ]
     means = np.stack([part.mean(axis=0) for part in np.split(values, ends)])

@@ -28,7 +28,16 @@ from urllib.parse import quote, unquote
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.errors import EvaluationError, nearest
@@ -198,7 +207,7 @@ class _Record(BaseModel):
     value: _Number
     n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
-    units: str = ""
+    item_set: str = Field(default="", validation_alias=AliasChoices("item_set", "units"))
     statistic: Annotated[str, AfterValidator(_known)] = "mean"
     unit: Unit | None = None
     lower_is_better: bool = False
@@ -207,7 +216,7 @@ class _Record(BaseModel):
     def score(self) -> Score:
         """The score; results older than the field `unit` get direction, unit and place as their task declares them."""
         fields = (self.task, self.subset, self.metric, self.value, self.n, tuple(self.over))
-        found = Score(*fields, statistic=self.statistic, units=self.units)
+        found = Score(*fields, statistic=self.statistic, item_set=self.item_set)
         known = None if self.unit is None else Metric(self.metric, self.unit, self.lower_is_better, self.main)
         return (known or declared(self.task, self.metric)).describe(found)
 
@@ -378,7 +387,7 @@ def _record(score: Score) -> dict[str, Any]:
     record |= {"value": float(score.value), "n": int(score.n)}
     record |= {"over": list(score.over)} if score.over else {}
     record |= {"unit": score.unit} | {name: True for name in ("lower_is_better", "main") if getattr(score, name)}
-    record |= {"units": score.units} if score.units else {}
+    record |= {"item_set": score.item_set} if score.item_set else {}
     return record | ({"statistic": score.statistic} if score.items is not None and score.statistic != "mean" else {})
 
 

@@ -71,7 +71,7 @@ def test_a_second_run_is_the_same_and_another_seed_is_not(tmp_path, toy_transfor
     assert one != three
     runs = [QUICK.run(remembered(model), tmp_path) for _ in range(2)]
     assert [score.items.tolist() for score in runs[0][:2]] == [score.items.tolist() for score in runs[1][:2]]
-    assert runs[0][0].units == runs[0][1].units != ""  # rows are translations, though their labels differ here
+    assert runs[0][0].item_set == runs[0][1].item_set != ""  # rows are translations, though their labels differ here
 
 
 def test_both_sentences_are_read(toy_transformer):

@@ -191,7 +191,7 @@ def test_units_are_those_of_the_sentences_whichever_languages_are_asked_for(tmp_
         rows = "".join(f"d {i}\t{sentence} {i}\te {i}\n" for i in range(6))
         write(tmp_path / "retrieval.tsv", f"deu\tfra\teng\n{rows}")
         scores = evaluate(by_text, [task], data=tmp_path, languages=languages)
-        return {score.units for score in scores if score.subset == "deu-eng"}
+        return {score.item_set for score in scores if score.subset == "deu-eng"}
 
     assert len(units("f")) == 1
     assert units("f") == units("f", ["de"])

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.codes import among
 from isoglot.evaluation.files import needs
 from isoglot.evaluation.tasks import retrieval, sts
@@ -153,9 +153,9 @@ def _aligned_scores(encode: Encode, pairs: Rows, *, task: str, subset: str) -> l
     first, second = sts.embed_sides(encode, pairs, where=f"{task} {subset}", languages=sts.sides(subset))
     squares = alignment(first[positive], second[positive]).astype(np.float32)
     rows = np.concatenate([first, second])[distinct]
-    value, units = float(squares.mean(dtype=np.float64)), units_of(pairs.labels)
+    value, item_set = float(squares.mean(dtype=np.float64)), item_set_of(pairs.labels)
     return [
-        ALIGNED[0].score(task, subset, value, len(squares), items=squares, units=units),
+        ALIGNED[0].score(task, subset, value, len(squares), items=squares, item_set=item_set),
         ALIGNED[1].score(task, subset, uniformity(rows), len(rows)),
     ]
 
@@ -282,7 +282,7 @@ def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterato
 def _own(data: Path, task: str) -> Iterator[Translations]:
     for number, group in retrieval.read_groups(data, task=task):
         firsts = dict(reversed(list(zip(group.langs, group.texts, strict=True))))
-        yield Translations(units_of(group.texts), firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
+        yield Translations(item_set_of(group.texts), firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
 
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
@@ -341,17 +341,17 @@ class Similarity(OfGroups):
         scores: list[Score] = []
         for pair in pairs(groups):
             places = shared(groups, pair)
-            units = units_of(groups[place].name for place in places)
-            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places], units=units)
+            item_set = item_set_of(groups[place].name for place in places)
+            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places], item_set=item_set)
         means = [self._with_table(mean, scores, codes(groups)) for mean in averages(scores, "mean")]
         return [*scores, *self._together(groups, tables), *means]
 
-    def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles, *, units: str) -> list[Score]:
+    def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles, *, item_set: str) -> list[Score]:
         same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
         # The cosines of a sentence with all of the other language add up to its product with their sum.
         rest = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
         items = {TRANSLATIONS: same, CONTRAST: same - rest / (2 * others)}
-        return [replace(self._score("-".join(pair), metric, row), units=units) for metric, row in items.items()]
+        return [replace(self._score("-".join(pair), metric, row), item_set=item_set) for metric, row in items.items()]
 
     def _together(self, groups: Sequence[Translations], tables: Mapping[str, Doubles]) -> list[Score]:
         together = everyone(groups, least=3)

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.codes import among, words
 from isoglot.evaluation.files import Source, needs, sources
 from isoglot.evaluation.tasks.linear import Floats, Ids, Layer, apply, best_layers
@@ -149,8 +149,8 @@ def accuracy(
     right = outcome.predicted == outcome.gold
     items = right.mean(axis=0, dtype=np.float64).astype(np.float32)
     value = float(right.mean(axis=1, dtype=np.float64).mean())
-    units = units_of(outcome.gold)
-    return metric.score(task, subset, value, len(items), items=items, units=units, details=details)
+    item_set = item_set_of(outcome.gold)
+    return metric.score(task, subset, value, len(items), items=items, item_set=item_set, details=details)
 
 
 def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:
@@ -429,7 +429,7 @@ class PairProbe:
             details = wrong_answers({"sentence 1": test.texts(0), "sentence 2": test.texts(1)}, outcome)
             score = accuracy(self.name, code, outcome, details=details)
             # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
-            scores.append(replace(score, units=units_of(range(score.n))))
+            scores.append(replace(score, item_set=item_set_of(range(score.n))))
         return [*scores, *self.pairs.means(scores), *averages(scores, "mean")]
 
     def _learn(self, encode: Encode, train: Rows) -> Classifier:

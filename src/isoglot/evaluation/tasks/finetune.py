@@ -21,7 +21,7 @@ import numpy as np
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Metric, Score, averages, units_of
+from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.files import Source, needs
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Outcome, accuracy, pair_classes, tested
 from isoglot.evaluation.tasks.linear import Ids
@@ -78,7 +78,9 @@ class PawsXFinetune:
         for code, test in parts.items():
             outcome = Outcome(("0", "1"), pair_classes(test, PAWS_X), predict(classifier, test)[None], _UNKNOWN)
             score = accuracy(self.name, code, outcome)
-            scores.append(replace(score, units=units_of(range(score.n))))  # rows are translations, see `PairProbe`
+            scores.append(
+                replace(score, item_set=item_set_of(range(score.n)))
+            )  # rows are translations, see `PairProbe`
         return [*scores, *PAWS_X.means(scores), *averages(scores, "mean")]
 
     def _learn(self, model: Any, train: Rows, dev: Rows) -> PairClassifier:

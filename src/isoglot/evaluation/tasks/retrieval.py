@@ -36,7 +36,7 @@ from isoglot.data.files import COMPRESSED
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.codes import among, words
 from isoglot.evaluation.files import Source, needs, sources
 from isoglot.evaluation.vectors import embed, unit
@@ -221,7 +221,7 @@ class Retrieval:
                 if language not in told and warn_of_repeated(side, where=where, place=place):
                     told.add(language)  # each has many pairs
             found = nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), places=origins)
-            scores += [replace(score, units=units_of(groups)) for score in found]
+            scores += [replace(score, item_set=item_set_of(groups)) for score in found]
         return scores + averages(scores, "mean")
 
     def _origins(self, data: Path, places: Sequence[int]) -> tuple[Place, Place] | None:
@@ -235,7 +235,7 @@ class Retrieval:
         for place, group in numbered:
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             known = sorted(firsts, key=lambda language: (language == "eng", language))
-            named = units_of(group.texts)  # whole, so that it is the same in every pair of languages
+            named = item_set_of(group.texts)  # whole, so that it is the same in every pair of languages
             for pair in combinations(known, 2):
                 if all(language == "eng" or among(language, languages) for language in pair):
                     sides, places, groups = pairs.setdefault(pair, (([], []), [], []))
@@ -472,9 +472,9 @@ class XSim:
             near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
             forward = near.forward_scores, near.forward_ids, near.backward_scores
             backward = near.backward_scores, near.backward_ids, near.forward_scores
-            units, shown = units_of(row.id for row in x.rows), self.margins[:1] if pivot in (a, b) else ()
-            scores[a, b] = self._errors(f"{a}-{b}", (x, y), forward, units=units, shown=shown)
-            scores[b, a] = self._errors(f"{b}-{a}", (y, x), backward, units=units, shown=shown)
+            item_set, shown = item_set_of(row.id for row in x.rows), self.margins[:1] if pivot in (a, b) else ()
+            scores[a, b] = self._errors(f"{a}-{b}", (x, y), forward, item_set=item_set, shown=shown)
+            scores[b, a] = self._errors(f"{b}-{a}", (y, x), backward, item_set=item_set, shown=shown)
         targets: list[Score] = []
         for target in found:
             into = [score for source in found if source != target for score in scores[source, target]]
@@ -500,7 +500,7 @@ class XSim:
             yield pair, (x, y)
 
     def _errors(
-        self, subset: str, sides: tuple[_Side, _Side], near: Near, *, units: str, shown: Sequence[str]
+        self, subset: str, sides: tuple[_Side, _Side], near: Near, *, item_set: str, shown: Sequence[str]
     ) -> list[Score]:
         """Of each margin the errors by text, then those by index; the second side is the one searched.
 
@@ -520,7 +520,7 @@ class XSim:
             for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
                 value = float(items.mean(dtype=np.float64))
                 scores.append(
-                    metric.score(self.name, subset, value, len(items), items=items, units=units, details=more)
+                    metric.score(self.name, subset, value, len(items), items=items, item_set=item_set, details=more)
                 )
         return scores
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, units_of
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.codes import among, words
 from isoglot.evaluation.files import Source, in_memory, needs, sources
 from isoglot.evaluation.statistics import STATISTICS
@@ -163,9 +163,9 @@ def correlation(
 ) -> Score:
     """The score of gold against cosine, `kind` being one of `CORRELATIONS`. Only Spearman shows the mistakes."""
     value = STATISTICS[kind](items)
-    shown, units = details if kind == "spearman" else (), units_of(items[:, 0])
+    shown, item_set = details if kind == "spearman" else (), item_set_of(items[:, 0])
     named = correlation_metric(metric or kind)
-    return named.score(task, subset, value, len(items), items=items, statistic=kind, units=units, details=shown)
+    return named.score(task, subset, value, len(items), items=items, statistic=kind, item_set=item_set, details=shown)
 
 
 def mistakes(pairs: Rows, items: Items) -> Detail:

@@ -18,7 +18,19 @@ SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
 LAYERS = ["cli", "serve", "mining", "scale", "report", "training", "evaluation", "index", "objectives"]
-LAYERS += ["search", "encoders", "store", "recipe", "data", "options", "memory", "plugins", "progress", "environment"]
+LAYERS += [
+    "wikipedia",
+    "search",
+    "encoders",
+    "store",
+    "recipe",
+    "data",
+    "options",
+    "memory",
+    "plugins",
+    "progress",
+    "environment",
+]
 LAYERS += ["errors"]
 OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli"}
 

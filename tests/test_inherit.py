@@ -211,3 +211,18 @@ def test_a_family_is_listed_by_its_recipes():
     assert (PACKAGED / "paper" / "mpcl.toml").is_file()
     with pytest.raises(RecipeError, match="paper/mpcl-labse"):
         load("paper/mpcl")
+
+
+def test_paths_in_options_of_objectives_stay_relative_to_the_file_that_wrote_them(tmp_path):
+    (tmp_path / "bases" / "wikipedia").mkdir(parents=True)
+    base = tmp_path / "bases" / "base.toml"
+    base.write_text(
+        'name = "base"\nsteps = 1\nencoder = { kind = "static" }\noptimizer = { lr = 1.0 }\n[[streams]]\n'
+        'sources = [{ reader = "entities", path = "wikipedia" }]\n'
+        'objectives = [{ name = "entity_contrast", entities = "wikipedia", vectors = "elsewhere.npy" }]\n'
+    )
+    (tmp_path / "mine.toml").write_text('extends = "bases/base.toml"\nname = "mine"\n')
+    (objective,) = load(tmp_path / "mine.toml").stages[0].streams[0].objectives
+    assert objective.options["entities"] == str(tmp_path / "bases" / "wikipedia")
+    assert objective.options["vectors"] == "elsewhere.npy"
+    assert objective.name == "entity_contrast"

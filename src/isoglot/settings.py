@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from isoglot import environment
 from isoglot.data.batching import MOST, Batching, Count, Limit
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ class Recipe(_Settings):
     checkpoint_every: Limit = Field(0, description="steps between checkpoints; 0: at evaluations and at the end")
     folder: Path = Field(Path(), description="what relative paths are relative to; set by `load`")
     data: Path = Field(
-        default_factory=lambda: Path(os.environ.get("ISOGLOT_DATA", "data")),
+        default_factory=environment.data_folder,
         description="what paths that begin with `data:` are relative to; the variable ISOGLOT_DATA, or data/",
     )
 

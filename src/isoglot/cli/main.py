@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from isoglot import environment
 from isoglot.cli import entities, fit, mine, negatives, trim, using, wikipedia
 from isoglot.cli.options import Languages, Output, Pooling, Prompt, finite, split
 from isoglot.errors import IsoglotError
@@ -272,7 +273,7 @@ def main() -> NoReturn:
         finally:
             sys.stdout.flush()
     except IsoglotError as error:
-        if os.environ.get("ISOGLOT_DEBUG"):
+        if environment.is_debugging():
             raise
         line = str(error).replace("\n", "\\n")  # a name in it may hold a line feed
         typer.echo(f"isoglot: {line}", err=True)
@@ -281,12 +282,12 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except ValueError as error:  # a path from a recipe or a script, which Python refuses before the system sees it
-        if "embedded null" not in str(error) or os.environ.get("ISOGLOT_DEBUG"):
+        if "embedded null" not in str(error) or environment.is_debugging():
             raise
         typer.echo("isoglot: the name of a file holds a NUL character; remove it", err=True)
         sys.exit(1)
     except OSError as error:  # of what no part of the library names
-        if os.environ.get("ISOGLOT_DEBUG"):
+        if environment.is_debugging():
             raise
         where = f"{error.filename}: " if error.filename else ""
         if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

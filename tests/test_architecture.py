@@ -18,7 +18,19 @@ SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
 LAYERS = ["cli", "serve", "mining", "scale", "report", "training", "evaluation", "index", "objectives"]
-LAYERS += ["search", "encoders", "store", "recipe", "data", "options", "memory", "plugins", "progress", "environment"]
+LAYERS += [
+    "wikipedia",
+    "search",
+    "encoders",
+    "store",
+    "recipe",
+    "data",
+    "options",
+    "memory",
+    "plugins",
+    "progress",
+    "environment",
+]
 LAYERS += ["errors"]
 OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli"}
 
@@ -120,3 +132,35 @@ def test_nothing_names_this_machine():
     for path in [*MODULES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "scripts").glob("*.py")]:
         text = path.read_text(encoding="utf-8")
         assert not any(word in text for word in forbidden), path
+
+
+# What one opens to follow a sentence from a list in memory over a batch and its vectors to a loss and a step, and what
+# these modules use that need not be read for it: files, devices, ranks, saved folders.
+BEGINNINGS = ["data.groups", "data.batching", "encoders.static", "objectives.info_nce", "training.step"]
+ASIDE = {"errors", "environment", "memory", "plugins", "progress", "options", "data.files", "data.numbers"}
+ASIDE |= {
+    "encoders.device",
+    "encoders.engine",
+    "encoders.layout",
+    "encoders.resumable",
+    "encoders.configs",
+    "data.vectors",
+}
+ASIDE |= {"training.ranks", "training.progress"}
+MOST_FILES, MOST_LINES = 14, 2500
+
+
+def test_the_path_of_a_newcomer_stays_short():
+    path, left = {}, list(BEGINNINGS)
+    while left:
+        name = left.pop()
+        file = SOURCE / Path(*name.split(".")).with_suffix(".py")
+        if name in path or name in ASIDE or not file.is_file():
+            continue
+        lines = file.read_text(encoding="utf-8")
+        path[name] = lines.count("\n")
+        statements = ast.parse(lines).body  # not those of functions, nor those for types alone
+        modules = [node.module for node in statements if isinstance(node, ast.ImportFrom) and node.module]
+        left += [module.removeprefix("isoglot.") for module in modules if module.startswith("isoglot.")]
+    assert len(path) <= MOST_FILES, sorted(path)
+    assert sum(path.values()) <= MOST_LINES, path

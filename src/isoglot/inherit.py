@@ -42,7 +42,8 @@ MOST_LEVELS = 16  # of tables and lists in one another
 UNNAMED = {"streams": "train", "stages": "main"}  # names of elements that write none, as in settings.py
 PATHS = re.compile(
     r"(?:^|\.)(?:leakage\.\d+|sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
-    r"|(?:^|\.)(?P<perhaps>sources\.[^.]+\.other|(?:encoder|teacher|towers\.[^.]+)\.model)$"  # else a name
+    r"|(?:^|\.)(?P<perhaps>sources\.[^.]+\.other|(?:encoder|teacher|towers\.[^.]+)\.model"  # else a name
+    r"|objectives\.[^.]+\.(?!name$)[^.]+)$"
 )
 
 

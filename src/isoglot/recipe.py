@@ -50,11 +50,11 @@ def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
 
 
 def show(name: str | Path) -> str:
-    """A recipe with everything that it extends as one TOML text, and the comments of all its files."""
+    """A recipe with everything that it extends as one TOML text, below the first comments of all its files."""
     chain = _whole(name)
     if len(chain) == 1 and not inherit.members(chain[0].file):
         return text(name)
-    return toml.dumps(chain[-1].data, toml.gather(chain))
+    return toml.dumps(chain[-1].data, chain)
 
 
 def text(name: str | Path) -> str:

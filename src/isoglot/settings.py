@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from isoglot import environment
 from isoglot.data.batching import MOST, Batching, Count, Limit
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: (value,) if is
 Names = Annotated[tuple[Name, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 Flag = Annotated[bool, Field(strict=True)]
 Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
-Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # what is made so many times at once
+Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
@@ -67,7 +68,7 @@ class StaticSettings(_Settings):
     tokenizer: Name = Field("", description="tokenizer.json to use instead of training one")
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
     lowercase: Flag = Field(True, description="fold case before tokenising")
-    max_length: Length | None = Field(None, description="most tokens of a sentence; None: the model's own, or 256")
+    max_length: Length | None = Field(None, description="maximum tokens per sentence; None: the model's own, or 256")
     token_weights: Flag = Field(False, description="train one scalar per token beside its vector")
     scale: Positive = Field(0.02, description="standard deviation of the initial vectors")
 
@@ -85,9 +86,9 @@ class _Opened(_Settings):
 
     model: Name = Field(description="folder, packaged name (`isoglot models list`) or hub id")
     pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
-        None, description="None: what the model was saved with, else mean"
+        None, description="None: that of the saved model, else mean"
     )
-    max_length: Length | None = Field(None, description="most tokens of a sentence; None: the model's own")
+    max_length: Length | None = Field(None, description="maximum tokens per sentence; None: the model's own")
     prompt: Text | None = Field(None, description="put before every text; None: the model's own")
 
 
@@ -118,7 +119,7 @@ class TwinsSettings(BackboneSettings):
 class TowerSettings(BackboneSettings):
     """One tower: an encoder, and which texts are its own."""
 
-    name: Text = Field(description="what the tower's folder is called")
+    name: Text = Field(description="name of the tower's folder")
     scripts: Texts = Field(
         (),
         description="first words of Unicode's names of the letters it reads, such as LATIN or CJK; none: all the rest",
@@ -148,7 +149,7 @@ class SourceSettings(BaseModel):
     path: Name = Field(
         description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`"
     )
-    name: Text = Field("", description="what weights and logs call it; empty: the path")
+    name: Text = Field("", description="name in weights and logs; empty: the path")
     weight: Positive | None = Field(None, description="share of the items of an epoch, relative to other sources")
 
     @property
@@ -181,10 +182,12 @@ class StreamSettings(_Settings):
         "error", description="skip: leave out and count sentences in languages that are not known; also of a source"
     )
     join: Flag = Field(False, description="merge groups that share a sentence")
-    largest: int = Field(16, strict=True, gt=1, le=MOST, description="most sentences of a joined group")
+    largest: int = Field(16, strict=True, gt=1, le=MOST, description="maximum sentences of a joined group")
     deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
-    leakage: Names = Field((), description="test files or folders none of whose sentences may be trained on")
-    teacher: TeacherSettings | None = Field(None, description="whose vectors the objectives read beside the batch")
+    leakage: Names = Field((), description="test files or folders; groups with one of their sentences are dropped")
+    teacher: TeacherSettings | None = Field(
+        None, description="encoder whose vectors are in the batches as the column `teacher`"
+    )
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
 
@@ -199,13 +202,13 @@ class OptimizerSettings(_Settings):
     weight_decay: Amount = Field(0.0, description="decoupled; never on biases, norms and row-sparse tables")
     warmup: Limit = Field(0, description="steps of linear warm-up")
     schedule: Literal["linear", "cosine", "constant", "stairs"] = Field(
-        "linear", description="what follows the warm-up: to zero along a line or a cosine, or down `stairs`"
+        "linear", description="after the warm-up: to zero along a line or a cosine, or down `stairs`"
     )
     stairs: tuple[Rate, ...] = Field(
         (), description="with schedule = stairs: the learning rates, `stair` steps each, the last one to the end"
     )
     stair: Limit = Field(0, description="steps on a stair")
-    clip: Amount = Field(1.0, description="most gradient norm; 0: no clipping")
+    clip: Amount = Field(1.0, description="maximum gradient norm; 0: no clipping")
     accumulate: Repeats = Field(1, description="batches, each its own negatives, whose mean gradient makes a step")
     precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 autocast where it pays")
 
@@ -257,7 +260,9 @@ class MemorySettings(_Settings):
     """How a batch is cut so that any batch fits (training/step.py)."""
 
     chunk_tokens: Count = Field(512, description="tokens, padding included, that pass through the encoder at once")
-    graph_tokens: Limit = Field(3072, description="most tokens whose activations are kept; more are embedded twice")
+    graph_tokens: Limit = Field(
+        3072, description="maximum tokens whose activations are kept; larger batches are embedded twice"
+    )
 
 
 class Recipe(_Settings):
@@ -275,10 +280,10 @@ class Recipe(_Settings):
     )
     memory: MemorySettings = MemorySettings()
     checkpoint_every: Limit = Field(0, description="steps between checkpoints; 0: at evaluations and at the end")
-    folder: Path = Field(Path(), description="what relative paths are relative to; set by `load`")
+    folder: Path = Field(Path(), description="folder of relative paths; set by `load`")
     data: Path = Field(
-        default_factory=lambda: Path(os.environ.get("ISOGLOT_DATA", "data")),
-        description="what paths that begin with `data:` are relative to; the variable ISOGLOT_DATA, or data/",
+        default_factory=environment.data_folder,
+        description="folder of paths that begin with `data:`; the variable ISOGLOT_DATA, or data/",
     )
 
     @model_validator(mode="before")
@@ -289,7 +294,7 @@ class Recipe(_Settings):
             return data
         own = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
         if own and "stages" in data:
-            raise ValueError(f"{own[0]} stands beside stages: write it inside each [[stages]]")
+            raise ValueError(f"{own[0]} can't be used beside stages: write it inside each [[stages]]")
         if not own:
             return data
         return {k: v for k, v in data.items() if k not in own} | {"stages": [{key: data[key] for key in own}]}

@@ -12,9 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 from isoglot.cli import entities
-from isoglot.data import entity_training
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.errors import CorpusError
+from isoglot.wikipedia import entity_training
 
 app = typer.Typer()
 app.command()(entities.command)

@@ -111,6 +111,7 @@ VERBS = {
     "recipe check": Verb("recipe check recipe.toml", ("recipe.toml", "pairs.tsv")),
     "data list": Verb("data list --data sets", ("sets",)),
     "data get": Verb("data get --timeout 1 --attempts 1 --data got sts17-crosslingual-sts", ("mirror",), "got"),
+    "data import": Verb("data import tatoeba-laser scored --data normal", ("scored",), "normal"),
     "data check": Verb("data check --data sets", ("sets",)),
     "models list": Verb("models list", ("cache",)),
     "models get": Verb("models get toy", ("cache",)),

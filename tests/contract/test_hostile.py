@@ -338,7 +338,7 @@ def with_an_extreme(verb, words, draw):
         value = "-1"
     names = [*option.opts, *option.secondary_opts]
     name = draw.choice(names)
-    if option.name == "output" or verb.words.startswith(f"data get --timeout 1 --attempts 1 {name} "):
+    if option.name == "output" or (name == "--data" and verb.words.startswith(("data get", "data import"))):
         return with_an_output(verb, words, draw)
     given = [name] if option.is_flag else [f"{name}={value}" if name.startswith("--") else f"{name}{value}"]
     start = len(verb_of(verb.words).split())
@@ -353,7 +353,7 @@ def with_an_extreme(verb, words, draw):
 
 
 def place_of_output(words):
-    flags = ("-o", "--output") if words[:2] != ["data", "get"] else ("--data",)
+    flags = ("-o", "--output") if words[:2] not in (["data", "get"], ["data", "import"]) else ("--data",)
     return 1 + next(at for at, word in enumerate(words) if word in flags)
 
 

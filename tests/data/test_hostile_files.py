@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from wikipedia.wiki_dumps import page, xml
 
 from isoglot.data import files, xml_stream
 from isoglot.data.files import json_object, read_lines, read_texts
@@ -36,11 +35,12 @@ from isoglot.data.readers import (
 from isoglot.data.readers.entities import read_table
 from isoglot.data.table import GroupTable
 from isoglot.data.vectors import open_table, require_finite
-from isoglot.data.wikipedia.dump import open_dump, pages
-from isoglot.data.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
-from isoglot.data.wikipedia.titles import Names
 from isoglot.errors import CorpusError, IsoglotError
+from isoglot.wikipedia.dump import open_dump, pages
+from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
+from isoglot.wikipedia.titles import Names
 from toys import ToyEncoder
+from wikipedia.wiki_dumps import page, xml
 
 TMX = '<tmx version="1.4"><body><tu><tuv xml:lang="{code}"><seg>{text}</seg></tuv></tu></body></tmx>'
 WIKIS = {"de": Names("de", {})}

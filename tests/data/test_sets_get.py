@@ -195,7 +195,7 @@ def test_a_file_where_a_folder_is_needed(tmp_path, known, web):
 
 
 def test_a_licence_that_forbids_a_program_is_kept(tmp_path):
-    with pytest.raises(CorpusError, match=r"mldoc may not be downloaded by a program .*NIST.*sib-200"):
+    with pytest.raises(CorpusError, match=r"mldoc is not downloaded by this command .*NIST.*sib-200"):
         get("mldoc", tmp_path, network=Network(mirror="http://127.0.0.1:1"))
     assert not any(tmp_path.iterdir())
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.data.readers import read as read_groups
-from isoglot.data.sets.importers import find_parts
+from isoglot.data.sets.importers import find_parts, import_folder
 from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, imported, parts_of, read
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, OutputError
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 LABELS = st.none() | st.text(min_size=1) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -98,3 +98,17 @@ def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, line):
     (found,) = imported("mine", tmp_path / "mine").values()
     with pytest.raises(CorpusError, match=r"deu.jsonl:1: "):
         read("mine", found)
+
+
+def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
+    for side in ("deu", "eng"):
+        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
+    for _ in range(2):
+        assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 1)
+    write(tmp_path / "other/tatoeba-laser/own.txt", "mine")
+    with pytest.raises(OutputError, match="something else"):
+        import_folder("tatoeba-laser", tmp_path / "raw", tmp_path / "other")
+    with pytest.raises(CorpusError, match=r"'TATOEBA-LASER'; did you mean 'tatoeba-laser'"):
+        import_folder("TATOEBA-LASER", tmp_path / "raw", tmp_path)
+    with pytest.raises(CorpusError, match="does not contain tnews; it needs a folder tnews"):
+        import_folder("tnews", tmp_path / "raw", tmp_path)

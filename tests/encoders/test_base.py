@@ -15,6 +15,9 @@ import isoglot
 from conftest import SENTENCES, build_tokenizer
 from isoglot.encoders import StaticEncoder
 from isoglot.encoders.base import identity
+from isoglot.encoders.layers import Dense, WithLayer
+from isoglot.encoders.towers import Towers
+from isoglot.encoders.twins import Twins
 from isoglot.errors import EncoderError
 
 PROMPTS = {"query": "q: ", "passage": "p: "}
@@ -112,6 +115,17 @@ def test_names_people_know_from_other_libraries(encoder):
     assert encoder.tokenize(SENTENCES).lengths.max() == 4
     rows = encoder.encode(SENTENCES, normalize_embeddings=False, truncate_dim=3, show_progress_bar=False)
     assert rows.shape == (len(SENTENCES), 3)
+
+
+def test_the_length_of_every_kind_can_be_set(toy_transformer):
+    layered = WithLayer(toy_transformer(), Dense(16, 4))
+    towers = Towers({"a": toy_transformer(), "b": toy_transformer(seed=1)}, {"a": ["LATIN"]})
+    for model in (toy_transformer(), layered, towers, Twins(toy_transformer(), toy_transformer())):
+        model.max_seq_length = 3
+        assert model.max_length == 3
+        assert model.tokenize(SENTENCES).lengths.max() == 3
+    with pytest.raises(ValueError, match="65"):
+        layered.max_seq_length = 65  # the backbone has 64 positions
 
 
 @pytest.mark.parametrize("texts", [5, None, b"bytes", {"a": "b"}, 1.5])

@@ -395,6 +395,11 @@ def test_a_worker_that_dies_is_an_error():
         encode(Dying(), ["a"], workers=["cpu"])
 
 
+def test_a_worker_on_an_absent_device_is_one_error():
+    with pytest.raises(EncoderError, match="'xpu:7' is not available"):
+        encode(ENCODER, ["a"], workers=["xpu:7"])
+
+
 @pytest.mark.parametrize("workers", [0, [], "cuda:0"])
 def test_what_workers_may_be(workers):
     with pytest.raises(ValueError, match="workers must be"):

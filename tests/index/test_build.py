@@ -10,7 +10,7 @@ import pytest
 from conftest import SENTENCES
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError
-from isoglot.index import Index, Origin, SearchError, Sentence, add_sentences, export, read_sentences, table
+from isoglot.index import Index, Origin, SearchError, Sentence, read_sentences, table
 from isoglot.index.origin import encode_queries, encode_sentences
 
 pytest.importorskip("faiss")
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_named_with_its_line(tmp_path, name, text, message):
 
 
 def test_a_source_must_be_a_file_or_have_a_language(tmp_path):
-    with pytest.raises(CorpusError, match="'nothing' is no language"):
+    with pytest.raises(CorpusError, match="'nothing' is not a language"):
         list(read_sentences("nothing=x.txt"))
     with pytest.raises(CorpusError, match="no such file"):
         list(read_sentences("deu=x.txt"))
@@ -86,7 +86,7 @@ def test_markup_is_not_indexed_as_text(tmp_path, name):
 
 @pytest.fixture
 def index(tmp_path, toy_static):
-    with Index.create(tmp_path / "i", Origin.of(toy_static, "toy", query_prompt="cat ")) as made:
+    with Index.create(tmp_path / "i", Origin.of(toy_static, "toy", query_prompt="cat "), model=toy_static) as made:
         yield made
 
 
@@ -95,18 +95,18 @@ def some(texts=SENTENCES):
 
 
 def test_adding_again_adds_only_what_is_new(index, toy_static):
-    added = add_sentences(index, toy_static, some()[:4])
+    added = index.add(some()[:4])
     assert (added.new, added.known) == (4, 0)
-    added = add_sentences(index, toy_static, [*some(), *some()[-2:]])
+    added = index.add([*some(), *some()[-2:]])
     assert (added.new, added.known) == (6, 6)
     assert len(index) == 10
-    with pytest.raises(SearchError, match="'s1' is taken by 'A dog"):
-        add_sentences(index, toy_static, [Sentence("s1", "Another text")])
+    with pytest.raises(SearchError, match="'s1' belongs to 'A dog"):
+        index.add([Sentence("s1", "Another text")])
     np.testing.assert_allclose(index.vectors(range(10)), encode_sentences(toy_static, SENTENCES), atol=1e-6)
 
 
 def test_a_sentence_finds_itself_and_queries_have_their_prompt(index, toy_static):
-    add_sentences(index, toy_static, some())
+    index.add(some())
     for number, text in enumerate(SENTENCES):
         (hits,) = index.search(encode_sentences(toy_static, [text]), 1)
         assert (hits[0].id, hits[0].text) == (f"s{number}", text)
@@ -118,7 +118,7 @@ def test_a_sentence_finds_itself_and_queries_have_their_prompt(index, toy_static
 def test_another_model_is_refused(index, toy_static, toy_tokenizer, tmp_path):
     other = StaticEncoder.create(toy_tokenizer, 8, seed=2)
     with pytest.raises(SearchError, match="is not the model of this index"):
-        add_sentences(index, other, some())
+        Index.open(index.folder, other).add(some())
     assert len(index) == 0
     other.save(tmp_path / "other")
     with pytest.raises(SearchError, match="is not the model of this index"):
@@ -127,7 +127,7 @@ def test_another_model_is_refused(index, toy_static, toy_tokenizer, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "\0", "a\0b", "😀" * 5000, "\u202eabc\u2066", "x" * 100_000, "\ufffe"])
 def test_strange_texts_change_nobody_elses_vector(index, toy_static, text):
-    add_sentences(index, toy_static, [*some()[:5], Sentence("strange", text), *some()[5:]])
+    index.add([*some()[:5], Sentence("strange", text), *some()[5:]])
     assert index.store.by_id(["strange"])["strange"].text == text
     kept = [row for row in range(11) if row != 5]
     np.testing.assert_allclose(index.vectors(kept), encode_sentences(toy_static, SENTENCES), atol=1e-6)
@@ -135,8 +135,8 @@ def test_strange_texts_change_nobody_elses_vector(index, toy_static, text):
 
 def test_export_holds_everything(index, toy_static, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
-    add_sentences(index, toy_static, some())
-    assert export(index, tmp_path / "x.parquet") == 10
+    index.add(some())
+    assert index.export(tmp_path / "x.parquet") == 10
     table = parquet.read_table(tmp_path / "x.parquet")
     assert table.column_names == ["id", "text", "language", "vector"]
     assert table["text"].to_pylist() == SENTENCES
@@ -155,13 +155,13 @@ def test_a_run_that_was_cut_off_is_finished_by_running_it_again(tmp_path, toy_st
         raise KeyboardInterrupt
 
     origin = Origin.of(toy_static, "toy")
-    with Index.create(tmp_path / "cut", origin, kind="hnsw") as index:
+    with Index.create(tmp_path / "cut", origin, kind="hnsw", model=toy_static) as index:
         with pytest.raises(KeyboardInterrupt):
-            add_sentences(index, toy_static, cut_off())
+            index.add(cut_off())
         assert len(index) == 20
-        assert add_sentences(index, toy_static, everything).new == 10
+        assert index.add(everything).new == 10
         found = index.search(index.vectors(range(30)), 3)
-    with Index.create(tmp_path / "whole", origin, kind="hnsw") as index:
-        add_sentences(index, toy_static, everything)
+    with Index.create(tmp_path / "whole", origin, kind="hnsw", model=toy_static) as index:
+        index.add(everything)
         assert index.search(index.vectors(range(30)), 3) == found
     assert (tmp_path / "cut/vectors.npy").read_bytes() == (tmp_path / "whole/vectors.npy").read_bytes()

@@ -19,7 +19,7 @@ from index_parts import DIM, ORIGIN, sentences, unit
 from isoglot.data.files import exclusive
 from isoglot.encoders import load
 from isoglot.errors import OutputError
-from isoglot.index import Index, Origin, SearchError, Sentence, add_sentences, export
+from isoglot.index import Index, Origin, SearchError, Sentence
 
 pytest.importorskip("faiss")
 
@@ -31,8 +31,8 @@ def whole(tmp_path_factory):
     """An index whose tables have inner pages."""
     folder = tmp_path_factory.mktemp("whole") / "i"
     with Index.create(folder, ORIGIN, kind="hnsw") as index:
-        index.add(sentences(ROWS), unit(ROWS))
-        index.build()
+        index.add_vectors(sentences(ROWS), unit(ROWS))
+        index.restructure()
     return folder
 
 
@@ -62,11 +62,11 @@ def use(folder, output):
     with Index.open(folder) as index:
         index.search(unit(3), 20)
         index.search(unit(3), 20, languages=["deu"])
-        index.store.languages()
+        index.languages()
         index.store.by_id([f"s{row}" for row in range(0, ROWS, 7)])
-        export(index, output)
-        index.add(sentences(2, ROWS), unit(2))
-        index.build()
+        index.export(output)
+        index.add_vectors(sentences(2, ROWS), unit(2))
+        index.restructure()
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -141,7 +141,7 @@ def test_an_ill_typed_origin_is_one_error(copy, tmp_path, wrong):
 @pytest.mark.parametrize("languages", [[], ["deu"]])
 def test_vectors_that_are_not_finite_are_found_when_they_are_read(tmp_path, value, languages):
     with Index.create(tmp_path / "i", ORIGIN) as index:
-        index.add(sentences(60), unit(60))
+        index.add_vectors(sentences(60), unit(60))
     path = tmp_path / "i" / "vectors.npy"
     overwrite(path, path.stat().st_size - 4 * DIM * 3, np.float32([value]).tobytes())  # row 57, of "deu"
     with Index.open(tmp_path / "i") as index:
@@ -151,7 +151,7 @@ def test_vectors_that_are_not_finite_are_found_when_they_are_read(tmp_path, valu
             index.vectors([57])
         assert np.isfinite(index.vectors([56])).all()
         with pytest.raises(SearchError, match="not finite"):
-            index.build(kind="hnsw")
+            index.restructure("hnsw")
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,7 +159,7 @@ def test_vectors_that_are_not_finite_are_found_when_they_are_read(tmp_path, valu
 def test_any_header_of_a_shard_is_one_error_or_the_same_vectors(tmp_path_factory, header):
     folder = tmp_path_factory.mktemp("i")
     with Index.create(folder / "i", ORIGIN) as index:
-        index.add(sentences(5), unit(5))
+        index.add_vectors(sentences(5), unit(5))
     path = folder / "i" / "vectors.npy"
     overwrite(path, 10, header)
     with right_or_named(path), Index.open(folder / "i") as index:
@@ -197,8 +197,8 @@ def test_a_faiss_file_of_other_dimension_or_without_a_digest(copy, tmp_path):
 @pytest.mark.parametrize("k", [1, 39, 40, 41, 1000, 2**31, 10**30])
 def test_more_than_there_is_gives_all_there_is(tmp_path, kind, k):
     with Index.create(tmp_path / "i", ORIGIN, kind=kind) as index:
-        index.add(sentences(200), unit(200))
-        index.build()
+        index.add_vectors(sentences(200), unit(200))
+        index.restructure()
         for found in (*index.search(unit(2), k, effort=10**12), *index.search(unit(1), k, languages=["deu"])):
             assert 0 < len(found) <= min(k, 200)
             assert len({hit.row for hit in found}) == len(found)
@@ -208,7 +208,7 @@ def test_more_than_there_is_gives_all_there_is(tmp_path, kind, k):
 
 def test_another_process_that_adds_is_waited_for_or_refused(tmp_path, toy_static):
     origin = Origin.of(toy_static, "toy")
-    with Index.create(tmp_path / "i", origin) as index:
+    with Index.create(tmp_path / "i", origin, model=toy_static) as index:
         code = (
             "import sys\nfrom isoglot.data.files import exclusive\n"
             f"with exclusive({str(tmp_path / 'i')!r}):\n    print('held', flush=True)\n    sys.stdin.read()"
@@ -216,14 +216,14 @@ def test_another_process_that_adds_is_waited_for_or_refused(tmp_path, toy_static
         with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
             other.stdout.readline()
             with pytest.raises(OutputError, match="another process"):
-                add_sentences(index, toy_static, [Sentence("a", "cat")])
+                index.add([Sentence("a", "cat")])
             with pytest.raises(OutputError, match="another process"):
                 Index.create(tmp_path / "i", origin)
             with Index.open(tmp_path / "i") as reader:  # reading is not writing
                 assert len(reader) == 0
             other.stdin.close()
             other.wait()
-        assert add_sentences(index, toy_static, [Sentence("a", "cat")]).new == 1
+        assert index.add([Sentence("a", "cat")]).new == 1
     with exclusive(tmp_path / "i"):
         pass
 
@@ -237,8 +237,8 @@ def test_an_index_is_opened_and_searched_while_another_adds(tmp_path):
         try:
             with Index.open(tmp_path / "i") as writer:
                 for start in range(0, 400, 10):
-                    writer.add(sentences(10, start), vectors[start : start + 10])
-                    writer.build()
+                    writer.add_vectors(sentences(10, start), vectors[start : start + 10])
+                    writer.restructure()
         except Exception as error:
             errors.append(error)
 
@@ -260,8 +260,8 @@ def test_an_index_is_opened_and_searched_while_another_adds(tmp_path):
 def test_odd_queries(tmp_path, toy_static, text):
     from isoglot.index.origin import encode_queries
 
-    with Index.create(tmp_path / "i", Origin.of(toy_static, "toy")) as index:
-        add_sentences(index, toy_static, [Sentence("a", "cat"), Sentence("b", "dog")])
+    with Index.create(tmp_path / "i", Origin.of(toy_static, "toy"), model=toy_static) as index:
+        index.add([Sentence("a", "cat"), Sentence("b", "dog")])
         vectors = encode_queries(toy_static, [text], index.origin)
         assert len(index.search(vectors, 5)[0]) == 2
 

@@ -1,4 +1,4 @@
-"""`isoglot data list|get|check`: sets of the catalogue, fetched into a folder, and whether they are right.
+"""`isoglot data list|get|import|check`: sets of the catalogue, fetched, in one normal form, and whether they are right.
 
 Lists and findings go to stdout, progress to stderr.
 """
@@ -18,6 +18,7 @@ from isoglot.cli.shown import wrapped
 from isoglot.data.sets import DataSet, Network, catalogue, find, present
 from isoglot.data.sets import check as check_set
 from isoglot.data.sets import get as get_set
+from isoglot.data.sets.importers import import_folder
 
 EVERY = 5.0  # seconds between plain lines where there is no terminal
 
@@ -56,6 +57,13 @@ def get(names: Sequence[str], data: Path, *, base_url: str = "", timeout: float 
         with _Watcher() as watcher:
             folder = get_set(one.name, data, network=network, watch=watcher)
         typer.echo(folder)
+
+
+def import_(name: str, folder: Path, data: Path) -> None:
+    """Write the set `name`, whose published files are in `folder`, in its normal form into a folder of `data`."""
+    target, rows = import_folder(name, folder, data)
+    typer.echo(f"{name}: {rows:,} rows", err=True)
+    typer.echo(target)
 
 
 def check(names: Sequence[str], data: Path) -> None:

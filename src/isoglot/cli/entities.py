@@ -38,10 +38,11 @@ def command(
     """Entity vectors to begin with: Wikipedia2Vec's, in the order of a folder's entities."""
     if train == (vectors is not None) or train != bool(dump):
         raise typer.BadParameter("give either --vectors, or --train and --dump")
-    from isoglot.data import entity_training
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
     from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.entities import TABLE, read_table
+    from isoglot.wikipedia import entity_training
+    from isoglot.wikipedia.entities import titles_of
 
     next(read_table(folder / TABLE))  # before hours of training, not after
     table = folder / VECTORS
@@ -57,7 +58,8 @@ def command(
             _tell(f"the model: {vectors}")
             language = language or wiki
         assert vectors is not None
-        aligned = align(vectors, folder, titles=titles, language=language or "en", allow_pickle=allow_pickle or train)
+        pairs = titles_of(titles, language or "en") if titles else None
+        aligned = align(vectors, folder, titles=pairs, allow_pickle=allow_pickle or train)
         path = write_vectors(aligned, folder, source=vectors)
     count, missing = len(aligned.ids), len(aligned.missing)
     _tell(f"{count - missing:,} of {count:,} entities have a vector of {aligned.vectors.shape[1]} dimensions")

@@ -14,6 +14,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from isoglot import environment
 from isoglot.cli import entities, fit, mine, negatives, trim, using, wikipedia
 from isoglot.cli.options import Languages, Output, Pooling, Prompt, finite, split
 from isoglot.errors import IsoglotError
@@ -211,6 +212,18 @@ def data_get(
     get(names, data, base_url=base_url, timeout=timeout, attempts=attempts)
 
 
+@sets.command("import")
+def data_import(
+    name: Annotated[str, typer.Argument(help="Name of the set, such as tatoeba-laser.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with the files as they are published.")],
+    data: Annotated[Path, typer.Option(help="Folder to write into; the set gets a folder of its name.")],
+) -> None:
+    """Write a set in the normal form that the tasks read, with checksums of the published files."""
+    from isoglot.cli.data import import_
+
+    import_(name, folder, data)
+
+
 @sets.command("check")
 def data_check(
     data: Annotated[Path, typer.Option(help="Folder that holds the sets.")],
@@ -260,7 +273,7 @@ def main() -> NoReturn:
         finally:
             sys.stdout.flush()
     except IsoglotError as error:
-        if os.environ.get("ISOGLOT_DEBUG"):
+        if environment.is_debugging():
             raise
         line = str(error).replace("\n", "\\n")  # a name in it may hold a line feed
         typer.echo(f"isoglot: {line}", err=True)
@@ -269,12 +282,12 @@ def main() -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except ValueError as error:  # a path from a recipe or a script, which Python refuses before the system sees it
-        if "embedded null" not in str(error) or os.environ.get("ISOGLOT_DEBUG"):
+        if "embedded null" not in str(error) or environment.is_debugging():
             raise
         typer.echo("isoglot: the name of a file holds a NUL character; remove it", err=True)
         sys.exit(1)
     except OSError as error:  # of what no part of the library names
-        if os.environ.get("ISOGLOT_DEBUG"):
+        if environment.is_debugging():
             raise
         where = f"{error.filename}: " if error.filename else ""
         if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):

@@ -18,7 +18,6 @@ from isoglot.cli.options import note_fewer
 from isoglot.data.languages import canonical_list
 from isoglot.errors import CorpusError
 from isoglot.index import Hit, Index
-from isoglot.index.origin import encode_queries
 
 _TOGETHER = 256  # queries encoded and searched at once
 _HITS = 1 << 18  # found for all of them, at most
@@ -34,6 +33,7 @@ def run(
     as_json: bool = False,
     model: str | None = None,
     effort: int | None = None,
+    device: str = "auto",
 ) -> None:
     """Search for every query; without any, for every line of stdin that is not blank.
 
@@ -43,14 +43,12 @@ def run(
     `CorpusError` for an unknown language, input that is not UTF-8, an object without a query, or a blank query.
     """
     wanted = canonical_list(languages)
-    with Index.open(folder) as index:
-        encoder = index.origin.load(model)
+    with Index.open(folder, model, device=device) as index:
         note_fewer("-k", k, len(index), "sentences")
         lines = (_checked(query, "query", at) for at, query in enumerate(queries, 1)) if queries else _stdin(as_json)
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(index) + 1)))
         while some := list(islice(lines, together)):
-            vectors = encode_queries(encoder, some, index.origin)
-            for query, hits in zip(some, index.search(vectors, k, languages=wanted, effort=effort), strict=True):
+            for query, hits in zip(some, index.search(some, k, languages=wanted, effort=effort), strict=True):
                 _show(query, hits, as_json=as_json)
 
 

@@ -23,8 +23,8 @@ def run(
     """Serve an index until interrupted; its address goes to stdout. Port 0 takes a free one. Raises `SearchError`."""
     from isoglot.serve import create_app, serve
 
-    with Index.open(folder) as index:
-        encoder = index.origin.load(model)
+    with Index.open(folder, model) as index:
+        encoder = index.model
         try:
             app = create_app(
                 index, encoder, effort=effort, allow_hosts=[host, *allow_hosts], allow_origins=allow_origins

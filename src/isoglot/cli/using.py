@@ -44,37 +44,50 @@ def encode(
 def index(
     model: Model,
     sources: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Text, .tsv or .jsonl; CODE=FILE tells the language.")
+        list[str], typer.Argument(metavar="FILE...", help="Text, .tsv or .jsonl; CODE=FILE sets the language.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the index, new or to be added to.")],
-    language: Annotated[str, typer.Option(help="Of the files that do not tell theirs.")] = "und",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the index; sentences are added to an existing one.")
+    ],
+    language: Annotated[str, typer.Option(help="Language of files without one.")] = "und",
     kind: Annotated[
         str | None, typer.Option(help="flat (exact; default), ivf, ivf-pq, hnsw, or a name of FAISS's index_factory.")
     ] = None,
     pooling: Pooling = None,
     prompt: Prompt = None,
-    query_prompt: Annotated[str | None, typer.Option(help="Put before every query; default: as sentences.")] = None,
+    query_prompt: Annotated[
+        str | None, typer.Option(help="Text before every query; default: as before sentences.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, xpu or mps.")] = "auto",
 ) -> None:
     """Make a folder of sentences that can be searched, or add to it."""
     from isoglot.cli.index import run
 
-    words = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
-    run(model, sources, output, language=language, kind=kind, **words)
+    run(
+        model, sources, output, language=language, kind=kind, pooling=pooling, prompt=prompt,
+        query_prompt=query_prompt, device=device,
+    )  # fmt: skip
 
 
 def search(
     index: Annotated[Path, typer.Argument(help="Folder made by `isoglot index`.")],
-    queries: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...", help="None: the lines of stdin.")] = None,
+    queries: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUERY]...", help="Default: the lines of stdin.")
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Sentences to show for each query.")] = 10,
     languages: Languages = "",
-    as_json: Annotated[bool, typer.Option("--json", help="An object a query, one a line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per query.")] = False,
     model: Annotated[str | None, typer.Option(help="The index's model, if it has moved.")] = None,
-    effort: Annotated[int | None, typer.Option(min=1, help="Cells or length of the list of approximate kinds.")] = None,
+    effort: Annotated[int | None, typer.Option(min=1, help="Search effort (IVF cells probed, HNSW list size).")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, xpu or mps.")] = "auto",
 ) -> None:
     """Find the sentences nearest to a query, in every language."""
     from isoglot.cli.search import run
 
-    run(index, queries or [], k=k, languages=split(languages), as_json=as_json, model=model, effort=effort)
+    run(
+        index, queries or [], k=k, languages=split(languages), as_json=as_json, model=model, effort=effort,
+        device=device,
+    )  # fmt: skip
 
 
 def export(

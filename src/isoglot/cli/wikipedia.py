@@ -15,7 +15,7 @@ from isoglot.data.files import check_output, exclusive, work_folder
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from isoglot.data.wikipedia import Choice, Sources
+    from isoglot.wikipedia import Choice, Sources
 
 KNOWN = (  # paths in the work folder
     r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|remarks\.txt"
@@ -54,7 +54,7 @@ def wikipedia(
     ] = None,
 ) -> None:
     """Make sentences with linked entities from Wikipedia dumps, going on where an earlier run was stopped."""
-    from isoglot.data.wikipedia import Choice, Limits, Sources
+    from isoglot.wikipedia import Choice, Limits, Sources
 
     sources = Sources(tuple(dumps), wikidata, titles, types, Limits(min_length, max_length))
     choice = Choice(
@@ -66,8 +66,8 @@ def wikipedia(
 
 def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, work: Path | None = None) -> None:
     """Make the folder and say what is in it. Raises `IsoglotError` for what the user can mend."""
-    from isoglot.data.wikipedia import Listener, build
-    from isoglot.data.wikipedia.sources import check
+    from isoglot.wikipedia import Listener, build
+    from isoglot.wikipedia.sources import check
 
     dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
     inputs = [*dumps, sources.wikidata, sources.titles, sources.types]

@@ -48,11 +48,11 @@ class Aligned:
 
 
 def align(
-    vectors: Path, folder: Path, *, titles: Path | None = None, language: str = "en", allow_pickle: bool = False
+    vectors: Path, folder: Path, *, titles: Iterable[tuple[str, str]] | None = None, allow_pickle: bool = False
 ) -> Aligned:
     """The vectors of the entities of a folder that `isoglot wikipedia` wrote.
 
-    `titles` holds `language TAB title TAB id` lines, of which those of `language` count; without it labels are titles.
+    `titles` are pairs of title and id (`isoglot.wikipedia.entities.titles_of`); without it labels are titles.
     A saved model is a pickle, which can run any code when it is read, so it is refused unless `allow_pickle` is set.
     Held in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
     """
@@ -62,7 +62,7 @@ def align(
         wanted = _rows((label, row) for row, (_, _, label) in enumerate(entities))
     else:
         place = {name: row for row, name in enumerate(ids)}
-        wanted = _rows((title, place[name]) for title, name in _titles(titles, language) if name in place)
+        wanted = _rows((title, place[name]) for title, name in titles if name in place)
     table: Table | None = None
     for row, vector in _read(vectors, wanted, allow_pickle=allow_pickle):
         if table is None:
@@ -70,7 +70,7 @@ def align(
         if np.isnan(table[row, 0]):
             table[row] = vector
     if table is None:
-        asked = f"the {language} titles of {titles}" if titles else f"the labels of {folder / TABLE}"
+        asked = "the titles that were given" if titles is not None else f"the labels of {folder / TABLE}"
         raise CorpusError(f"no entity is called by one of {asked}; give titles in its language", file=vectors)
     return Aligned(table, ids)
 
@@ -127,15 +127,6 @@ def _require_same(path: Path, rows: int) -> None:
         raise CorpusError(f"damaged ({error}); run isoglot entities again", file=note) from None
     if not same:
         raise CorpusError(f"belongs to another {TABLE} than the one beside it; run isoglot entities again", file=path)
-
-
-def _titles(path: Path, language: str) -> Iterator[tuple[str, str]]:
-    """Titles of one Wikipedia, in normal form, and the ids of their entities."""
-    from isoglot.data.wikipedia.entities import title_rows
-    from isoglot.data.wikipedia.titles import Names
-
-    for entity in title_rows(path, {language: Names(language, {})}):
-        yield from ((title, entity.id) for title in entity.titles.values())
 
 
 def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -37,7 +37,7 @@ from numpy.typing import DTypeLike, NDArray
 from isoglot.data.batch import Tokens
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders.base import Encoder, evaluating
-from isoglot.encoders.device import autocast, settle
+from isoglot.encoders.device import autocast, resolve, settle
 from isoglot.encoders.packing import pack
 from isoglot.errors import EncoderError
 from isoglot.progress import Progress
@@ -107,14 +107,17 @@ def plan(
 
 
 def places(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> list[torch.device]:
-    """The device of each worker process; none: this process. Raises ValueError for less than one worker."""
+    """The device of each worker process; none: this process.
+
+    Raises ValueError for less than one worker, EncoderError for a device that is absent.
+    """
     if isinstance(workers, int):
         if workers < 1:
             raise ValueError(f"workers must be at least 1, or a list of devices, got {workers}")
         return [encoder.device] * workers if workers > 1 else []
     if isinstance(workers, str) or not workers:
         raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
-    return [torch.device(name) for name in workers]
+    return [resolve(name) for name in workers]
 
 
 def encode(encoder: Encoder, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:

@@ -46,7 +46,7 @@ class Towers(Encoder):
         self.scripts = {name: tuple(scripts.get(name, ())) for name in towers}
         self.towers = nn.ModuleDict(towers)
         members = self.members
-        self.dim, self.max_length = members[0].dim, max(tower.max_length for tower in members)
+        self.dim = members[0].dim
         self.pads = any(tower.pads for tower in members)
         self.concurrent = all(tower.concurrent for tower in members)
         self.normalizes = all(tower.normalizes for tower in members)
@@ -96,6 +96,16 @@ class Towers(Encoder):
         parts.append(torch.zeros(len(rows[-1]), self.dim, device=number.device))
         vectors: Tensor = torch.cat(parts)[torch.cat(rows).argsort()]
         return vectors
+
+    @property
+    def max_length(self) -> int:
+        """The longest of the towers' maximum lengths; setting it sets that of each."""
+        return max(tower.max_length for tower in self.members)
+
+    @max_length.setter
+    def max_length(self, value: int) -> None:
+        for tower in self.members:
+            tower.max_length = value
 
     @property
     def fingerprint(self) -> str:

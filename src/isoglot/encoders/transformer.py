@@ -113,7 +113,7 @@ class TransformerEncoder(Encoder):
             raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
         if head and pooling != "cls":
             raise ValueError(f"the training head belongs to cls pooling, got pooling {pooling!r} with head=True")
-        self.max_length = _allowed_length(backbone, tokenizer, max_length)
+        self._length = _allowed_length(backbone, tokenizer, max_length)
         self.backbone, self.tokenizer = backbone, tokenizer
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
         self.prompts = dict(prompts or {})
@@ -130,6 +130,15 @@ class TransformerEncoder(Encoder):
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head else None
         self.pad = int(tokenizer.pad_token_id or 0)
+
+    @property
+    def max_length(self) -> int:
+        """Maximum tokens per text, which the backbone must have positions for: else setting it raises ValueError."""
+        return self._length
+
+    @max_length.setter
+    def max_length(self, value: int) -> None:
+        self._length = _allowed_length(self.backbone, self.tokenizer, value)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text that gives none is one padding token."""

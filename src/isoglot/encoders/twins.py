@@ -32,7 +32,7 @@ class Twins(Encoder):
         if any(isinstance(twin, TransformerEncoder) and twin.head is not None for twin in (first, second)):
             raise ValueError('twins are trained as they are saved, without a head; write head = "none"')
         self.first, self.second = first, second
-        self.max_length, self.pads, self.concurrent = first.max_length, first.pads, first.concurrent
+        self.pads, self.concurrent = first.pads, first.concurrent
         self.name, self.prompts = first.name, first.prompts
         self.prompt, self.pooling, self.normalizes = first.prompt, first.pooling, first.normalizes
         self.train(self.training)
@@ -58,6 +58,15 @@ class Twins(Encoder):
         if not self.training:
             return self.first(tokens)  # type: ignore[no-any-return]
         return torch.cat([self.first(tokens), self.second(tokens)], dim=1)
+
+    @property
+    def max_length(self) -> int:
+        """Maximum tokens per text, of both copies."""
+        return self.first.max_length
+
+    @max_length.setter
+    def max_length(self, value: int) -> None:
+        self.first.max_length = self.second.max_length = value
 
     @property
     def fingerprint(self) -> str:

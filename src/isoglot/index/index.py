@@ -1,99 +1,301 @@
-"""An index: sentences of any languages, with their vectors, in a folder that grows and can be searched."""
+"""An index: sentences of any languages with their vectors, in memory or in a folder, that grows and can be searched."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import exclusive
-from isoglot.data.languages import matches
+from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import CorpusError, SearchError
-from isoglot.index import approximate
-from isoglot.index.origin import Origin
-from isoglot.index.store import Files, Sentence, Store, is_index
-from isoglot.index.table import NAME, Rows, Table, Vectors, best, nearest
+from isoglot.encoders import Encoder, load
+from isoglot.errors import CorpusError, OutputError, SearchError, shown
+from isoglot.index import table as tables
+from isoglot.index.origin import Origin, encode_queries, encode_sentences
+from isoglot.index.store import Files, Sentence, Store, Structure, is_index
+from isoglot.index.table import NAME, Rows, Table, Vectors, nearest
+from isoglot.progress import Progress
+from isoglot.search import faiss_index
 from isoglot.store import write_rows
 
+FLAT = "flat"
+KINDS = (FLAT, *faiss_index.KINDS)
 _OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
-_SCORED = 1 << 14  # vectors at a time whose scores are computed anew
-_SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are computed anew
+_SCORED = 1 << 14  # vectors at a time whose scores are computed exactly
+_SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are exact
+_EXPORTED = 4096  # rows of a row group of Parquet
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A sentence found: its cosine with the query, its row, id, text and language."""
+    """A sentence found: its cosine with the query, its text, language and id, its translation if known, its row."""
 
     score: float
-    row: int
-    id: str
     text: str
     language: str
+    id: str
+    translation: str | None
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """How many sentences are new in the index, and how many were in it already."""
+
+    new: int
+    known: int
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a search reads, all of one moment: vectors, the FAISS structure and the number of rows that it covers."""
+
+    files: Files
+    table: Table
+    structure: Any
+    covered: int
 
 
 class Index:
-    """Sentences and their unit vectors. Open one with `open` or `create`; it can be used as a context manager.
+    """Sentences and their unit vectors. Make one with `build`, open a saved one with `open`.
 
-    An open index shows what was there when it was opened, and what it has added itself. Threads may share one for
-    searching. Raises `SearchError` for whatever is wrong with the folder.
+    Threads may share one. It can be used as a context manager. An open index shows what it contained when it was
+    opened, and what it has added itself. Raises `SearchError` for whatever is wrong with its folder.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.folder, self.origin = store.folder, store.origin
-        self.store = store
-        self._languages: tuple[dict[str, int], NDArray[np.int32]] | None = None
+    def __init__(self, store: Store, model: Encoder | str | Path | None = None, *, device: str = "auto") -> None:
+        self.folder, self.origin, self.store = store.folder, store.origin, store
+        self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
+        self._memory = np.empty((0, store.origin.dim), np.float32)  # without a folder: vectors, with room to grow
+        self._structures: dict[str, Any] = {}  # without a folder: the FAISS structure
+        self._languages: tuple[int, dict[str, int], NDArray[np.int32]] | None = None
         self._load()
 
     @classmethod
-    def open(cls, folder: str | Path) -> Index:
+    def build(
+        cls,
+        model: Encoder | str | Path,
+        sentences: Iterable[str | Sentence],
+        *,
+        languages: str | Iterable[str] | None = None,
+        translations: Iterable[str | None] | None = None,
+        ids: Iterable[str] | None = None,
+        kind: str | None = None,
+        folder: str | Path | None = None,
+        prompt: str | None = None,
+        query_prompt: str | None = None,
+        pooling: str | None = None,
+        device: str = "auto",
+        progress: Progress | None = None,
+        report: Callable[[str], None] | None = None,
+    ) -> Index:
+        """Encode sentences into a new index, or add them to the one in the folder.
+
+        model         an Encoder, or a model's name
+        sentences     strings, or `Sentence`s with ids and languages; read once
+        languages     their language codes, or one for all; None: unknown
+        translations  a text for each sentence that is shown with a hit; None where there is none
+        ids           unique ids; None: the positions in `sentences`
+        kind          "flat" (exact), "ivf", "ivf-pq", "hnsw" or a name of FAISS's index_factory; None: flat, or the
+                      kind of the index in the folder
+        folder        None: in memory
+        prompt, query_prompt, pooling, device  text before sentences and before queries, and how the model is loaded
+
+        A sentence whose id is in the index with the same text and language is skipped, so that a call that was killed
+        is completed by repeating it. Raises `SearchError` for another model or other prompts than those of the index in
+        the folder and for an id of another sentence, `ValueError` for an unknown kind, `OutputError` if another process
+        is adding.
+        """
+        if not isinstance(model, Encoder | str | Path):
+            raise TypeError(f"model is {shown(model)}; pass an Encoder or a model's name")
+        if folder is None:
+            return cls._build(
+                None, model, _records(sentences, languages, translations, ids, 0), kind, prompt, query_prompt, pooling,
+                device, progress, report,
+            )  # fmt: skip
+        named = [] if isinstance(model, Encoder) else [model]
+        check_output(folder, inputs=named, folder=True)
+        with exclusive(folder):
+            return cls._build(
+                Path(folder), model, _records(sentences, languages, translations, ids, 0), kind, prompt, query_prompt,
+                pooling, device, progress, report,
+            )  # fmt: skip
+
+    @classmethod
+    def _build(
+        cls,
+        folder: Path | None,
+        model: Encoder | str | Path,
+        records: Iterator[Sentence],
+        kind: str | None,
+        prompt: str | None,
+        query_prompt: str | None,
+        pooling: str | None,
+        device: str,
+        progress: Progress | None,
+        report: Callable[[str], None] | None,
+    ) -> Index:
+        if isinstance(model, Encoder) and not (prompt is None and pooling is None):
+            raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
+        origin = None
+        if folder is not None and cls.exists(folder):
+            with cls.open(folder) as before:
+                origin = before.origin
+            for name, value in (("pooling", pooling), ("prompt", prompt), ("query_prompt", query_prompt)):
+                if value is not None and value != getattr(origin, name):
+                    kept = getattr(origin, name)
+                    raise SearchError(f"{folder}: was made with {name} {kept!r}, not {value!r}; leave this option out")
+            pooling, prompt = origin.pooling, origin.prompt
+        encoder, name = model, ""
+        if not isinstance(model, Encoder):
+            encoder, name = load(model, pooling=pooling, prompt=prompt, device=device), str(model)
+        assert isinstance(encoder, Encoder)
+        check_kind(kind or FLAT, encoder.dim)
+        first = list(islice(records, 1))  # a wrong file or argument is found before the folder belongs to this model
+        if origin is None:
+            own = prompt if name else encoder.prompt or None
+            origin = Origin.of(encoder, name, pooling=pooling, prompt=own, query_prompt=query_prompt)
+            store = Store.create(folder, origin, kind or FLAT)
+        else:
+            origin.require(encoder, name or "this encoder")
+            store = Store(folder)
+        try:
+            index = cls(store, encoder)
+            added = index._add(_chained(first, records), kind, progress)
+        except BaseException:
+            store.close()
+            raise
+        if report is not None:
+            known = f", {added.known:,} already there" if added.known else ""
+            report(f"{added.new:,} sentences added{known}; {len(index):,} in the index ({index.kind})")
+        return index
+
+    @classmethod
+    def open(cls, folder: str | Path, model: Encoder | str | Path | None = None, *, device: str = "auto") -> Index:
         """The index in a folder.
 
-        Here a missing, cut or exchanged file is found; a damaged page of the database or a vector that is not finite
-        when it is read. Whatever is found is a `SearchError` that names the file.
+        `model`: its encoder, or where to load it from; None: by the name that the index was built with, when it is
+        first needed. A missing, truncated or exchanged file is found here; a damaged page of the database or a vector
+        that is not finite when it is read. Both are a `SearchError` that names the file.
         """
         store = Store(Path(folder))
         try:
-            return cls(store)
+            return cls(store, model, device=device)
         except BaseException:
             store.close()
             raise
 
     @classmethod
-    def create(cls, folder: str | Path, origin: Origin, *, kind: str = approximate.FLAT) -> Index:
-        """A new, empty index; `kind` is "flat" (exact), "ivf", "ivf-pq", "hnsw", or a name of FAISS's factory."""
-        approximate.check(kind, origin.dim)
+    def create(
+        cls, folder: str | Path | None, origin: Origin, *, kind: str = FLAT, model: Encoder | None = None
+    ) -> Index:
+        """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
+        check_kind(kind, origin.dim)
+        if folder is None:
+            return cls(Store.create(None, origin, kind), model)
         with exclusive(folder):
-            return cls(Store.create(Path(folder), origin, kind))
+            return cls(Store.create(Path(folder), origin, kind), model)
 
     @staticmethod
     def exists(folder: str | Path) -> bool:
-        """Whether the folder holds an index, be it empty; not if its creation was cut off."""
+        """Whether the folder contains an index, even an empty one; not if its creation was interrupted."""
         return is_index(Path(folder))
 
     def __enter__(self) -> Index:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database."""
         self.store.close()
 
     def __len__(self) -> int:
-        return self.files.rows
+        return self._view.files.rows
+
+    def __repr__(self) -> str:
+        where = "in memory" if self.folder is None else str(self.folder)
+        return f"<Index of {len(self):,} sentences, {self.kind}, {where}>"
 
     @property
     def kind(self) -> str:
         """How it is searched."""
         return self.store.kind
 
-    def add(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
-        """Add sentences and their unit vectors (N, D); all of them or, whatever happens, none.
+    @property
+    def model(self) -> Encoder:
+        """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one."""
+        with self._loading:
+            if not isinstance(self._model, Encoder):
+                name = None if self._model is None else str(self._model)
+                self._model = self.origin.load(name, device=self._device)
+            elif not self._verified:
+                self.origin.require(self._model, "this encoder")
+            self._verified = True
+            return self._model
 
-        Raises `SearchError` for an id that is taken, `ValueError` for vectors of another shape or not finite.
+    def add(
+        self,
+        sentences: Iterable[str | Sentence],
+        *,
+        languages: str | Iterable[str] | None = None,
+        translations: Iterable[str | None] | None = None,
+        ids: Iterable[str] | None = None,
+        kind: str | None = None,
+        progress: Progress | None = None,
+    ) -> Added:
+        """Encode and add sentences; arguments as in `build`, but ids are the positions in the index by default.
+
+        In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
+        """
+        records = _records(sentences, languages, translations, ids, len(self))
+        if self.folder is None:
+            return self._add(records, kind, progress)
+        with exclusive(self.folder):
+            return self._add(records, kind, progress)
+
+    def _add(self, records: Iterator[Sentence], kind: str | None, progress: Progress | None) -> Added:
+        encoder = self.model
+        new = known = 0
+        while piece := list(islice(records, tables.ROWS)):
+            fresh = self._fresh(piece)
+            if fresh:
+                self.add_vectors(fresh, encode_sentences(encoder, [one.text for one in fresh]))
+            new, known = new + len(fresh), known + len(piece) - len(fresh)
+            if progress is not None:
+                progress(new + known, None)
+        self.restructure(kind)
+        return Added(new, known)
+
+    def _fresh(self, piece: Sequence[Sentence]) -> list[Sentence]:
+        """Those of the sentences that are not in the index."""
+        seen = self.store.by_id([one.id for one in piece])
+        fresh = []
+        for one in piece:
+            other = seen.get(one.id)
+            if other is None:
+                seen[one.id] = one
+                fresh.append(one)
+            elif other != one:
+                raise SearchError(
+                    f"{self.folder or 'this index'}: the id {one.id!r} belongs to {other.text[:40]!r} "
+                    f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id"
+                )
+        return fresh
+
+    def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
+        """Add sentences with their unit vectors (N, D); all of them or, whatever happens, none.
+
+        Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite.
         """
         table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(sentences), self.origin.dim):
@@ -106,124 +308,296 @@ class Index:
             self._write(before.rows, table)
         self._load()
 
-    def build(self, *, kind: str | None = None) -> None:
-        """Let the FAISS structure cover all rows; of another `kind`, make it anew from the vectors that are kept."""
+    def restructure(self, kind: str | None = None) -> None:
+        """Let the FAISS structure cover all rows; for another `kind`, make it again from the vectors.
+
+        Raises `ValueError` for an unknown kind, and one that needs more sentences.
+        """
         wanted = kind or self.kind
-        if wanted != self.kind or (wanted != approximate.FLAT and self._covered != len(self)):
-            self._build(wanted)
-        with self.store.writing() as now:  # a writer that was killed leaves files, even where nothing is left to add
+        if wanted != self.kind or (wanted != FLAT and self._view.covered != len(self)):
+            self._restructure(wanted)
+        with self.store.writing() as now:  # a writer that was killed leaves files, even if nothing is left to add
             self._sweep(now)
 
+    @overload
+    def search(  # type: ignore[overload-overlap]  # a string is a sequence of strings
+        self, queries: str, k: int = 10, *, languages: str | Collection[str] = (), effort: int | None = None
+    ) -> list[Hit]: ...
+    @overload
     def search(
-        self, queries: Vectors, k: int = 10, *, languages: Collection[str] = (), effort: int | None = None
-    ) -> list[list[Hit]]:
-        """The k sentences nearest to each query (Q, D), best first; of equal scores the one added first.
+        self,
+        queries: Sequence[str] | NDArray[Any],
+        k: int = 10,
+        *,
+        languages: str | Collection[str] = (),
+        effort: int | None = None,
+    ) -> list[list[Hit]]: ...
+    def search(
+        self,
+        queries: str | Sequence[str] | NDArray[Any],
+        k: int = 10,
+        *,
+        languages: str | Collection[str] = (),
+        effort: int | None = None,
+    ) -> list[Hit] | list[list[Hit]]:
+        """The k nearest sentences, best first; of equal scores the one added first.
 
-        `languages` (house codes) looks among these only, and then exactly, whatever the kind. `effort`: see
-        `approximate.candidates`. Queries need not be of length one. Raises `ValueError` for a wrong shape or k.
+        queries    one text, which gives a list of hits, or texts or vectors (Q, D), which give a list for each
+        languages  search among sentences of these only, and then exactly, whatever the kind
+        effort     of an approximate kind: cells to search (IVF) or size of the list (HNSW)
+
+        Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
         """
-        table = np.atleast_2d(queries)
-        if table.shape[1] != self.origin.dim:
-            raise ValueError(f"queries must have {self.origin.dim} dimensions, got shape {table.shape}")
+        if isinstance(queries, str):
+            return self.search([queries], k, languages=languages, effort=effort)[0]
+        if not isinstance(queries, np.ndarray):
+            texts = list(queries)
+            if wrong := next((one for one in texts if not isinstance(one, str)), None):
+                raise TypeError(f"a query is {shown(wrong)}; pass a text, a list of texts, or an array (Q, D)")
+            empty = np.empty((0, self.origin.dim), np.float32)
+            queries = encode_queries(self.model, texts, self.origin) if texts else empty
+        if queries.ndim != 2 or queries.shape[1] != self.origin.dim:
+            raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {queries.shape}")
         if k < 1:
-            raise ValueError(f"k is {k}; at least one sentence must be asked for")
-        table = np.ascontiguousarray(unit(table))
-        rows = self._candidates(table, min(k + _SPARE, len(self)), languages, effort)
-        found = [self._score(query, row, k) for query, row in zip(table, rows, strict=True)]
+            raise ValueError(f"k is {k}; it must be at least 1")
+        if len(bad := not_finite(np.asarray(queries, np.float32))):
+            raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
+        codes = canonical_list([languages] if isinstance(languages, str) else list(languages))
+        view, table = self._view, np.ascontiguousarray(unit(queries))
+        wanted = min(k + _SPARE, view.files.rows)
+        if codes:
+            rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, view.files.rows))
+        else:
+            rows = nearest(view.table, table, wanted, first=view.covered)
+            if view.structure is not None:
+                # Compressed vectors order their candidates roughly, so more are taken than are shown.
+                near = faiss_index.candidates(view.structure, table, 4 * wanted, effort=effort)
+                rows = np.concatenate([near, rows], axis=1)
+        found = [self._score(view, query, row, k) for query, row in zip(table, rows, strict=True)]
         known = self.store.by_row(sorted({row for _, rows in found for row in rows.tolist()}))
-        return [
-            [
-                Hit(float(score), row, known[row].id, known[row].text, known[row].language)
-                for score, row in zip(scores.tolist(), rows.tolist(), strict=True)
-            ]
-            for scores, rows in found
-        ]
+        return [[_hit(score, row, known[row]) for score, row in zip(*map(np.ndarray.tolist, one), strict=True)]
+                for one in found]  # fmt: skip
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Copies (N, D) of the vectors of some rows."""
-        return self._table[np.asarray(rows, np.int64)]
+        return self._view.table[np.asarray(rows, np.int64)]
 
-    def _candidates(self, queries: Vectors, k: int, languages: Collection[str], effort: int | None) -> Rows:
-        if languages:
-            return nearest(self._table, queries, k, keep=self._rows_in(languages))[1]
-        rows = nearest(self._table, queries, k, first=self._covered)[1]
-        if self._structure is None:
-            return rows
-        # Compressed vectors order their candidates roughly, so more are taken than are shown.
-        near = approximate.candidates(self._structure, queries, 4 * k, effort=effort)
-        return np.concatenate([near, rows], axis=1)
+    def languages(self) -> dict[str, int]:
+        """How many sentences there are of each language, most first."""
+        return self.store.languages()
 
-    def _build(self, wanted: str) -> None:
-        approximate.check(wanted, self.origin.dim)
+    def save(self, folder: str | Path) -> Path:
+        """Write the index to a new folder, as a whole or not at all. Raises `OutputError` for one that isn't empty."""
+        target = Path(folder)
+        check_output(target, folder=True)
+        if target.is_dir() and any(target.iterdir()):
+            raise OutputError(f"{target}: is not empty; choose another folder")
+        with temporary_folder(target) as temporary:
+            with Index.create(temporary / "index", self.origin, kind=FLAT) as copy:
+                for start in range(0, len(self), tables.ROWS):
+                    rows = range(start, min(start + tables.ROWS, len(self)))
+                    sentences = self.store.by_row(rows)
+                    copy.add_vectors([sentences[row] for row in rows], self.vectors(rows))
+                copy.restructure(self.kind)
+            if target.is_dir():
+                target.rmdir()
+            (temporary / "index").rename(target)
+        return target
+
+    def export(self, path: str | Path) -> int:
+        """Write a Parquet file with id, text, language and vector, in the order of rows. Returns their number.
+
+        `vector` is a list of D float32, of length one; there is a column `translation` if any is known. The schema's
+        metadata name the model (`isoglot.model`, `isoglot.identity`). Raises `SearchError` without pyarrow.
+        """
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError as error:
+            raise SearchError("Parquet requires pyarrow: pip install pyarrow") from error
+        check_output(path)
+        if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):
+            raise OutputError(f"{path}: lies in the index; choose a file outside of it")
+        names = ["id", "text", "language", *(["translation"] if self.store.has_translations() else [])]
+        fields = [(name, pyarrow.string()) for name in names]
+        known = {"isoglot.model": self.origin.name, "isoglot.identity": self.origin.identity}
+        vector = pyarrow.list_(pyarrow.float32(), self.origin.dim)
+        schema = pyarrow.schema([*fields, ("vector", vector)], metadata=known)
+        with atomic_write(path, binary=True) as stream, parquet.ParquetWriter(stream, schema) as writer:
+            for start in range(0, len(self), _EXPORTED):
+                rows = range(start, min(start + _EXPORTED, len(self)))
+                sentences = self.store.by_row(rows)
+                values = pyarrow.array(self.vectors(rows).reshape(-1))
+                columns = [[getattr(sentences[row], name) for row in rows] for name in names]
+                columns.append(pyarrow.FixedSizeListArray.from_arrays(values, self.origin.dim))
+                writer.write_table(pyarrow.table(columns, schema=schema))
+        return len(self)
+
+    def _restructure(self, wanted: str) -> None:
+        check_kind(wanted, self.origin.dim)
         with self.store.writing() as now:
             self._load(now)
-            structure = self._structure if wanted == self.kind else None
+            structure = self._view.structure if wanted == self.kind else None
             found = None
-            if wanted != approximate.FLAT and len(self):
+            if wanted != FLAT and len(self):
                 if structure is None:
-                    structure = approximate.train(wanted, self._table, self.origin.dim)
-                self._cover(structure)
-                name = f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss"
-                found = approximate.write(self.folder / "faiss" / name, structure)
+                    structure = faiss_index.create(wanted, len(self), self.origin.dim)
+                    faiss_index.train(structure, self.vectors, len(self))
+                for _, block in self._view.table.blocks(structure.ntotal):
+                    structure.add(np.ascontiguousarray(block))
+                found = self._write_structure(f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss", structure)
             self.store.set_approximate(found, wanted)
         self._load()
 
-    def _cover(self, structure: Any) -> None:
-        """Add the rows that the structure lacks."""
-        for _, block in self._table.blocks(structure.ntotal):
-            structure.add(np.ascontiguousarray(block))
+    def _write_structure(self, name: str, structure: Any) -> Structure:
+        if self.folder is None:
+            self._structures = {name: structure}
+            return Structure(name, structure.ntotal, 0, None)
+        faiss, path = faiss_index.faiss_module(), self.folder / "faiss" / name
+        with atomic_write(path, binary=True) as stream:
+            faiss.write_index(structure, faiss.PyCallbackIOWriter(stream.write))
+        return Structure(name, structure.ntotal, path.stat().st_size, digest(path))
 
-    def _score(self, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
-        """Cosines in float64, so that they depend on two vectors and not on what was searched beside them."""
+    def _score(self, view: _View, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
+        """Cosines in float64, so that they depend on two vectors and not on what was searched with them."""
         chosen = rows[rows >= 0]
-        scores = np.empty((1, len(chosen)))
+        scores = np.empty(len(chosen))
         for start in range(0, len(chosen), _SCORED):
             part = slice(start, start + _SCORED)
-            products = self.vectors(chosen[part]).astype(np.float64) * query.astype(np.float64)
-            scores[0, part] = products.sum(axis=1)
-        top, order = best(scores, chosen[None], scores[:, :0], chosen[None, :0], k)
-        return top[0], order[0]
+            scores[part] = (view.table[chosen[part]].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+        order = np.lexsort((chosen, -scores))[:k]
+        return scores[order], chosen[order]
 
-    def _rows_in(self, languages: Collection[str]) -> NDArray[np.bool_]:
-        if self._languages is None:
-            self._languages = self.store.language_of_rows(len(self))
-        numbers, of_rows = self._languages
-        wanted = [number for code, number in numbers.items() if matches(code, languages)]
-        kept: NDArray[np.bool_] = np.isin(of_rows, wanted)
+    def _rows_in(self, languages: Collection[str], rows: int) -> NDArray[np.bool_]:
+        known = self._languages
+        if known is None or known[0] != rows:
+            known = self._languages = (rows, *self.store.language_of_rows(rows))
+        wanted = [number for code, number in known[1].items() if matches(code, languages)]
+        kept: NDArray[np.bool_] = np.isin(known[2], wanted)
         return kept
 
     def _write(self, first: int, vectors: Vectors) -> None:
         """Write vectors as rows `first` and on; they count when the transaction is committed."""
-        try:
-            write_rows(self.folder / NAME, first, vectors)
-        except CorpusError as error:
-            raise SearchError(f"{self.folder / NAME}: is cut short; make the index again") from error
+        if self.folder is None:
+            needed = first + len(vectors)
+            if needed > len(self._memory):
+                memory = np.empty((max(needed, 2 * first), vectors.shape[1]), np.float32)
+                memory[:first] = self._memory[:first]
+                self._memory = memory
+            self._memory[first:needed] = vectors
+        else:
+            try:
+                write_rows(self.folder / NAME, first, vectors)
+            except CorpusError as error:
+                raise SearchError(f"{self.folder / NAME}: is truncated; make the index again") from error
         self.store.set_rows(first + len(vectors))
 
     def _sweep(self, files: Files) -> None:
         """Remove FAISS files that were replaced, or that a killed writer has left; nobody else writes now."""
+        if self.folder is None:
+            return
         known = files.approximate.name if files.approximate is not None else None
         for path in (self.folder / "faiss").glob("*"):
             if path.name != known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
     def _load(self, files: Files | None = None) -> None:
-        tried = None
+        tried, dim = None, self.origin.dim
         while True:
             known = files or self.store.files()
             try:
-                self._open_files(known)
+                table = Table.open(self.folder, known.rows, dim) if self.folder else Table(self._memory[: known.rows])
+                structure = None if known.approximate is None else self._structure(known.approximate)
+                covered = known.approximate.rows if known.approximate else 0
+                self._view = _View(known, table, structure, covered)
                 return
             except FileNotFoundError as error:  # replaced since the list was read, and then the list is another one
                 if known == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
                 tried = known
 
-    def _open_files(self, files: Files) -> None:
-        self._table = Table(self.folder, files.rows, self.origin.dim)
-        self._structure, self._covered = None, 0
-        if files.approximate is not None:
-            path = self.folder / "faiss" / files.approximate.name
-            self._structure = approximate.read(path, files.approximate, self.origin.dim)
-            self._covered = files.approximate.rows
-        self.files, self._languages = files, None
+    def _structure(self, known: Structure) -> Any:
+        """The FAISS structure. Raises `SearchError` for another or a damaged file, FileNotFoundError for none.
+
+        The digest is compared before FAISS reads the file: it trusts what it reads, and a wrong link in a graph can
+        crash the process.
+        """
+        if self.folder is None:
+            return self._structures[known.name]
+        path = self.folder / "faiss" / known.name
+        if path.stat().st_size != known.size:
+            raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {known.size}; make the index again")
+        if known.digest is not None and digest(path) != known.digest:
+            raise SearchError(f"{path}: is damaged, its SHA-256 is not the recorded one; make the index again")
+        try:
+            index = faiss_index.faiss_module().read_index(str(path))
+        except (RuntimeError, MemoryError) as error:
+            path.stat()  # another process may have replaced it meanwhile
+            raise SearchError(f"{path}: can't be read by FAISS; make the index again") from error
+        if (index.ntotal, index.d) != (known.rows, self.origin.dim):
+            raise SearchError(
+                f"{path}: covers {index.ntotal} rows of {index.d} dimensions instead of {known.rows} of "
+                f"{self.origin.dim}; make the index again"
+            )
+        return index
+
+
+def check_kind(kind: str, dim: int) -> None:
+    """Raise `ValueError` for an unknown kind."""
+    if kind != FLAT:
+        faiss_index.create(kind, 1 << 16, dim)
+
+
+def _hit(score: float, row: int, of: Sentence) -> Hit:
+    return Hit(score, of.text, of.language, of.id, of.translation, row)
+
+
+def _chained(first: list[Sentence], rest: Iterator[Sentence]) -> Iterator[Sentence]:
+    yield from first
+    yield from rest
+
+
+def _records(
+    sentences: Iterable[str | Sentence],
+    languages: str | Iterable[str] | None,
+    translations: Iterable[str | None] | None,
+    ids: Iterable[str] | None,
+    first: int,
+) -> Iterator[Sentence]:
+    """Sentences with ids, languages and translations, each of which is parallel to them."""
+    if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
+        raise TypeError(f"sentences is {shown(sentences)}; pass a list of sentences")
+    return _recorded(sentences, languages, translations, ids, first)
+
+
+def _recorded(
+    sentences: Iterable[str | Sentence],
+    languages: str | Iterable[str] | None,
+    translations: Iterable[str | None] | None,
+    ids: Iterable[str] | None,
+    first: int,
+) -> Iterator[Sentence]:
+    one_for_all = canonical(languages) if isinstance(languages, str) else UNKNOWN
+    columns = {
+        "languages": None if languages is None or isinstance(languages, str) else iter(languages),
+        "translations": None if translations is None else iter(translations),
+        "ids": None if ids is None else iter(ids),
+    }
+    missing = object()
+    for place, text in enumerate(sentences, first):
+        row: dict[str, Any] = {}
+        for name, values in columns.items():
+            if values is not None:
+                row[name] = next(values, missing)
+                if row[name] is missing:
+                    raise ValueError(f"{name} has only {place - first} entries; pass one for each sentence")
+        if isinstance(text, Sentence):
+            yield text
+            continue
+        if not isinstance(text, str):
+            raise TypeError(f"sentences[{place - first}] is {shown(text)}, a {type(text).__name__}; pass strings")
+        code = canonical(row["languages"]) if "languages" in row else one_for_all
+        yield Sentence(str(row.get("ids", place)), text, code, row.get("translations"))
+    for name, values in columns.items():
+        if values is not None and next(values, missing) is not missing:
+            raise ValueError(f"{name} has more entries than there are sentences; pass one for each sentence")

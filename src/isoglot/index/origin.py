@@ -1,4 +1,4 @@
-"""Which model an index was made by, and how it was called: all that is needed to encode a query for it."""
+"""Which model an index was built with, and its settings: all that is needed to encode a query for it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from isoglot.errors import EncoderError, SearchError
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The model behind an index.
+    """The model that an index was built with.
 
-    name          folder, packaged name or hub id it is loaded by
-    identity      digest of the encoder as it was called (`isoglot.encoders.base.identity`)
+    name          folder, packaged name or hub id that it is loaded by
+    identity      digest of the encoder with its settings (`isoglot.encoders.base.identity`)
     dim           width of its vectors
     pooling       instead of the model's own; None keeps that
-    prompt        put before every sentence, instead of the model's own; None keeps that
-    query_prompt  put before a query; None: the same as before a sentence
+    prompt        text before every sentence, instead of the model's own; None keeps that
+    query_prompt  text before a query; None: the same as before a sentence
     """
 
     name: str
@@ -37,24 +37,27 @@ class Origin:
     def of(
         cls,
         encoder: Encoder,
-        name: str,
+        name: str = "",
         *,
         pooling: str | None = None,
         prompt: str | None = None,
         query_prompt: str | None = None,
     ) -> Origin:
-        """What an index made with this encoder must remember; `name` is made absolute if it is a folder."""
+        """The record of an encoder; `name` is made absolute if it is a folder, and defaults to the encoder's name."""
+        name = name or encoder.name or "model"
         full = str(Path(name).resolve()) if Path(name).is_dir() else name
         return cls(full, identity(encoder), encoder.dim, pooling, prompt, query_prompt)
 
-    def load(self, model: str | None = None) -> Encoder:
-        """The encoder, from where it was or from `model`. Raises `SearchError` if it is another one."""
+    def load(self, model: str | None = None, *, device: str = "auto") -> Encoder:
+        """The encoder, loaded by its name or from `model`. Raises `SearchError` if it is another one."""
         try:
-            encoder = load(model or self.name, pooling=self.pooling, prompt=self.prompt)
+            encoder = load(model or self.name, pooling=self.pooling, prompt=self.prompt, device=device)
         except EncoderError as error:
             if model is not None:
                 raise
-            raise SearchError(f"{error}; the index was made with this model: if it has moved, use --model") from error
+            raise SearchError(
+                f"{error}; the index was built with this model: if it has moved, pass its new place (model=, --model)"
+            ) from error
         self.require(encoder, model or self.name)
         return encoder
 

@@ -1,11 +1,10 @@
-"""What can be indexed: lines, parallel or plain tables, and JSON lines; compressed or not.
+"""Files that can be indexed: lines, parallel or plain tables, and JSON lines; compressed or not.
 
-`*.jsonl`  one object a line: `text`, and if known `id` and `language`
-`*.tsv`    a header; `text` with `id` and `language`, or language codes, each column then being a sentence of its own
-others     one sentence a line
+`*.jsonl`  one object per line: `text`, and optionally `id`, `language` and `translation`
+`*.tsv`    a header; `text`, and optionally `id`, `language` and `translation`; or language codes, each cell a sentence
+others     one sentence per line
 
-Without an id, a sentence is called `FILE:LINE`, and in a table of several languages `FILE:LINE:CODE`. Blank lines and
-cells are left out, since nothing can be found in them.
+The default id is `FILE:LINE`, in a table of several languages `FILE:LINE:CODE`. Blank lines and cells are skipped.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from isoglot.data.languages import UNKNOWN, canonical, is_language
 from isoglot.errors import CorpusError
 from isoglot.index.store import Sentence
 
-_PLAIN = {"id", "text", "language"}
+_PLAIN = {"id", "text", "language", "translation"}
 
 
 def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence]:
-    """The sentences of `FILE` or `CODE=FILE`; where the file tells no language, it is `CODE`, else `language`.
+    """The sentences of `FILE` or `CODE=FILE`; where the file has no language, it is `CODE`, else `language`.
 
     Raises `CorpusError` naming file and line, and for TMX, whose markup would be indexed as text.
     """
@@ -30,7 +29,7 @@ def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence
     if not mark or Path(source).exists():  # a path may hold "=" itself
         code, path = language, source
     elif not is_language(code):
-        raise CorpusError(f"{code!r} is no language; write FILE, or CODE=FILE as in deu={path}", file=source)
+        raise CorpusError(f"{code!r} is not a language; write FILE, or CODE=FILE as in deu={path}", file=source)
     name = without_compression(Path(path).name)
     if name.lower().endswith(".tmx"):
         problem = "TMX files can't be indexed; convert it to a .tsv file with a column for each language"
@@ -54,7 +53,10 @@ def _json(path: str, language: str) -> Iterator[Sentence]:
         if not isinstance(text, str) or not isinstance(code, str) or isinstance(key, bool | float | list | dict):
             raise CorpusError('"text" and "language" must be strings, "id" a string or number', file=path, line=number)
         if text.strip():
-            yield Sentence(str(key), text, canonical(code, file=path, line=number))
+            translation = found.get("translation")
+            if not isinstance(translation, str | None):
+                raise CorpusError('"translation" must be a string', file=path, line=number)
+            yield Sentence(str(key), text, canonical(code, file=path, line=number), translation)
 
 
 def _table(path: str, language: str) -> Iterator[Sentence]:
@@ -71,7 +73,9 @@ def _table(path: str, language: str) -> Iterator[Sentence]:
         if "text" in row:
             if row["text"].strip():
                 code = row.get("language") or language
-                yield Sentence(key, row["text"], canonical(code, file=path, line=number))
+                yield Sentence(
+                    key, row["text"], canonical(code, file=path, line=number), row.get("translation") or None
+                )
             continue
         yield from (Sentence(f"{key}:{c}", text, c) for c, text in row.items() if c != "id" and text.strip())
 
@@ -83,5 +87,5 @@ def _header(cells: list[str], path: str) -> list[str]:
     else:
         found = [name if name == "id" else canonical(name, file=path, line=1) for name in names]
     if len(set(found)) != len(found):
-        raise CorpusError(f"two columns are called alike: {', '.join(found)}", file=path, line=1)
+        raise CorpusError(f"two columns have the same name: {', '.join(found)}", file=path, line=1)
     return found

@@ -2,7 +2,7 @@
 
 The database is also the commit point. Vectors and FAISS files are written first and synced; they belong to the index
 from the moment in which the transaction that counts or names them, together with their sentences, is committed. SQLite
-undoes a transaction that was cut off, so a writer may be killed anywhere and the next reader finds the index as it was
+undoes an interrupted transaction, so a writer may be killed anywhere and the next reader finds the index as it was
 before.
 """
 
@@ -24,7 +24,7 @@ from isoglot.data.languages import UNKNOWN
 from isoglot.errors import OutputError, SearchError
 from isoglot.index.origin import Origin
 
-FORMAT = 2
+FORMAT = 3
 NAME = "index.sqlite"
 
 _APPLICATION = 0x69736F67  # "isog" in the header of the database: an index, and not any other
@@ -33,7 +33,7 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE languages (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
 CREATE TABLE sentences (
-    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language INTEGER NOT NULL
+    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language INTEGER NOT NULL, translation TEXT
 );
 CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 """
@@ -41,11 +41,12 @@ CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEG
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of an index: an id that no other has, its text, and its house language code."""
+    """One sentence of an index: a unique id, its text, its language code, and a translation to show with it."""
 
     id: str
     text: str
     language: str = UNKNOWN
+    translation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,13 @@ class Store:
     Raises `SearchError` for a folder that holds no index, and from every method for a database that is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
-        path = folder / NAME
-        if not path.is_file():
-            raise SearchError(f"{folder}: holds no index; make one with: isoglot index MODEL FILE -o {folder}")
-        self.folder = folder
+    def __init__(self, folder: Path | None, *, connection: sqlite3.Connection | None = None) -> None:
+        path = Path(":memory:") if folder is None else folder / NAME
+        if folder is not None and not path.is_file():
+            raise SearchError(f"{folder}: contains no index; make one with: isoglot index MODEL FILE -o {folder}")
+        self.folder, self._path = folder, path
         self._lock = threading.RLock()
-        self._connection = _connect(path)
+        self._connection = connection or _connect(path)
         try:
             self._check_format(path)
             self.origin = self._origin()
@@ -87,23 +88,23 @@ class Store:
             raise
 
     @classmethod
-    def create(cls, folder: Path, origin: Origin, kind: str) -> Store:
-        """An empty index. Raises `SearchError` for a folder that holds anything else."""
+    def create(cls, folder: Path | None, origin: Origin, kind: str) -> Store:
+        """An empty index; without a folder in memory. Raises `SearchError` for a folder that contains anything else."""
+        if folder is None:
+            memory = _connect(Path(":memory:"))
+            _initialise(memory, origin, kind)
+            return cls(None, connection=memory)
         path = folder / NAME
         folder.mkdir(parents=True, exist_ok=True)
-        # What a creation that was cut off leaves is a database without tables.
+        # A creation that was interrupted leaves a database without tables.
         ours = (NAME, f"{NAME}-journal", f"{NAME}-wal", f"{NAME}-shm")
         if _has_tables(path) or any(one.name not in ours for one in folder.iterdir()):
-            raise SearchError(f"{folder}: is not empty; name another folder with --output")
+            raise SearchError(f"{folder}: is not empty; choose another folder")
         connection = _connect(path)
-        marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
         try:
-            connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks}")
-            rows = [("origin", json.dumps(asdict(origin))), ("kind", kind), ("rows", "0")]
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            connection.execute("COMMIT")
+            _initialise(connection, origin, kind)
         except sqlite3.DatabaseError as error:
-            raise SearchError(f"{path}: cannot be made ({error}); remove it, or name another folder") from error
+            raise SearchError(f"{path}: cannot be made ({error}); remove it, or choose another folder") from error
         finally:
             connection.close()
         return cls(folder)
@@ -114,8 +115,13 @@ class Store:
             self._connection.close()
 
     @property
+    def name(self) -> str:
+        """The folder, for messages."""
+        return "this index" if self.folder is None else str(self.folder)
+
+    @property
     def kind(self) -> str:
-        """How the index is to be searched, as it was asked for."""
+        """How the index is searched."""
         return self._meta("kind") or self._damaged("does not name its kind")
 
     def files(self) -> Files:
@@ -138,10 +144,10 @@ class Store:
                 self._connection.execute("INSERT INTO languages VALUES (?, ?)", (codes[code], code))
         for row, one in enumerate(sentences, first):
             try:
-                values = (row, one.id, one.text, codes[one.language])
-                self._connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?)", values)
+                values = (row, one.id, one.text, codes[one.language], one.translation)
+                self._connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?)", values)
             except sqlite3.IntegrityError:
-                raise SearchError(f"{self.folder}: the id {one.id!r} is taken; ids must differ") from None
+                raise SearchError(f"{self.name}: the id {one.id!r} is in use; ids must differ") from None
 
     def set_rows(self, rows: int) -> None:
         """So many vectors count now; inside `writing`."""
@@ -153,7 +159,8 @@ class Store:
         self._connection.execute("DELETE FROM meta WHERE key LIKE 'sha256 %'")
         if found is not None:
             self._connection.execute("INSERT INTO approximate VALUES (?, ?, ?)", (found.name, found.rows, found.size))
-            self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {found.name}", found.digest))
+            if found.digest is not None:
+                self._connection.execute("INSERT INTO meta VALUES (?, ?)", (f"sha256 {found.name}", found.digest))
         self._connection.execute("UPDATE meta SET value = ? WHERE key = 'kind'", (kind,))
 
     def by_row(self, rows: Sequence[int]) -> dict[int, Sentence]:
@@ -166,6 +173,10 @@ class Store:
     def by_id(self, ids: Sequence[str]) -> dict[str, Sentence]:
         """Those of the ids that are there."""
         return {sentence.id: sentence for _, sentence in self._select("id", ids)}
+
+    def has_translations(self) -> bool:
+        """Whether any sentence has a translation."""
+        return bool(self._ask("SELECT EXISTS (SELECT 1 FROM sentences WHERE translation IS NOT NULL)")[0][0])
 
     def languages(self) -> dict[str, int]:
         """How many sentences there are of each language, most first."""
@@ -193,11 +204,11 @@ class Store:
             part = list(keys[start : start + _ASKED])
             marks = ",".join("?" * len(part))
             query = (
-                "SELECT row, id, text, code FROM sentences JOIN languages ON number = language "
+                "SELECT row, id, text, code, translation FROM sentences JOIN languages ON number = language "
                 f"WHERE {column} IN ({marks})"
             )
             for row, *values in self._ask(query, part):
-                if not all(isinstance(value, str) for value in values):
+                if not all(isinstance(value, str) for value in values[:3]) or not isinstance(values[3], str | None):
                     self._damaged(f"has no text as sentence {row}")
                 yield row, Sentence(*values)
 
@@ -209,7 +220,8 @@ class Store:
             )
         if version != FORMAT:
             raise SearchError(
-                f"{path}: has format {version}, this isoglot reads {FORMAT}; upgrade isoglot, or make the index again"
+                f"{path}: has format {version}, this isoglot reads {FORMAT}; upgrade isoglot to read this index, or "
+                "make it again"
             )
 
     def _origin(self) -> Origin:
@@ -233,7 +245,7 @@ class Store:
         """Inside a transaction."""
         kept = self._meta("rows") or ""
         if not kept.isdecimal():
-            self._damaged("does not say how many vectors count")
+            self._damaged("does not record how many vectors count")
         rows = int(kept)
         (last,) = self._ask("SELECT max(row) FROM sentences")[0]
         if rows != (-1 if last is None else last) + 1:
@@ -276,15 +288,23 @@ class Store:
                 raise
             except sqlite3.DatabaseError as error:
                 if "locked" in str(error):
-                    problem = f"{self.folder}: another process is writing it ({error}); try again later"
+                    problem = f"{self.name}: another process is writing it ({error}); try again later"
                     raise SearchError(problem) from error
                 if any(words in str(error) for words in ("readonly", "is full", "unable to open")):
-                    problem = f"{self.folder}: can't be written ({error}); check its permissions and the disk"
+                    problem = f"{self.name}: can't be written ({error}); check its permissions and the disk"
                     raise OutputError(problem) from error
                 self._damaged(f"can't be read as an index ({error})", error)
 
     def _damaged(self, problem: str, error: Exception | None = None) -> NoReturn:
-        raise SearchError(f"{self.folder / NAME}: {problem}; make the index again") from error
+        raise SearchError(f"{self._path}: {problem}; make the index again") from error
+
+
+def _initialise(connection: sqlite3.Connection, origin: Origin, kind: str) -> None:
+    marks = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {FORMAT};"
+    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} {marks}")
+    rows = [("origin", json.dumps(asdict(origin))), ("kind", kind), ("rows", "0")]
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", rows)
+    connection.execute("COMMIT")
 
 
 def _has_tables(path: Path) -> bool:
@@ -306,8 +326,6 @@ def is_index(folder: Path) -> bool:
     path = folder / NAME
     if not path.is_file():
         return False
-    if not path.is_file():
-        return True
     connection = _connect(path)
     try:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION)

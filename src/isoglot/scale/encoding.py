@@ -94,7 +94,7 @@ def _weights(model: str) -> str:
 def _claim(
     folder: Path, model: str, weights: str, settings: dict[str, Any], inputs: list[tuple[str, str]], lines: int
 ) -> None:
-    """Say in the folder what its vectors are of, or raise if it holds others."""
+    """Record in the folder what its vectors are of, or raise if it holds others."""
     wanted = {"model": model, "weights": weights, "settings": settings, "inputs": inputs, "lines": lines}
     wanted = json.loads(json.dumps(wanted))
     note = folder / NOTE

@@ -1,6 +1,6 @@
 """Exact mining in blocks: a block of sources by a block of targets is one piece of work, and the tops are merged.
 
-What is special here: the merged result equals that of one search bit for bit. Inner products differ in their last bit
+The merged result equals that of one search bit for bit. Inner products differ in their last bit
 with the shape of the product they are a part of, so blocks begin at multiples of the tile of `search.neighbours`, and
 what is left over is joined to the last block; then every product is the one that a single search makes. Merging goes by
 score and then by row number, so it does not matter which block is done first.
@@ -110,7 +110,7 @@ def _block(
 def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
     """Take in the neighbours of one more block, in place: by score, then by row number, in whatever order they come."""
     k = best.scores.shape[1]
-    # A place that is still empty has the lowest score, and an id behind all others, so that it never wins a tie.
+    # A place that is still empty has the lowest score, and an id after all others, so that it never wins a tie.
     empty = np.where(best.scores == LOWEST, np.iinfo(np.int64).max, best.ids)
     both, places = np.concatenate([best.scores, scores], axis=1), np.concatenate([empty, ids], axis=1)
     order = np.lexsort((places, -both), axis=1)[:, :k]

@@ -23,10 +23,10 @@ _AHEAD = 3  # pieces under way for each that can run at once, so that none waits
 class Cluster:
     """Where pieces run. Without an address: in this process, one after another, and Ray is not needed.
 
-    address   None; "local" for workers on this machine; "auto" or `ray://host:10001` for a cluster that is there
-    workers   of "local": so many pieces at once; None: one for each core
-    cpus      cores that a piece takes, and threads that it uses, in this process too
-    gpus      accelerators that a piece takes; with any, models are opened on one
+    address   None; "local" for workers on this machine; "auto" or `ray://host:10001` for a running cluster
+    workers   with "local": maximum pieces at once; None: one for each core
+    cpus      cores and threads of a piece, in this process too
+    gpus      accelerators of a piece; if any, models are loaded on one
     retries   how often a piece is run again after its worker died
     """
 

@@ -74,7 +74,7 @@ def create_app(
     """
     if index is not None:
         if encoder is None:
-            encoder = index.origin.load()
+            encoder = index.model
         else:
             index.origin.require(encoder, "this encoder")
     if encoder is None:
@@ -156,7 +156,8 @@ class _Shared:
 
 
 def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | None) -> list[Route]:
-    created = int(time() if index is None else (index.folder / "index.sqlite").stat().st_mtime)
+    folder = None if index is None else index.folder
+    created = int(time() if folder is None else (folder / "index.sqlite").stat().st_mtime)
     about = {"id": model, "object": "model", "created": created, "owned_by": "isoglot"}
 
     def encode(texts: list[str]) -> list[tuple[Vector, int]]:
@@ -194,7 +195,7 @@ class _Asked:
 
 
 def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, effort: int | None) -> list[Route]:
-    languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.store.languages().items()]
+    languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
     about = {"model": model, "sentences": len(index), "kind": index.kind, "languages": languages}
 
     def find(asked: list[_Asked]) -> list[list[Hit]]:

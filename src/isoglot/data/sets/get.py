@@ -84,7 +84,8 @@ def get(name: str, data: Path, *, network: Network | None = None, watch: Watch |
     job = _Job(one, data, network or Network(), watch)
     if one.manual:
         raise CorpusError(
-            f"{name} may not be downloaded by a program ({one.licence}); {one.manual}; the folder is {job.folder}"
+            f"{name} is not downloaded by this command (licence: {one.licence}); {one.manual}; the folder is "
+            f"{job.folder}"
         )
     check_output(job.folder, folder=True)
     with exclusive(job.folder):

@@ -20,12 +20,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, read_blocks, read_lines
+from isoglot.data.files import COMPRESSED, exclusive, read_blocks, read_lines
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.exports import export, records, subsets
-from isoglot.data.sets.normal import Part, Parts, Row, imported, parts_of
-from isoglot.errors import CorpusError
+from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of
+from isoglot.errors import CorpusError, OutputError, nearest
 
 Find = Callable[[Path], Parts]
 
@@ -1026,3 +1026,20 @@ def find_parts(name: str, data: Path) -> Parts:
     `CorpusError` for a copy that is not whole or not one.
     """
     return imported(name, data / name) or imported(name, data) or IMPORTERS[name].find(data)
+
+
+def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
+    """Write a set whose published files are in `folder` in its normal form; the folder it is in, and the rows.
+
+    That is the folder of the set's name below `data`. Raises `CorpusError` for an unknown set, for a folder without
+    its files and for files that cannot be used, `OutputError` for an output that holds something else.
+    """
+    if name not in IMPORTERS:
+        raise CorpusError(f"no set that can be imported is called {name!r}; {nearest(name, IMPORTERS, most=99)}")
+    parts, target = find_parts(name, folder), data / name
+    if not parts:
+        raise CorpusError(f"does not contain {name}; it needs {IMPORTERS[name].needs}", file=folder)
+    if target.exists() and not (target / MANIFEST).is_file() and (target.is_file() or any(target.iterdir())):
+        raise OutputError(f"{target}: contains something else than an imported set; name another folder with --data")
+    with exclusive(target):
+        return target, import_set(name, parts, target)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.data.wikipedia.dump import open_dump, pages
-from isoglot.data.wikipedia.entities import entity_lines, wikidata_lines
-from isoglot.data.wikipedia.tables import entity_of
-from isoglot.data.wikipedia.titles import Names
+from isoglot.wikipedia.dump import open_dump, pages
+from isoglot.wikipedia.entities import entity_lines, wikidata_lines
+from isoglot.wikipedia.tables import entity_of
+from isoglot.wikipedia.titles import Names
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 SAMPLES = {

@@ -9,8 +9,8 @@ import lzma
 import pytest
 from wiki_dumps import head, page, write, xml
 
-from isoglot.data.wikipedia.dump import Page, open_dump, pages
 from isoglot.errors import CorpusError
+from isoglot.wikipedia.dump import Page, open_dump, pages
 
 PAGES = [page("A", "one & <b>two</b>"), page("B", redirect="A"), page("C", "東京\nx", ns=4), page("D")]
 READ = [

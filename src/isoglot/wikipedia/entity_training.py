@@ -16,8 +16,8 @@ import numpy as np
 
 from isoglot.data.entity_vectors import wikipedia2vec
 from isoglot.data.files import temporary_folder
-from isoglot.data.wikipedia.dump import Dump, open_dump, pages
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.wikipedia.dump import Dump, open_dump, pages
 
 MODEL = "wikipedia2vec.pkl"
 _PAGES_AT_ONCE = 100

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import atomic_write, temporary_folder
-from isoglot.data.wikipedia.choose import REPORT, Choice, Part, write_choice
-from isoglot.data.wikipedia.dump import Dump, Page, open_dump, pages
-from isoglot.data.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
-from isoglot.data.wikipedia.links import Reading, read_articles
-from isoglot.data.wikipedia.shards import Map, mapping, read_shards, write_shards
-from isoglot.data.wikipedia.sources import Sources, check, digest, versions
-from isoglot.data.wikipedia.tables import Entity, entity_of, make_tables, open_tables
-from isoglot.data.wikipedia.titles import normal
+from isoglot.wikipedia.choose import REPORT, Choice, Part, write_choice
+from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
+from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
+from isoglot.wikipedia.links import Reading, read_articles
+from isoglot.wikipedia.shards import Map, mapping, read_shards, write_shards
+from isoglot.wikipedia.sources import Sources, check, digest, versions
+from isoglot.wikipedia.tables import Entity, entity_of, make_tables, open_tables
+from isoglot.wikipedia.titles import normal
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,14 @@ from wiki_dumps import page, write
 from wiki_world import FOREIGN, IDS, KINDS, contents, make, world
 
 from isoglot.data.readers.entities import read_entities
-from isoglot.data.wikipedia import Choice, Limits, Listener, Sources, build
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
+from isoglot.wikipedia import Choice, Limits, Listener, Sources, build
 from oracle import hard_negatives_allowed
 
 pytest.importorskip("mwparserfromhell", reason="needs the extra `wikipedia`")
 pytest.importorskip("sentencex", reason="needs the extra `wikipedia`")
 
-MODULE = sys.modules["isoglot.data.wikipedia.build"]
+MODULE = sys.modules["isoglot.wikipedia.build"]
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +246,7 @@ def test_mistakes_are_one_line(made, tmp_path):
 
 
 def test_a_missing_library_is_named(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("isoglot.data.wikipedia.sources._PARSERS", ("mwparserfromhell", "no-such-package"))
+    monkeypatch.setattr("isoglot.wikipedia.sources._PARSERS", ("mwparserfromhell", "no-such-package"))
     with pytest.raises(IsoglotError, match=r'needs no-such-package: pip install "isoglot\[wikipedia\]"'):
         build(made[0], tmp_path / "out", work=tmp_path / "work")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.data.wikipedia.sentences import (
+from isoglot.wikipedia.sentences import (
     MARKUP,
     ONLY_LINKS,
     TOO_LONG,
@@ -16,7 +16,7 @@ from isoglot.data.wikipedia.sentences import (
     is_table,
     split,
 )
-from isoglot.data.wikipedia.wikitext import Link, Paragraph
+from isoglot.wikipedia.wikitext import Link, Paragraph
 
 pytest.importorskip("sentencex", reason="needs the extra `wikipedia`")
 

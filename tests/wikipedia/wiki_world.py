@@ -7,7 +7,7 @@ from random import Random
 
 from wiki_dumps import page, write
 
-from isoglot.data.wikipedia import Choice, Sources, build
+from isoglot.wikipedia import Choice, Sources, build
 
 TOWNS, BEASTS = [f"Town {i}" for i in range(12)], [f"Beast {i}" for i in range(12)]
 NAMES = TOWNS + BEASTS

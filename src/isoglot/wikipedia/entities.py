@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import CutShortError, read_lines
-from isoglot.data.wikipedia.tables import Entity
-from isoglot.data.wikipedia.titles import Names, key_of, normal
 from isoglot.errors import CorpusError
+from isoglot.wikipedia.tables import Entity
+from isoglot.wikipedia.titles import Names, key_of, normal
 
 INSTANCE_OF = "P31"
 
@@ -142,3 +142,9 @@ def _entity(parsed: dict[str, Any], sites: Mapping[str, Names]) -> Entity | None
     types = tuple(dict.fromkeys(value for value in values if value))
     english = links.get("enwiki", {}).get("title")
     return Entity(name, titles, types, english or next(iter(titles.values())), english is not None)
+
+
+def titles_of(path: Path, language: str) -> Iterator[tuple[str, str]]:
+    """Titles of one Wikipedia, in normal form, and the ids of their entities, from a table of titles."""
+    for entity in title_rows(path, {language: Names(language, {})}):
+        yield from ((title, entity.id) for title in entity.titles.values())

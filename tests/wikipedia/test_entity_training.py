@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoglot.data import entity_training
-from isoglot.data.entity_training import Training, train
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.wikipedia import entity_training
+from isoglot.wikipedia.entity_training import Training, train
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 TINY = Training(dim=4, iterations=1, min_count=1, power=0.0)

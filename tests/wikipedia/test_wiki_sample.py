@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.data.wikipedia import sample
-from isoglot.data.wikipedia.sample import Sample, number_of
+from isoglot.wikipedia import sample
+from isoglot.wikipedia.sample import Sample, number_of
 from oracle import sample_of_instances
 
 

@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.wikipedia.sentences import Limits
 from isoglot.errors import IsoglotError, RecipeError
+from isoglot.wikipedia.sentences import Limits
 
 _FORMAT = 1  # of the files in the work folder
 _PARSERS = ("mwparserfromhell", "sentencex")

@@ -16,11 +16,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.wikipedia.dump import Page
-from isoglot.data.wikipedia.sentences import MARKUP, Limits, fault, is_table, split
-from isoglot.data.wikipedia.tables import find, open_tables
-from isoglot.data.wikipedia.titles import Names, normal
-from isoglot.data.wikipedia.wikitext import Paragraph, UnreadableError, read
+from isoglot.wikipedia.dump import Page
+from isoglot.wikipedia.sentences import MARKUP, Limits, fault, is_table, split
+from isoglot.wikipedia.tables import find, open_tables
+from isoglot.wikipedia.titles import Names, normal
+from isoglot.wikipedia.wikitext import Paragraph, UnreadableError, read
 
 
 @dataclass(frozen=True, slots=True)

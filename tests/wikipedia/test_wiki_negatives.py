@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.data.wikipedia.negatives import candidates, hard, members
+from isoglot.wikipedia.negatives import candidates, hard, members
 from oracle import hard_negatives_allowed
 
 ENTITIES, TYPES = [f"e{i}" for i in range(12)], ["t1", "t2", "t3"]

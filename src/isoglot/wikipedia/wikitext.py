@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from isoglot.data.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 from isoglot.errors import IsoglotError
+from isoglot.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 
 _UNREAD = """
     caption categorytree ce chem gallery graph hiero imagemap includeonly indicator inputbox mapframe maplink math

@@ -8,9 +8,9 @@ import json
 import pytest
 from wiki_dumps import names
 
-from isoglot.data.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
-from isoglot.data.wikipedia.tables import Entity, entity_of
 from isoglot.errors import CorpusError
+from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
+from isoglot.wikipedia.tables import Entity, entity_of
 
 WIKIS = {"en": names("en"), "de": names("de")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from isoglot.data.wikipedia.tables import (
+from isoglot.wikipedia.tables import (
     Entity,
     entity_of,
     find,

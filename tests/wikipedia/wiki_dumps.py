@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from isoglot.data.wikipedia.titles import Names
+from isoglot.wikipedia.titles import Names
 
 SPACES = {
     "en": ("File", "Category"),

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from isoglot.data.files import CutShortError
 from isoglot.data.numbers import whole
-from isoglot.data.wikipedia.titles import WIKIS, Names, language_of
 from isoglot.data.xml_stream import Gathered, XmlError, XmlStream
 from isoglot.errors import CorpusError
+from isoglot.wikipedia.titles import WIKIS, Names, language_of
 
 _KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})
 # The target of a redirect: in a page that is said to be one, and in one that is not.

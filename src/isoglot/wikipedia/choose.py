@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import atomic_write
-from isoglot.data.wikipedia.negatives import candidates, hard, members
-from isoglot.data.wikipedia.sample import Sample, number_of
-from isoglot.data.wikipedia.shards import read_shards
-from isoglot.data.wikipedia.tables import has_types, labels_of, types_of
-from isoglot.data.wikipedia.titles import key_of
 from isoglot.errors import RecipeError
+from isoglot.wikipedia.negatives import candidates, hard, members
+from isoglot.wikipedia.sample import Sample, number_of
+from isoglot.wikipedia.shards import read_shards
+from isoglot.wikipedia.tables import has_types, labels_of, types_of
+from isoglot.wikipedia.titles import key_of
 
 SENTENCES, ENTITIES, REPORT = "sentences.jsonl", "entities.tsv", "report.json"
 ONE_LANGUAGE, EACH_LANGUAGE = 1_000_000, 50_000  # instances sampled in the paper's two settings

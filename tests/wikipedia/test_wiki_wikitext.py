@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wiki_dumps import names
 
-from isoglot.data.wikipedia.wikitext import read
+from isoglot.wikipedia.wikitext import read
 
 pytest.importorskip("mwparserfromhell", reason="needs the extra `wikipedia`")
 

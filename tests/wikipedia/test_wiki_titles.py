@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from wiki_dumps import names
 
-from isoglot.data.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, key_of, language_of, normal, resolve
 from isoglot.errors import CorpusError
+from isoglot.wikipedia.titles import ARTICLE, HIDDEN, OTHER, Names, key_of, language_of, normal, resolve
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from isoglot.data.wikipedia.wikitext import Link, Paragraph
 from isoglot.errors import IsoglotError
+from isoglot.wikipedia.wikitext import Link, Paragraph
 
 TOO_SHORT, TOO_LONG, MARKUP, ONLY_LINKS = "too short", "too long", "with leftover markup", "of links only"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isoglot.data.wikipedia.shards import mapping, read_shards, write_shards
+from isoglot.wikipedia.shards import mapping, read_shards, write_shards
 
 
 def double(items):

@@ -1,0 +1,165 @@
+"""`isoglot.Index` as a notebook uses it: in memory and on disk, texts as queries, translations, and wrong arguments."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import isoglot
+from conftest import SENTENCES
+from isoglot.errors import CorpusError, OutputError, SearchError
+from isoglot.index import table as module
+from isoglot.index.table import Table, nearest
+from isoglot.search import neighbours
+
+CODES = ["eng", "deu"]
+
+
+@pytest.fixture(params=["memory", "disk"])
+def index(request, tmp_path, toy_static):
+    folder = None if request.param == "memory" else tmp_path / "i"
+    with isoglot.Index.build(
+        toy_static, SENTENCES, languages=[CODES[at % 2] for at in range(len(SENTENCES))],
+        translations=[f"T{at}" if at else None for at in range(len(SENTENCES))], folder=folder,
+    ) as made:  # fmt: skip
+        yield made
+
+
+def test_every_sentence_is_its_own_best_hit(index):
+    for row, text in enumerate(SENTENCES):
+        (hit,) = index.search(text, 1)
+        expected = (text, CODES[row % 2], str(row), f"T{row}" if row else None, row)
+        assert (hit.text, hit.language, hit.id, hit.translation, hit.row) == expected
+        assert hit.score == pytest.approx(1)
+    lists = index.search(SENTENCES[:3], 4)
+    assert [hits[0].text for hits in lists] == SENTENCES[:3]
+    assert index.search(index.vectors(range(3)), 4) == lists
+    assert {hit.language for hit in index.search(SENTENCES[0], 50, languages="de")} == {"deu"}
+    assert index.search([]) == []
+    assert index.languages() == {"deu": len(SENTENCES) // 2, "eng": -(-len(SENTENCES) // 2)}
+
+
+def test_growing_saving_and_opening(index, toy_static, tmp_path):
+    size = len(index)
+    assert index.add(["one more", "and another"], languages="fr").new == 2
+    assert (index.search("one more", 1)[0].id, index.search("one more", 1)[0].language) == (str(size), "fra")
+    assert index.add([], kind="hnsw").new == 0
+    assert index.kind == "hnsw"
+    found = index.search([*SENTENCES, "one more"], 3)
+    index.save(tmp_path / "saved")
+    with isoglot.Index.open(tmp_path / "saved", toy_static) as again:
+        assert again.search([*SENTENCES, "one more"], 3) == found
+    with pytest.raises(OutputError, match="not empty"):
+        index.save(tmp_path / "saved")
+    with pytest.raises(OutputError):
+        index.save(tmp_path / "saved" / "index.sqlite")
+
+
+def test_building_again_in_the_same_folder_adds_what_is_new(toy_static, tmp_path):
+    messages = []
+    for sentences in (SENTENCES[:4], SENTENCES):
+        index = isoglot.Index.build(toy_static, sentences, folder=tmp_path / "i", report=messages.append)
+        assert len(index) == len(sentences)
+        index.close()
+    assert "6 sentences added, 4 already there" in messages[-1]
+    with pytest.raises(SearchError, match="'0' belongs to"):
+        isoglot.Index.build(toy_static, ["other"], folder=tmp_path / "i")
+
+
+def test_a_saved_index_loads_its_model_by_name(toy_static, tmp_path):
+    toy_static.save(tmp_path / "model")
+    isoglot.Index.build(tmp_path / "model", SENTENCES).save(tmp_path / "i")
+    assert isoglot.Index.open(tmp_path / "i").search(SENTENCES[2])[0].row == 2
+    (tmp_path / "model").rename(tmp_path / "moved")
+    with pytest.raises(SearchError, match="--model"):
+        isoglot.Index.open(tmp_path / "i").search("x")
+    assert isoglot.Index.open(tmp_path / "i", tmp_path / "moved").search(SENTENCES[2])[0].row == 2
+
+
+def test_exact_search_needs_no_faiss(toy_static, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *rest):
+        if name == "faiss":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    index = isoglot.Index.build(toy_static, SENTENCES)
+    assert index.search(SENTENCES[3])[0].row == 3
+    with pytest.raises(SearchError, match="pip install"):
+        isoglot.Index.build(toy_static, SENTENCES, kind="hnsw")
+
+
+def test_the_nearest_of_many_blocks_in_the_order_of_rows(monkeypatch):
+    """Whole numbers: scores are exact, and ties abound."""
+    monkeypatch.setattr(module, "ROWS", 100)
+    rng = np.random.default_rng(0)
+    table, queries = (rng.integers(-1, 2, (rows, 3)).astype(np.float32) for rows in (730, 20))
+    for k in (1, 7, 120, 730, 900):
+        expected = neighbours(queries, table, k).forward_ids
+        np.testing.assert_array_equal(nearest(Table(table), queries, k), expected)
+        keep = rng.random(730) < 0.3
+        kept = np.flatnonzero(keep)
+        expected = kept[neighbours(queries, table[kept], k).forward_ids]
+        np.testing.assert_array_equal(nearest(Table(table), queries, k, keep=keep), expected)
+        expected = 350 + neighbours(queries, table[350:], k).forward_ids
+        np.testing.assert_array_equal(nearest(Table(table), queries, k, first=350), expected)
+
+
+def test_threads_share_an_index_that_grows(index):
+    def work(number):
+        if number % 8 == 0:
+            index.add([f"new {number}"], ids=[f"n{number}"])
+        return index.search(SENTENCES[number % len(SENTENCES)], 1)[0].row
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(40))) == [number % len(SENTENCES) for number in range(40)]
+    assert len(index) == len(SENTENCES) + 5
+
+
+def test_translations_are_exported(index, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert index.export(tmp_path / "x.parquet") == len(SENTENCES)
+    table = parquet.read_table(tmp_path / "x.parquet")
+    assert table["translation"].to_pylist() == [None, *(f"T{at}" for at in range(1, len(SENTENCES)))]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"sentences": "one string"}, TypeError, "list of sentences"),
+        ({"sentences": [1]}, TypeError, r"sentences\[0\] is 1"),
+        ({"model": 3}, TypeError, "an Encoder or a model's name"),
+        ({"kind": "hsnw"}, ValueError, "did you mean 'hnsw'"),
+        ({"languages": ["eng"]}, ValueError, "languages has only 1"),
+        ({"languages": ["eng"] * 11}, ValueError, "languages has more"),
+        ({"ids": ["a"] * 10}, SearchError, "'a' belongs to"),
+        ({"languages": "nonsense"}, CorpusError, "nonsense"),
+        ({"prompt": "x"}, ValueError, "isoglot.load"),
+    ],
+)
+def test_wrong_arguments_make_nothing(toy_static, tmp_path, arguments, error, message):
+    given = {"model": toy_static, "sentences": SENTENCES, "folder": tmp_path / "i"} | arguments
+    with pytest.raises(error, match=message):
+        isoglot.Index.build(given.pop("model"), given.pop("sentences"), **given)
+    assert message.startswith(("'a'", "languages has")) or not (tmp_path / "i").exists()
+
+
+def test_wrong_queries(index):
+    with pytest.raises(TypeError, match="a query is 3"):
+        index.search([3])
+    for queries in (np.ones((2, 3)), np.ones(index.origin.dim)):
+        with pytest.raises(ValueError, match="must be"):
+            index.search(queries)
+    with pytest.raises(ValueError, match="not finite"):
+        index.search(np.full((1, index.origin.dim), np.nan))
+    with pytest.raises(ValueError, match="k is 0"):
+        index.search("x", 0)
+    with pytest.raises(CorpusError, match="qqqq"):
+        index.search("x", languages=["qqqq"])

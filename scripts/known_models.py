@@ -13,7 +13,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from isoglot.cli.counting import Counting
+from isoglot.cli.console import Progress, say
 from isoglot.cli.evaluate import Subject, open_subject
 from isoglot.data.files import atomic_write
 from isoglot.evaluation import TASKS
@@ -40,15 +40,15 @@ def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: P
     _, settings = described(model)
     if earlier.settings != settings:
         earlier = Scores((), name, settings)
-    with Counting() as counting:
+    with Progress("encoding") as progress:
         scores = evaluate(
             model,
             _lacking(tasks, earlier),
             data=data,
             cache=cache,
             skip_missing=True,
-            report=lambda line: counting.say(f"{name} {line}"),
-            progress=counting,
+            report=lambda line: say(f"{name} {line}"),
+            progress=progress,
         )
     found = Scores([*earlier, *scores], name, settings)
     found.save(folder)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
+
 import numpy as np
 import pytest
+from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.encode import run
+from isoglot.cli.encode import encode as verb
 from isoglot.encoders import StaticEncoder, encode
 from isoglot.encoders.resumable import encode_file
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, OutputError
+
+run = runner(encode=verb)
 
 
 @pytest.fixture
@@ -19,17 +27,18 @@ def project(tmp_path):
     return tmp_path
 
 
-def test_rows_in_the_asked_shape(project, capsys):
-    run(str(project / "model"), project / "lines.txt", project / "a.npy", truncate_dim=3, dtype="float16")
+def test_rows_in_the_asked_shape(project):
+    words = (project / "model", project / "lines.txt", "-o")
+    said = run(*words, project / "a.npy", "--truncate-dim", 3, "--dtype", "float16")
     rows = np.load(project / "a.npy")
     assert (rows.shape, rows.dtype) == ((len(SENTENCES), 3), np.float16)
-    assert "10 lines, 3 dimensions" in capsys.readouterr().err
-    run(str(project / "model"), project / "lines.txt", project / "b.npy", devices="cpu, ", normalize=False)
+    assert "10 lines, 3 dimensions" in said
+    run(*words, project / "b.npy", "--devices", "cpu, ", "--no-normalize")
     expected = encode(StaticEncoder.create(build_tokenizer(), 8, seed=1), SENTENCES, normalize_embeddings=False)
     np.testing.assert_allclose(np.load(project / "b.npy"), expected, atol=1e-6)
 
 
-def test_it_says_that_it_goes_on(project, capsys, monkeypatch):
+def test_it_resumes(project, monkeypatch):
     from isoglot.encoders import engine, load
 
     monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
@@ -40,22 +49,53 @@ def test_it_says_that_it_goes_on(project, capsys, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         encode_file(load(project / "model"), project / "lines.txt", output=project / "a.npy", progress=stop)
-    run(str(project / "model"), project / "lines.txt", project / "a.npy")
-    assert "4 lines were done already; resuming" in capsys.readouterr().err
+    said = run(project / "model", project / "lines.txt", "-o", project / "a.npy")
+    assert "4 lines" in said
+    assert "resuming" in said
     assert len(np.load(project / "a.npy")) == len(SENTENCES)
 
 
 @pytest.mark.parametrize(
     "settings, words",
     [
-        ({"precision": "fp8"}, "precision must be one of"),
-        ({"dtype": "float99"}, "float99"),
-        ({"truncate_dim": 9}, "truncate_dim must lie between 1 and the encoder's 8"),
-        ({"devices": "nonsense:0"}, "nonsense"),
-        ({"precision": "int8"}, "int8 is for transformers"),
+        (("--precision", "fp8"), "precision"),
+        (("--dtype", "float99"), "float99"),
+        (("--truncate-dim", 9), "truncate_dim .*8"),
+        (("--devices", "nonsense:0"), "nonsense"),
+        (("--precision", "int8"), "int8"),
+        (("--device", "cuda:77"), "cuda:77"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_writes_nothing(project, settings, words):
     with pytest.raises(EncoderError, match=words):
-        run(str(project / "model"), project / "lines.txt", project / "a.npy", **settings)
+        run(project / "model", project / "lines.txt", "-o", project / "a.npy", *settings)
     assert sorted(path.name for path in project.iterdir()) == ["lines.txt", "model"]
+
+
+def test_the_format_follows_the_name_of_the_file(project):
+    import pyarrow.parquet as parquet
+
+    words = (project / "model", project / "lines.txt", "-o")
+    for name in ("a.npy", "a.jsonl", "a.parquet"):
+        run(*words, project / name)
+    rows = np.load(project / "a.npy")
+    table = parquet.read_table(project / "a.parquet").to_pydict()
+    objects = [json.loads(line) for line in (project / "a.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert table["text"] == [one["text"] for one in objects] == SENTENCES
+    for made in (table["vector"], [one["vector"] for one in objects]):
+        np.testing.assert_allclose(made, rows, atol=1e-7)
+    assert sorted(path.name for path in project.iterdir()) == ["a.jsonl", "a.npy", "a.parquet", "lines.txt", "model"]
+    for wrong in (("a.txt",), ("b.npy", "--format", "jsonl"), ("b.npy", "--format", "nyp")):
+        with pytest.raises(OutputError, match=re.escape(wrong[0]) if len(wrong) == 1 else "format"):
+            run(*words, project / wrong[0], *wrong[1:])
+
+
+def test_stdin_and_stdout(project):
+    text = (project / "lines.txt").read_bytes()
+    command = [sys.executable, "-m", "isoglot", "--quiet", "encode", project / "model", "-", "-o"]
+    piped = subprocess.run([*command, "-", "--format", "npy"], input=text, capture_output=True, check=True)
+    run(project / "model", project / "lines.txt", "-o", project / "a.npy")
+    assert (piped.stdout, piped.stderr) == ((project / "a.npy").read_bytes(), b"")
+    done = subprocess.run([*command, project / "b.npy", "--json"], input=text, capture_output=True, check=True)
+    assert json.loads(done.stdout)["lines"] == len(SENTENCES)
+    assert (project / "b.npy").read_bytes() == piped.stdout

@@ -43,7 +43,7 @@ def test_vectors_that_are_there(folder):
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{folder / 'entity_vectors.npy'}\n"
     assert "2 of 3 entities have a vector of 2 dimensions" in result.stderr
-    assert "1 have none and begin at random" in result.stderr
+    assert "1 have none and are initialized at random" in result.stderr
     table = read_vectors(Path(result.stdout.strip()))
     assert table[:2].tolist() == [[5, 6], [3, 4]]
     assert np.isnan(table[2]).all()
@@ -89,7 +89,7 @@ def test_nothing_is_trained_for_a_folder_without_entities(tmp_path, monkeypatch)
 def test_one_of_the_two(folder, words):
     result = invoke(folder, *words)
     assert result.exit_code == 2
-    assert "give either --vectors, or --train and --dump" in " ".join(result.output.split())
+    assert "pass either --vectors, or --train and --dump" in " ".join(result.output.split())
 
 
 def test_its_options_need_no_numpy():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 import pytest
 from cases import by_text
 
 import isoglot
 from isoglot.cli.evaluate import Subject, open_subject, run, write_texts
+from isoglot.cli.main import main
 from isoglot.cli.tasks import show_list
 from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation.tasks.sts import Sts
@@ -47,14 +49,19 @@ def test_what_stops_a_function_loses_no_finished_scores_either(data, capsys, mon
     assert "finished: tatoeba; the next task failed" in capsys.readouterr().err
 
 
-def test_the_end_that_a_scheduler_asks_for_loses_no_finished_scores(data, monkeypatch):
-    before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(Sts, "run", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_loses_no_finished_scores(data, monkeypatch, capsys, number, code):
+    before = signal.getsignal(number)
+    monkeypatch.setattr(Sts, "run", lambda *_, **__: signal.raise_signal(number))
     (data / "sts.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t1\n", encoding="utf-8")
-    with pytest.raises(SystemExit, match="143"):
-        evaluate(data, "tatoeba", "sts")
+    words = ["evaluate", "--function", "cases:by_text", "--tasks", "tatoeba,sts", "--data", data, "-o", data / "scores"]
+    monkeypatch.setattr(sys, "argv", ["isoglot", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+    assert capsys.readouterr().err.splitlines()[-1].startswith("isoglot: interrupted")
     assert {score.task for score in read_results(data / "scores")} == {"tatoeba"}
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is before
 
 
 def test_a_copy_that_cannot_be_told_names_the_task(data, capsys):

@@ -274,6 +274,6 @@ def test_more_hits_than_sentences_are_all_of_them(folder, capsys):
     search.run(folder, ["red cat"], k=10**30)
     out, err = capsys.readouterr()
     there = len(out.splitlines())
-    assert f"only {there} sentences are there" in err
+    assert f"only {there} sentences exist" in err
     search.run(folder, ["red cat"], k=there)
     assert "are there" not in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from isoglot.cli.shown import show_grid
+from isoglot.cli.console import say, show_grid, show_json
 from isoglot.data.files import check_json, check_output
 from isoglot.errors import EvaluationError
 from isoglot.report.compare import compare
@@ -23,6 +23,7 @@ def run(
     seed: int,
     output: Path | None,
     page: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Compare folders of results or files, each `PATH` or `NAME=PATH`; equal names are seeds of one system.
 
@@ -46,18 +47,21 @@ def run(
         resamples=resamples,
         seed=seed,
     )
-    for grid in found.grids():
-        show_grid(grid)
-        typer.echo()
-    typer.echo(found.method)
+    if as_json:
+        show_json(found.to_dict())
+    else:
+        for grid in found.grids():
+            show_grid(grid)
+            typer.echo()
+        typer.echo(found.method)
     for line in found.left_out:
-        typer.echo(f"left out: {line}", err=True)
+        say(f"left out: {line}")
     if output is not None:
         found.save(output)
-        typer.echo(f"wrote {output / 'compare.md'} and {output / 'compare.json'}", err=True)
+        say(f"wrote {output / 'compare.md'} and {output / 'compare.json'}")
     if page is not None:
         found.page(page)
-        typer.echo(f"wrote {page}", err=True)
+        say(f"wrote {page}")
 
 
 def _named(argument: str) -> tuple[str | None, str]:

@@ -6,21 +6,17 @@ Lists and findings go to stdout, progress to stderr.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
 
-from isoglot.cli.shown import wrapped
+from isoglot.cli import console
+from isoglot.cli.console import say, wrapped
 from isoglot.data.sets import DataSet, Network, catalogue, find, present
 from isoglot.data.sets import check as check_set
 from isoglot.data.sets import get as get_set
 from isoglot.data.sets.importers import import_folder
-
-EVERY = 5.0  # seconds between plain lines where there is no terminal
 
 
 def show_list(data: Path | None = None) -> None:
@@ -30,7 +26,7 @@ def show_list(data: Path | None = None) -> None:
     """
     for one in catalogue().values():
         there = f" (here: {present(one, data)})" if data else ""
-        size = f"{one.rows:,} {one.unit}" if one.rows else "not counted"
+        size = f"{one.rows:,} {one.unit}" if one.rows else "size unknown"
         typer.echo(wrapped(f"{one.name}{there}: {size}; languages: {one.languages}"))
         typer.echo(wrapped(f"{one.use}; {_known(one)}", indent="  "))
         typer.echo(wrapped(f"licence: {one.licence}; redistribution: {one.redistribution}", indent="  "))
@@ -38,11 +34,11 @@ def show_list(data: Path | None = None) -> None:
 
 
 def _known(one: DataSet) -> str:
-    """How a set is got, and what its files are compared with."""
+    """How a set is downloaded, and what its files are compared with."""
     if one.files:
         return f"{len(one.files):,} files with checksums"
     counts = ", ".join(map(str, one.counts))
-    how = "got by hand" if one.manual else "no checksums recorded"
+    how = "manual download" if one.manual else "no checksums recorded"
     return f"{how}{counts and f', expected: {counts}'}"
 
 
@@ -51,11 +47,17 @@ def get(names: Sequence[str], data: Path, *, base_url: str = "", timeout: float 
 
     Names are looked up before anything is fetched. Raises `CorpusError` as `isoglot.data.sets.get`.
     """
+    console.on_interrupt("run the same command again to resume the download")
     network = Network(mirror=base_url, timeout=timeout, attempts=attempts)
     for one in [find(name) for name in names]:
-        typer.echo(f"{one.name}: {one.what}; licence: {one.licence}; redistribution: {one.redistribution}", err=True)
-        with _Watcher() as watcher:
-            folder = get_set(one.name, data, network=network, watch=watcher)
+        say(f"{one.name}: {one.what}; licence: {one.licence}; redistribution: {one.redistribution}")
+        with console.Progress("downloading", unit="bytes") as progress:
+
+            def watch(address: str, done: int, total: int | None, progress: console.Progress = progress) -> None:
+                progress.what = address.rpartition("/")[2][:40]
+                progress(done, total)
+
+            folder = get_set(one.name, data, network=network, watch=watch)
         typer.echo(folder)
 
 
@@ -71,7 +73,7 @@ def check(names: Sequence[str], data: Path) -> None:
     sets = [find(name) for name in names] or [one for one in catalogue().values() if (data / one.name).is_dir()]
     if not sets:
         how = f"isoglot data get NAME --data {shlex.quote(str(data))}"
-        typer.echo(f"{data}: none of the sets is there; get one with: {how}", err=True)
+        say(f"{data}: contains no data set; download one with: {how}")
         raise typer.Exit(1)
     findings = []
     for one in sets:
@@ -79,32 +81,3 @@ def check(names: Sequence[str], data: Path) -> None:
         typer.echo(findings[-1])
     if any(finding.state not in ("ok", "unknown") for finding in findings):
         raise typer.Exit(1)
-
-
-class _Watcher:
-    """Shows transfers: a bar on a terminal, a plain line now and then elsewhere."""
-
-    def __init__(self) -> None:
-        console = Console(stderr=True, highlight=False)
-        columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-        self.bars = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self.row: TaskID | None = None
-        self.told = time.monotonic()
-
-    def __enter__(self) -> _Watcher:
-        if self.bars:
-            self.bars.start()
-            self.row = self.bars.add_task("", total=None)
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        if self.bars:
-            self.bars.stop()
-
-    def __call__(self, address: str, done: int, total: int | None) -> None:
-        name = address.rpartition("/")[2][:40]
-        if self.bars and self.row is not None:
-            self.bars.update(self.row, description=name, completed=done, total=total)
-        elif time.monotonic() - self.told > EVERY:
-            self.told = time.monotonic()
-            typer.echo(f"{name}: {done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f}" if total else ""), err=True)

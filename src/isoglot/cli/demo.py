@@ -12,10 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-
 from isoglot import recipe as recipes
-from isoglot.cli.shown import show_grid
+from isoglot.cli.console import say, show_grid
 from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
 from isoglot.encoders import Encoder, encode, layout, load
 from isoglot.encoders.device import resolve
@@ -141,8 +139,3 @@ def finish(output: Path, seconds: float) -> None:
     )
     for line in lines:
         say(line)
-
-
-def say(line: str) -> None:
-    """A line of words, on stderr."""
-    typer.echo(line, err=True)

@@ -1,73 +1,209 @@
-"""`isoglot encode`: lines in, vectors out, going on where an earlier run was stopped."""
+"""`isoglot encode`: lines in, vectors out, resuming where an earlier run stopped."""
 
 from __future__ import annotations
 
+import json
+import shutil
+import sys
+import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.counting import Counting, timed
-from isoglot.data.files import check_output, exclusive
-from isoglot.encoders import load
-from isoglot.encoders.resumable import encode_file
-from isoglot.errors import EncoderError
-from isoglot.scale.encoding import LINES
-from isoglot.scale.pieces import encode_pieces
+from isoglot.cli import console
+from isoglot.cli.options import Cores, Device, Json, Model, Pooling, Prompt, Ray, open_encoder, output_format, split
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
+_ROWS = 4096  # rows written at once
+_LINES = 100_000
 
 
-def run(
-    model: str,
-    source: Path,
-    output: Path,
-    *,
-    pooling: str | None = None,
-    prompt: str | None = None,
-    normalize: bool | None = None,
-    batch_tokens: int | None = None,
-    truncate_dim: int | None = None,
-    precision: str = "float32",
-    dtype: str = "float32",
-    workers: int = 1,
-    devices: str = "",
-    ray: str = "",
-    cores: int = 1,
-    lines: int = LINES,
+def encode(
+    model: Model,
+    source: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="Text, one sentence per line, plain or compressed; - for stdin.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Output file: .npy, .parquet or .jsonl; - for stdout.")
+    ],
+    form: Annotated[
+        str | None, typer.Option("--format", help="npy, parquet or jsonl; default: by the name, on stdout jsonl.")
+    ] = None,
+    pooling: Pooling = None,
+    prompt: Prompt = None,
+    normalize: Annotated[
+        bool | None, typer.Option(help="Scale vectors to unit length; default: as the model specifies.")
+    ] = None,
+    batch_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum tokens per batch, with padding.")] = None,
+    truncate_dim: Annotated[int | None, typer.Option(min=1, help="Number of leading dimensions to keep.")] = None,
+    precision: Annotated[
+        str,
+        typer.Option(
+            help="Precision of the computation: float32, bfloat16, int8, or auto (bfloat16 where it is fast)."
+        ),
+    ] = "float32",
+    dtype: Annotated[str, typer.Option(help="Type of the vectors in the file: float32 or float16.")] = "float32",
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 1,
+    devices: Annotated[str, typer.Option(help="Devices, one process each, such as cuda:0,cuda:1.")] = "",
+    ray: Ray = "",
+    cores: Cores = 1,
+    lines: Annotated[
+        int, typer.Option(min=1, help="Lines per file of OUTPUT, which is a folder then; requires --ray.")
+    ] = _LINES,
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
-    """Write one vector a line; an empty line has a vector too, so that rows and lines agree.
+    """Encode the lines of a file into vectors; the same command resumes an interrupted run."""
+    from isoglot.errors import EncoderError
 
-    With `ray`, `output` is a folder of pieces.
-    """
-    settings: dict[str, Any] = {
+    console.on_interrupt("run the same command again to resume")
+    if as_json and str(output) == "-":
+        raise typer.BadParameter("--json and --output - both write to stdout; choose one")
+    settings = {
         "normalize_embeddings": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
     }  # fmt: skip
     if ray:
-        check_output(output, inputs=[model, source], folder=True)
         if precision not in ("float32", "fp32") or workers != 1 or devices:
             raise EncoderError(
-                "encode: --ray has workers of its own, in float32; leave out --precision, --workers, --devices"
+                "encode: --ray starts workers of its own, in float32; remove --precision, --workers, --devices"
             )
-        settings |= {"pooling": pooling, "prompt": prompt}
-        with exclusive(output), timed(f"encoding {source.name}") as timing:
-            pieces = encode_pieces(
-                model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings, progress=timing
-            )
-        typer.echo(f"{len(pieces):,} lines, {pieces.dim} dimensions, {len(pieces.files)} files: {output}", err=True)
-        return
-    if cores != 1 or lines != LINES:
-        raise EncoderError("encode: --cores and --lines are of the pieces of --ray; leave them out, or add --ray")
-    check_output(output, inputs=[model, source])
-    encoder = load(model, pooling=pooling, prompt=prompt)
-    places: int | list[str] = [name.strip() for name in devices.split(",") if name.strip()] or workers
-    began = time.monotonic()
-    with Counting() as counting:
-        try:
-            vectors = encode_file(
-                encoder, source, output=output, precision=precision, workers=places, progress=counting,
-                report=counting.say, **settings,
-            )  # fmt: skip
-        except (ValueError, TypeError, RuntimeError) as error:  # of settings that only the encoder can judge
-            raise EncoderError(f"{model}: {error}") from error
-    seconds = time.monotonic() - began
-    typer.echo(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}", err=True)
+        found = _encode_with_ray(
+            model, source, output, ray, cores, lines, settings | {"pooling": pooling, "prompt": prompt}
+        )
+        console.say(f"{found['lines']:,} lines, {found['dim']} dimensions, {found['files']} files: {output}")
+    elif cores != 1 or lines != _LINES:
+        raise EncoderError("encode: --cores and --lines need --ray; remove them, or add --ray")
+    else:
+        found = _encode(
+            model, source, output, form, settings, pooling=pooling, prompt=prompt, precision=precision,
+            places=split(devices) or workers, device=device,
+        )  # fmt: skip
+    if as_json:
+        console.show_json({"output": str(output), **found})
+
+
+def _encode(
+    model: str,
+    source: Path,
+    output: Path,
+    form: str | None,
+    settings: dict[str, Any],
+    *,
+    pooling: str | None,
+    prompt: str | None,
+    precision: str,
+    places: int | list[str],
+    device: str,
+) -> dict[str, Any]:
+    from isoglot.data.files import check_output
+    from isoglot.encoders.resumable import encode_file
+    from isoglot.errors import EncoderError
+
+    to_stdout = str(output) == "-"
+    form = form or "jsonl" if to_stdout else output_format(output, FORMATS, given=form)
+    with ExitStack() as stack:
+        if to_stdout or str(source) == "-":
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
+        text = _stdin(folder / "stdin.txt") if str(source) == "-" else source
+        table = folder / "vectors.npy" if to_stdout else output
+        if form != "npy":
+            table = table.with_name(f"{table.name}.npy")
+        if not to_stdout:
+            check_output(output, inputs=[model, source])
+        encoder = open_encoder(model, device=device, precision=precision, pooling=pooling, prompt=prompt)
+        began = time.monotonic()
+        with console.Progress("encoding") as progress:
+            try:
+                vectors = encode_file(
+                    encoder, text, output=table, precision=precision, workers=places, progress=progress,
+                    report=console.say, **settings,
+                )  # fmt: skip
+            except (ValueError, TypeError, RuntimeError) as error:  # of settings that only the encoder can judge
+                raise EncoderError(f"{model}: {error}") from error
+        seconds = time.monotonic() - began
+        if to_stdout:
+            _write(form, text, vectors, table, sys.stdout.buffer)
+        elif form != "npy":
+            _save(form, text, vectors, table, output)
+            table.unlink()
+        console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
+        return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
+
+
+def _stdin(path: Path) -> Path:
+    with path.open("wb") as stream:
+        shutil.copyfileobj(sys.stdin.buffer, stream)
+    return path
+
+
+def _save(form: str, text: Path, vectors: NDArray[Any], table: Path, output: Path) -> None:
+    from isoglot.data.files import atomic_write
+
+    with atomic_write(output, binary=True) as stream:
+        _write(form, text, vectors, table, stream)
+
+
+def _write(form: str, text: Path, vectors: NDArray[Any], table: Path, stream: IO[bytes]) -> None:
+    """Write lines with their vectors as JSON lines or Parquet, or the table as it is."""
+    writers: dict[str, Callable[[], None]] = {
+        "npy": lambda: _copy(table, stream),
+        "jsonl": lambda: _write_jsonl(_blocks(text, vectors), stream),
+        "parquet": lambda: _write_parquet(_blocks(text, vectors), vectors.shape[1], stream),
+    }
+    writers[form]()
+
+
+def _copy(table: Path, stream: IO[bytes]) -> None:
+    with table.open("rb") as file:
+        shutil.copyfileobj(file, stream)
+
+
+def _blocks(text: Path, vectors: NDArray[Any]) -> Iterator[tuple[list[str], NDArray[Any]]]:
+    from isoglot.data.files import read_lines
+
+    lines = (line for _, line in read_lines(text))
+    for start in range(0, len(vectors), _ROWS):
+        yield list(islice(lines, _ROWS)), vectors[start : start + _ROWS]
+
+
+def _write_jsonl(blocks: Iterator[tuple[list[str], NDArray[Any]]], stream: IO[bytes]) -> None:
+    for texts, rows in blocks:
+        for text, row in zip(texts, rows.astype("float64").round(8).tolist(), strict=True):
+            stream.write(json.dumps({"text": text, "vector": row}, ensure_ascii=False).encode() + b"\n")
+
+
+def _write_parquet(blocks: Iterator[tuple[list[str], NDArray[Any]]], dim: int, stream: IO[bytes]) -> None:
+    from isoglot.errors import EncoderError
+
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise EncoderError("Parquet needs pyarrow; install it with: pip install pyarrow") from error
+    schema = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32(), dim))])
+    with parquet.ParquetWriter(stream, schema) as writer:
+        for texts, rows in blocks:
+            values = pa.FixedSizeListArray.from_arrays(pa.array(rows.astype("float32").reshape(-1)), dim)
+            writer.write_table(pa.table([pa.array(texts), values], schema=schema))
+
+
+def _encode_with_ray(
+    model: str, source: Path, output: Path, ray: str, cores: int, lines: int, settings: dict[str, Any]
+) -> dict[str, Any]:
+    from isoglot.data.files import check_output, exclusive
+    from isoglot.scale.pieces import encode_pieces
+
+    check_output(output, inputs=[model, source], folder=True)
+    with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
+        pieces = encode_pieces(
+            model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings, progress=progress
+        )
+    return {"lines": len(pieces), "dim": pieces.dim, "files": len(pieces.files)}

@@ -1,6 +1,6 @@
 """`isoglot entities`: vectors for the entities of a folder that `isoglot wikipedia` wrote, read or trained.
 
-The path of the table goes to stdout, words to stderr.
+The path of the table goes to stdout, messages to stderr.
 """
 
 from __future__ import annotations
@@ -11,33 +11,36 @@ from typing import Annotated
 
 import typer
 
+from isoglot.cli.console import say
+
 
 def command(
-    folder: Annotated[Path, typer.Argument(help="What `isoglot wikipedia` wrote; it holds entities.tsv.")],
+    folder: Annotated[Path, typer.Argument(help="Output folder of `isoglot wikipedia`, with entities.tsv.")],
     vectors: Annotated[
-        Path | None, typer.Option(help="Vectors of Wikipedia2Vec: its text (also compressed) or a saved model.")
+        Path | None,
+        typer.Option(help="Vectors of Wikipedia2Vec: its text format, plain or compressed, or a saved model."),
     ] = None,
     allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read --vectors even if they are a saved model, which can run code.")
+        bool, typer.Option("--allow-pickle", help="Read --vectors even if it is a saved model, which can run code.")
     ] = False,
-    train: Annotated[bool, typer.Option("--train", help="Train them instead, on the dumps.")] = False,
+    train: Annotated[bool, typer.Option("--train", help="Train vectors on the dumps, in place of --vectors.")] = False,
     dump: Annotated[
-        list[str] | None, typer.Option(help="With --train: a MediaWiki XML dump, FILE or CODE=FILE; repeatable.")
+        list[str] | None, typer.Option(help="MediaWiki XML dump to train on, FILE or CODE=FILE; repeatable.")
     ] = None,
     titles: Annotated[
-        Path | None, typer.Option(help="Lines of language, tab, title, tab, id; default: labels are titles.")
+        Path | None, typer.Option(help="File of language, tab, title, tab, id; default: labels are titles.")
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="Of the titles of the vectors; default: en, or that of the dumps.")
+        str | None, typer.Option(help="Language of the titles of the vectors; default: en, or that of the dumps.")
     ] = None,
-    dim: Annotated[int, typer.Option(min=1, help="With --train: width of the vectors.")] = 768,
-    iterations: Annotated[int, typer.Option(min=1, help="With --train: times the pages are read.")] = 5,
-    min_count: Annotated[int, typer.Option(min=1, help="With --train: least occurrences of words, entities.")] = 5,
-    workers: Annotated[int, typer.Option(min=1, help="With --train: processes.")] = 1,
+    dim: Annotated[int, typer.Option(min=1, help="Dimensions of the trained vectors.")] = 768,
+    iterations: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 5,
+    min_count: Annotated[int, typer.Option(min=1, help="Minimum count of a word or an entity in training.")] = 5,
+    workers: Annotated[int, typer.Option(min=1, help="Number of training processes.")] = 1,
 ) -> None:
-    """Entity vectors to begin with: Wikipedia2Vec's, in the order of a folder's entities."""
+    """Write initial entity vectors by Wikipedia2Vec, in the order of a folder's entities."""
     if train == (vectors is not None) or train != bool(dump):
-        raise typer.BadParameter("give either --vectors, or --train and --dump")
+        raise typer.BadParameter("pass either --vectors, or --train and --dump")
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
     from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.entities import TABLE, read_table
@@ -54,24 +57,20 @@ def command(
             vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
             dumps = [name for word in dump or [] for name in (word, word.partition("=")[2]) if name]
             check_output(vectors, inputs=[titles, *dumps])
-            wiki = entity_training.train(dump or [], vectors, settings, tell=_tell, progress=sys.stderr.isatty())
-            _tell(f"the model: {vectors}")
+            wiki = entity_training.train(dump or [], vectors, settings, tell=say, progress=sys.stderr.isatty())
+            say(f"the model: {vectors}")
             language = language or wiki
         assert vectors is not None
         pairs = titles_of(titles, language or "en") if titles else None
         aligned = align(vectors, folder, titles=pairs, allow_pickle=allow_pickle or train)
         path = write_vectors(aligned, folder, source=vectors)
     count, missing = len(aligned.ids), len(aligned.missing)
-    _tell(f"{count - missing:,} of {count:,} entities have a vector of {aligned.vectors.shape[1]} dimensions")
+    say(f"{count - missing:,} of {count:,} entities have a vector of {aligned.vectors.shape[1]} dimensions")
     if missing:
-        _tell(f"{missing:,} have none and begin at random: {path.with_suffix('.json')} lists them")
+        say(f"{missing:,} have none and are initialized at random: {path.with_suffix('.json')} lists them")
     typer.echo(path)
 
 
 def _beside(folder: Path, ending: str) -> Path:
     whole = folder.resolve()
     return whole.with_name(f"{whole.name}.{ending}")
-
-
-def _tell(words: str) -> None:
-    typer.echo(words, err=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
 import typer
 
-from isoglot.cli.counting import Counting
-from isoglot.cli.imported import imported
-from isoglot.cli.shown import show_grid, wrapped
-from isoglot.encoders import Encoder, load
+from isoglot.cli.console import Progress, on_interrupt, say, show_grid
+from isoglot.cli.options import imported, open_encoder
+from isoglot.encoders import Encoder
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
 from isoglot.evaluation.precomputed import Precomputed, export_texts
@@ -33,6 +30,7 @@ class Subject:
     function: str | None = None
     vectors: Path | None = None
     texts: Path | None = None
+    device: str = "auto"
 
 
 def run(
@@ -44,11 +42,14 @@ def run(
     languages: Sequence[str],
     cache: Path | None,
     seen: Sequence[str] = (),
+    as_json: bool = False,
 ) -> None:
-    """Evaluate and save; tables go to stdout, what is missing and the time taken to stderr."""
+    """Evaluate and save; tables, or results.json, go to stdout, what is missing and the time taken to stderr."""
     check_folder(output, inputs=[subject.vectors, subject.texts])  # before the model is opened
     name, model = open_subject(subject)
-    with Counting() as counting, _termination_is_an_error():
+    if cache is not None:
+        on_interrupt("run the same command again to resume; the vectors in --cache are kept")
+    with Progress("encoding") as progress:
         scores = evaluate(
             model,
             tasks,
@@ -59,18 +60,21 @@ def run(
             seen=seen,
             name=name,
             skip_missing=True,
-            report=counting.say,
-            progress=counting,
+            report=say,
+            progress=progress,
         )
-    for grid in scores.grids():
-        show_grid(grid)
-    typer.echo(wrapped(f"wrote {output / 'page.html'} and results.json"), err=True)
+    if as_json:
+        typer.echo((output / "results.json").read_text(encoding="utf-8"), nl=False)
+    else:
+        for grid in scores.grids():
+            show_grid(grid)
+    say(f"wrote {output / 'page.html'} and results.json")
 
 
 def write_texts(path: Path, *, data: Path | None, tasks: Sequence[str], languages: Sequence[str]) -> None:
     """Write every text that the tasks would encode."""
-    count = export_texts(path, tasks, data=data, languages=languages, report=lambda line: typer.echo(line, err=True))
-    typer.echo(f"wrote {count:,} texts to {path}, one JSON string per line", err=True)
+    count = export_texts(path, tasks, data=data, languages=languages, report=say)
+    say(f"wrote {count:,} texts to {path}, one JSON string per line")
 
 
 def open_subject(subject: Subject) -> tuple[str | None, Encoder | Encode]:
@@ -81,8 +85,12 @@ def open_subject(subject: Subject) -> tuple[str | None, Encoder | Encode]:
     if (subject.texts is None) != (subject.vectors is None):
         raise EvaluationError("--vectors and --texts belong together: line i of the texts is the text of row i")
     if subject.model is not None:
-        chosen = {"pooling": subject.pooling, "prompt": subject.prompt, "max_length": subject.max_length}
-        return subject.model, load(subject.model, **chosen)  # type: ignore[arg-type]
+        chosen: dict[str, Any] = {
+            "pooling": subject.pooling,
+            "prompt": subject.prompt,
+            "max_length": subject.max_length,
+        }
+        return subject.model, open_encoder(subject.model, device=subject.device, **chosen)
     for option in ("pooling", "prompt", "max_length"):
         if getattr(subject, option) is not None:
             raise EvaluationError(
@@ -101,17 +109,3 @@ def _function(name: str) -> Encode:
     if not callable(found):
         raise EvaluationError(f"--function {name}: not callable but {type(found).__name__}; it must be a function")
     return found
-
-
-@contextmanager
-def _termination_is_an_error() -> Iterator[None]:
-    """SIGTERM, which would end the process on the spot, raises `SystemExit`, so that finished scores are saved."""
-
-    def leave(number: int, _: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

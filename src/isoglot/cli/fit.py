@@ -8,27 +8,35 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.options import Model, Output, Pooling, Prompt
+from isoglot.cli.console import Progress, say
+from isoglot.cli.options import Device, Model, Output, Pooling, Prompt, open_encoder
 
 TRANSFORMS = ("whitening", "flow")
 
 
 def fit(
-    transform: Annotated[str, typer.Argument(help="whitening or flow.")],
+    transform: Annotated[str, typer.Argument(help="Transform to fit: whitening or flow.")],
     model: Model,
-    corpus: Annotated[Path, typer.Argument(help="Text, one sentence a line, or .jsonl with one JSON string a line.")],
+    corpus: Annotated[
+        Path, typer.Argument(help="Text, one sentence per line, or .jsonl with one JSON string per line.")
+    ],
     output: Output,
-    dim: Annotated[int | None, typer.Option(min=1, help="Of whitening: dimensions to keep; default: all.")] = None,
-    permutation: Annotated[str, typer.Option(help="Of a flow: random (the paper) or reversed (its code).")] = "random",
-    epochs: Annotated[int, typer.Option(min=1, help="Of a flow.")] = 1,
-    seed: Annotated[int, typer.Option(min=0, help="Of a flow: its permutations, weights and order of text.")] = 0,
+    dim: Annotated[
+        int | None, typer.Option(min=1, help="Number of dimensions to keep (whitening); default: all.")
+    ] = None,
+    permutation: Annotated[
+        str, typer.Option(help="Channel permutations (flow): random, as in the paper, or reversed, as in its code.")
+    ] = "random",
+    epochs: Annotated[int, typer.Option(min=1, help="Number of epochs (flow).")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed (flow).")] = 0,
     pooling: Pooling = None,
     prompt: Prompt = None,
+    device: Device = "auto",
 ) -> None:
-    """Fit whitening or a normalizing flow to a model's vectors of a text, and save both as one model."""
+    """Fit whitening or a normalizing flow to a model and save both as one model."""
     run(
         transform, model, corpus, output, dim=dim, permutation=permutation, epochs=epochs, seed=seed,
-        pooling=pooling, prompt=prompt,
+        pooling=pooling, prompt=prompt, device=device,
     )  # fmt: skip
 
 
@@ -44,30 +52,30 @@ def run(
     seed: int = 0,
     pooling: str | None = None,
     prompt: str | None = None,
+    device: str = "auto",
 ) -> None:
     """Fit and save. Lines without text are left out, repeated ones count as often as they stand there."""
-    from isoglot.cli.counting import Counting
     from isoglot.data.files import check_output
-    from isoglot.encoders import fit_flow, fit_whitening, layout, load
+    from isoglot.encoders import fit_flow, fit_whitening, layout
     from isoglot.errors import EncoderError
 
     if transform not in TRANSFORMS:
         raise EncoderError(f"unknown transform {transform!r}; pass {' or '.join(TRANSFORMS)}")
     if transform == "flow" and dim is not None:
-        raise EncoderError(f"--dim {dim}: a flow keeps every dimension; leave it out, or use whitening")
+        raise EncoderError(f"--dim {dim}: a flow keeps every dimension; remove it, or use whitening")
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
-    with layout.replacing(output) as new, Counting() as counting:  # before the work, it refuses a wrong folder
-        encoder, texts = load(model, pooling=pooling, prompt=prompt), sentences(corpus)
+    with layout.replacing(output) as new, Progress("fitting") as progress:  # before the work, it refuses a wrong folder
+        encoder, texts = open_encoder(model, device=device, pooling=pooling, prompt=prompt), sentences(corpus)
         try:
             found = (
-                fit_whitening(encoder, texts, dim=dim, progress=counting)
+                fit_whitening(encoder, texts, dim=dim, progress=progress)
                 if transform == "whitening"
-                else fit_flow(encoder, texts, permutation=permutation, epochs=epochs, seed=seed, progress=counting)
+                else fit_flow(encoder, texts, permutation=permutation, epochs=epochs, seed=seed, progress=progress)
             )
         except ValueError as error:
             raise EncoderError(f"{model}, {corpus}: {error}") from error
         found.encoder.save(new)
-    typer.echo(f"{found}: {output}", err=True)
+    say(f"{found}: {output}")
 
 
 def sentences(corpus: Path) -> Iterator[str]:

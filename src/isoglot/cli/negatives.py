@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isoglot.cli.options import Model, Pooling, Prompt, split
+from isoglot.cli.console import Progress, say
+from isoglot.cli.options import Device, Model, Pooling, Prompt, open_encoder, split
 
 if TYPE_CHECKING:
     from isoglot.data.groups import Group
@@ -19,21 +20,23 @@ _READERS = {".jsonl": "jsonl", ".tmx": "tmx"}
 
 def command(
     model: Model,
-    pairs: Annotated[Path, typer.Argument(help="Pairs: .tsv, .jsonl, .tmx, or a folder of two line-aligned files.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="JSON lines to write, one pair each.")],
-    count: Annotated[int, typer.Option(min=1, help="Hard negatives of a pair.")] = 3,
-    languages: Annotated[str, typer.Option(help="The two languages, where the file or folder does not tell.")] = "",
+    pairs: Annotated[
+        Path, typer.Argument(help="Pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned files.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair each.")],
+    count: Annotated[int, typer.Option(min=1, help="Number of hard negatives per pair.")] = 3,
+    languages: Annotated[
+        str, typer.Option(help="The two languages, separated by a comma; default: from the file or folder.")
+    ] = "",
     leakage: Annotated[
-        list[str] | None, typer.Option(help="Test file or folder none of whose sentences is written; repeatable.")
+        list[str] | None, typer.Option(help="Test file or folder whose sentences are excluded; repeatable.")
     ] = None,
     pooling: Pooling = None,
     prompt: Prompt = None,
+    device: Device = "auto",
 ) -> None:
-    """Give each pair the targets that a model finds nearest to its source and that do not translate it."""
-    from isoglot.cli.counting import Counting
+    """Mine hard negatives for pairs: the nearest targets that are not translations."""
     from isoglot.data.files import atomic_write, check_output
-    from isoglot.encoders import load
-    from isoglot.encoders.device import resolve
     from isoglot.errors import CorpusError
     from isoglot.mining import add_hard_negatives
 
@@ -41,16 +44,16 @@ def command(
     groups = list(_read(pairs, split(languages), leakage or []))
     if not groups:
         raise CorpusError("no pairs are left", file=pairs)
-    encoder = load(model, pooling=pooling, prompt=prompt, device=resolve())
-    with Counting() as bar:
-        found = add_hard_negatives(encoder, groups, count, progress=bar, report=bar.say)
+    encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
+    with Progress("encoding") as progress:
+        found = add_hard_negatives(encoder, groups, count, progress=progress, report=say)
     with atomic_write(output) as stream:
         for group in found:
             item: dict[str, Any] = {"texts": group.texts, "langs": group.langs, "key": group.key}
             item |= {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
             item |= {"extras": dict(group.extras)} if group.extras else {}
             stream.write(json.dumps(item, ensure_ascii=False) + "\n")
-    typer.echo(f"{len(found):,} pairs with up to {count} hard negatives each: {output}", err=True)
+    say(f"{len(found):,} pairs with up to {count} hard negatives each: {output}")
 
 
 def _read(path: Path, languages: Sequence[str], leakage: Sequence[str]) -> Iterator[Group]:

@@ -1,18 +1,25 @@
-"""Options that several verbs have."""
+"""Options that several verbs have, and what turns their values into what the library takes."""
 
 from __future__ import annotations
 
+import importlib
+import logging
 import math
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-Model = Annotated[str, typer.Argument(help="Folder, packaged name, or hub id in the local cache.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="Folder to write into.")]
-Languages = Annotated[str, typer.Option(help="Codes separated by commas, of any code system; empty: all.")]
-Pooling = Annotated[str | None, typer.Option(help="Instead of the model's own pooling.")]
-Prompt = Annotated[str | None, typer.Option(help="Put before every text, instead of the model's own.")]
+from isoglot import environment
+from isoglot.cli import console
+from isoglot.errors import OutputError, nearest
+
+if TYPE_CHECKING:
+    import torch
+
+    from isoglot.encoders import Encoder
 
 
 def finite(value: float | None) -> float | None:
@@ -25,18 +32,118 @@ def finite(value: float | None) -> float | None:
     return value
 
 
-def note_fewer(option: str, asked: int, there: int, what: str) -> None:
-    """A note on stderr that fewer are there than an option asks for, so that all of them are taken."""
-    if asked > there:
-        typer.echo(f"{option} {asked}: only {max(0, there):,} {what} are there; using all of them", err=True)
-
-
 def split(text: str) -> list[str]:
     """The parts of a text between commas, without blanks and empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-Ray = Annotated[
-    str, typer.Option(metavar="ADDRESS", help="In pieces: local (workers here), auto or ray://HOST:PORT (a cluster).")
+Model = Annotated[str, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
+
+
+def data_folder_if_there() -> Path | None:
+    """The folder of the data sets, None if there is none."""
+    return folder if (folder := environment.data_folder()).is_dir() else None
+
+
+_DATA = {"show_default": "$ISOGLOT_DATA or data"}
+Data = Annotated[Path, typer.Option(default_factory=environment.data_folder, help="Folder of the data sets.", **_DATA)]
+DataIfThere = Annotated[
+    Path | None,
+    typer.Option(default_factory=data_folder_if_there, help="Folder in which to look for the data.", **_DATA),
 ]
-Cores = Annotated[int, typer.Option(min=1, help="With --ray: cores that a piece takes.")]
+Languages = Annotated[str, typer.Option(help="Language codes, separated by commas; default: all languages.")]
+Pooling = Annotated[str | None, typer.Option(help="Pooling to use in place of the model's own.")]
+Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, in place of the model's own prompt.")]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="DEVICE",
+        help="Device to compute on: cpu, cuda, cuda:1, xpu, mps, or auto: $ISOGLOT_DEVICE or the fastest.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
+Ray = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="Distribute over Ray: local (workers here), auto or ray://HOST:PORT."),
+]
+Cores = Annotated[int, typer.Option(min=1, help="CPU cores per worker; requires --ray.")]
+
+
+def set_quiet(value: bool) -> None:
+    """The callback of `--quiet`."""
+    if value:
+        console.LOG.setLevel(logging.WARNING)
+
+
+def set_level(value: str | None) -> None:
+    """The callback of `--log-level`."""
+    if value is None:
+        return
+    if value.lower() not in console.LEVELS:
+        raise typer.BadParameter(f"{value!r} is not a log level; {nearest(value, console.LEVELS)}")
+    console.LOG.setLevel(value.upper())
+
+
+def open_encoder(name: str, *, device: str, precision: str = "float32", **settings: Any) -> Encoder:
+    """The encoder of `isoglot.load` on a device, which is named on stderr."""
+    from isoglot import encoders
+
+    encoder = encoders.load(name, device=device, **settings)
+    console.say(device_line(encoder.device, precision=precision))
+    return encoder
+
+
+def announce(device: str) -> None:
+    """Name on stderr the device that a name stands for."""
+    from isoglot.encoders.device import resolve
+
+    console.say(device_line(resolve(device)))
+
+
+def device_line(device: torch.device, *, precision: str = "float32") -> str:
+    """What a verb says of the device in use."""
+    import torch
+
+    count = torch.get_num_threads()
+    threads = f", {count} thread{'' if count == 1 else 's'}" if device.type == "cpu" else ""
+    return f"device: {device}{threads}, {precision}"
+
+
+def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:
+    """The format of an output by the ending of its name, or that of `--format`, which must not contradict it.
+
+    formats   name of the format by ending, such as {".npy": "npy"}; the first is that of a name without ending
+
+    Raises `OutputError` that lists the endings.
+    """
+    by_name = next((form for ending, form in formats.items() if path.name.lower().endswith(ending)), None)
+    if given is None and by_name is not None:
+        return by_name
+    if given is None and not path.suffix:
+        return next(iter(formats.values()))
+    if given is None:
+        known = ", ".join(formats)
+        raise OutputError(f"{path}: can't infer the format from the name; use one of {known}, or pass --format")
+    if given not in formats.values():
+        raise OutputError(f"--format {given}: unknown format; {nearest(given, dict.fromkeys(formats.values()))}")
+    if by_name not in (None, given):
+        raise OutputError(f"{path}: the name is of format {by_name}, but --format is {given}; change one of them")
+    return given
+
+
+def imported(name: str) -> Callable[..., Any]:
+    """What `module:name` names, looked for in the current folder too. Raises `ImportError`, whatever is wrong."""
+    module, _, attribute = name.partition(":")
+    sys.path.append(str(Path.cwd()))
+    try:
+        found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    except (AttributeError, ValueError) as error:
+        raise ImportError(error) from error
+    return found
+
+
+def note_fewer(option: str, asked: int, there: int, what: str) -> None:
+    """Report on stderr that fewer exist than an option asks for, so that all of them are used."""
+    if asked > there:
+        console.say(f"{option} {asked}: only {max(0, there):,} {what} exist; using all of them")

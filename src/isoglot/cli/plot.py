@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import typer
-
+from isoglot.cli.console import say
+from isoglot.cli.options import open_encoder
 from isoglot.data.files import check_output, read_lines, without_compression
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read
 from isoglot.data.readers.aligned import read_aligned, split_name
-from isoglot.encoders import load
 from isoglot.errors import EvaluationError
 from isoglot.report.plot import LIMIT, plot
 
@@ -34,13 +33,14 @@ def run(
     parallel: bool = False,
     pooling: str | None = None,
     prompt: str | None = None,
+    device: str = "auto",
 ) -> None:
     """Draw the sentences of the files, at most `limit` of them, into a picture or an HTML file."""
     check_output(output, inputs=[model, *files, labels])
     # Without a line, the labels of those after it would shift.
     groups = read_groups(files, languages=languages, parallel=parallel, skip_empty=labels is None)
     made = plot(
-        model if pooling is None and prompt is None else load(model, pooling=pooling, prompt=prompt),
+        open_encoder(model, device=device, pooling=pooling, prompt=prompt),
         groups,
         output=output,
         method=layout,
@@ -50,7 +50,7 @@ def run(
         seed=seed,
         title=title or f"Sentence map: {model}",
     )
-    typer.echo(f"{made.note} Wrote {output}", err=True)
+    say(f"{made.note} Wrote {output}")
 
 
 def read_groups(

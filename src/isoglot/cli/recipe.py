@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
 from isoglot import recipe as recipes
-from isoglot.cli.shown import show_columns
+from isoglot.cli.console import say, show_columns
 from isoglot.training.recipes import plan_of
 
 
 def show_list() -> None:
-    """One packaged recipe a line, with what it says of itself."""
+    """One packaged recipe a line, with its description."""
     show_columns([(name, recipes.load(name).description) for name in recipes.names()])
 
 
@@ -22,4 +20,4 @@ def check(name: str, overrides: Sequence[str]) -> None:
     for stage in plan.stages:
         for stream in stage.streams:
             stream.corpus.check()
-    typer.echo(f"{name}: ok", err=True)
+    say(f"{name}: ok")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from isoglot.cli.options import note_fewer
+from isoglot.cli.options import announce, note_fewer
 from isoglot.data.languages import canonical_list
 from isoglot.errors import CorpusError
 from isoglot.index import Hit, Index
@@ -44,6 +44,7 @@ def run(
     """
     wanted = canonical_list(languages)
     with Index.open(folder, model, device=device) as index:
+        announce(device)
         note_fewer("-k", k, len(index), "sentences")
         lines = (_checked(query, "query", at) for at, query in enumerate(queries, 1)) if queries else _stdin(as_json)
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(index) + 1)))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from isoglot.cli.console import say
+from isoglot.cli.options import announce
 from isoglot.index import Index, SearchError
 
 
@@ -19,11 +21,13 @@ def run(
     effort: int | None = None,
     allow_hosts: Sequence[str] = (),
     allow_origins: Sequence[str] = (),
+    device: str = "auto",
 ) -> None:
     """Serve an index until interrupted; its address goes to stdout. Port 0 takes a free one. Raises `SearchError`."""
     from isoglot.serve import create_app, serve
 
-    with Index.open(folder, model) as index:
+    with Index.open(folder, model, device=device) as index:
+        announce(device)
         encoder = index.model
         try:
             app = create_app(
@@ -34,7 +38,7 @@ def run(
 
         def started(url: str) -> None:
             typer.echo(url)
-            typer.echo(f"{len(index):,} sentences; stop with Ctrl-C", err=True)
+            say(f"{len(index):,} sentences; stop with Ctrl-C")
 
         serve(app, host=host, port=port, started=started)
-        typer.echo("stopped", err=True)
+        say("stopped")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from isoglot.cli.shown import wrapped
+from isoglot.cli.console import wrapped
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS, Task
 from isoglot.evaluation.suites import SUITES

@@ -9,6 +9,8 @@ from pathlib import Path
 import typer
 
 from isoglot import recipe as recipes
+from isoglot.cli import console
+from isoglot.cli.options import device_line
 from isoglot.encoders.device import resolve
 from isoglot.training import ranks
 from isoglot.training.loop import Outcome
@@ -16,16 +18,17 @@ from isoglot.training.recipes import train_seeds
 
 
 def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume: bool, device: str = "auto") -> None:
-    """Train, and print the folders of the models; words about them go to stderr."""
+    """Train, and print the folders of the models; messages go to stderr."""
+    console.on_interrupt("run the same command with --resume to continue from the newest checkpoint")
     place = resolve(device)
     if ranks.is_first():
-        typer.echo(f"device: {place}", err=True)
+        console.say(device_line(place))
     outcomes = train_seeds(recipes.load(name, overrides), output, name=name, seeds=seeds, resume=resume, device=place)
     if not ranks.is_first():
         return
     for outcome in outcomes:
         best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{_way(outcome)}"
-        typer.echo(f"{outcome.steps} steps in {outcome.seconds:.0f} s{best}", err=True)
+        console.say(f"{outcome.steps} steps in {outcome.seconds:.0f} s{best}")
         typer.echo(outcome.model)
     if seeds > 1:
         _show_summary(outcomes, output / "seeds.json")
@@ -33,12 +36,12 @@ def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume
 
 def _show_summary(outcomes: Sequence[Outcome], path: Path) -> None:
     if all(outcome.best is None for outcome in outcomes):
-        typer.echo("the recipe has no [evaluation], so there is no score to average over seeds", err=True)
+        console.say("the recipe has no [evaluation], so there is no score to average over seeds")
         return
     found = json.loads(path.read_text(encoding="utf-8"))
     deviation = found["standard_deviation"]
     spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
-    typer.echo(f"dev score over {found['n']} seeds: {found['mean']:.4f}{spread}{_way(outcomes[0])}", err=True)
+    console.say(f"dev score over {found['n']} seeds: {found['mean']:.4f}{spread}{_way(outcomes[0])}")
 
 
 def _way(outcome: Outcome) -> str:

@@ -8,19 +8,28 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.options import Model, Output, Prompt
+from isoglot.cli.console import say
+from isoglot.cli.options import Device, Model, Output, Prompt, open_encoder
 
 
 def trim(
     model: Model,
-    corpus: Annotated[list[Path], typer.Argument(help="Text, TSV, JSON lines, TMX, or a folder of aligned files.")],
+    corpus: Annotated[
+        list[Path], typer.Argument(help="Text, TSV, JSON lines or TMX files, or folders of aligned files.")
+    ],
     output: Output,
-    minimum_count: Annotated[int, typer.Option(min=1, help="Keep pieces met at least so often.")] = 1,
-    keep_characters: Annotated[bool, typer.Option(help="Keep all single characters, to spell unseen words.")] = True,
+    minimum_count: Annotated[int, typer.Option(min=1, help="Minimum count of a piece in the corpus.")] = 1,
+    keep_characters: Annotated[
+        bool, typer.Option(help="Keep all single characters, so that unseen words can be spelled.")
+    ] = True,
     prompt: Prompt = None,
+    device: Device = "auto",
 ) -> None:
-    """Cut a vocabulary to what a corpus uses; the vectors of its sentences stay the same."""
-    run(model, corpus, output, minimum_count=minimum_count, keep_characters=keep_characters, prompt=prompt)
+    """Reduce a vocabulary to the pieces of a corpus, whose vectors stay the same."""
+    run(
+        model, corpus, output, minimum_count=minimum_count, keep_characters=keep_characters, prompt=prompt,
+        device=device,
+    )  # fmt: skip
 
 
 def run(
@@ -31,6 +40,7 @@ def run(
     minimum_count: int = 1,
     keep_characters: bool = True,
     prompt: str | None = None,
+    device: str = "auto",
 ) -> None:
     """Write the smaller model, after the corpus has been read again to check that its sentences are cut as before.
 
@@ -38,7 +48,7 @@ def run(
     """
     from isoglot.cli.plot import read_groups
     from isoglot.data.files import check_output, exclusive
-    from isoglot.encoders import layout, load
+    from isoglot.encoders import layout
     from isoglot.encoders import trim as trimming
     from isoglot.errors import EncoderError
 
@@ -51,10 +61,10 @@ def run(
     check_output(output, inputs=[model, *corpus], folder=True, whole=True)
     with exclusive(output):
         layout.prepare(output)
-        encoder = load(model, prompt=prompt)
+        encoder = open_encoder(model, device=device, prompt=prompt)
         try:
             found = trimming(encoder, Texts(), minimum_count=minimum_count, keep_characters=keep_characters)
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error
         found.encoder.save(output)
-    typer.echo(f"{found}: {output}", err=True)
+    say(f"{found}: {output}")

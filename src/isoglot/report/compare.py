@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -235,19 +235,25 @@ class Comparison:
                     )
         return pandas.DataFrame.from_records(records)
 
-    def save(self, folder: str | Path) -> None:
-        """Write `compare.md` and, with every digit, `compare.json`; the same comparison gives the same bytes."""
-        record = {name: getattr(self, name) for name in ("systems", "seeds", "resamples", "seed", "left_out")}
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as `compare.json` holds it."""
+        record: dict[str, Any] = {
+            name: getattr(self, name) for name in ("systems", "seeds", "resamples", "seed", "left_out")
+        }
         record["tables"] = [asdict(table) for table in self.tables]
         for entry, table in zip(record["tables"], self.tables, strict=True):
             entry["tallies"] = {name: table.tally(place) for place, name in enumerate(self.systems[1:])}
             for line, row in zip(entry["rows"], table.rows, strict=True):
                 for difference, found in zip(line["differences"], row.differences, strict=True):
                     difference["significant"] = found.significant
+        return record
+
+    def save(self, folder: str | Path) -> None:
+        """Write `compare.md` and, with every digit, `compare.json`; the same comparison gives the same bytes."""
         with atomic_write(Path(folder) / "compare.md") as file:
             file.write(self.to_markdown())
         with atomic_write(Path(folder) / "compare.json") as file:
-            file.write(json.dumps(record, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+            file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
     def page(self, path: str | Path, *, seen: Sequence[str] = (), title: str | None = None) -> None:
         """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""

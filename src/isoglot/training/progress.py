@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -97,8 +98,8 @@ class Display:
     """
 
     def __init__(self, console: Console | None = None, *, quiet: bool = False) -> None:
+        self.quiet = quiet = quiet or logging.getLogger("isoglot").level > logging.INFO  # `isoglot --quiet`
         self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
-        self.quiet = quiet
         drawable = self.console.is_terminal or (self.console.is_jupyter and find_spec("ipywidgets") is not None)
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
                    TextColumn("{task.fields[details]}"))  # fmt: skip

@@ -1,0 +1,244 @@
+"""What a verb prints: messages and progress on stderr, tables and lists on stdout.
+
+Messages go through the logger `isoglot`, which writes to stderr; `--quiet` and `--log-level` set its level. Progress is
+a bar on a terminal, a plain line every few seconds elsewhere, and nothing below the level `info`. Tables and lists are
+never cut: a terminal that is too narrow breaks the lines, and a pipe has no width at all.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from isoglot.report.tables import Grid
+
+EVERY = 5.0  # seconds between plain lines
+LEVELS = ("debug", "info", "warning", "error")
+LOG = logging.getLogger("isoglot")
+
+
+class _Stderr(logging.Handler):
+    """Writes to the stderr of the moment, which a progress bar or a test may have replaced."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(self.format(record), err=True)
+
+
+LOG.addHandler(_Stderr())
+LOG.setLevel(logging.INFO)
+
+
+def say(line: str) -> None:
+    """Print a message on stderr, unless `--quiet` was given."""
+    LOG.info("%s", line)
+
+
+@dataclass
+class Call:
+    """What this call of the command line has set.
+
+    debug   show the traceback of an error
+    resume  how the work can be resumed after Ctrl-C or SIGTERM
+    """
+
+    debug: bool = False
+    resume: str = ""
+
+
+CALL = Call()
+
+
+def on_interrupt(note: str) -> None:
+    """Set what is printed after Ctrl-C or SIGTERM: how the work can be resumed."""
+    CALL.resume = note
+
+
+class Progress:
+    """The progress of long work on stderr: call it with (done, total), within `with`.
+
+    what   the work, as the line begins
+    unit   what is counted; "bytes" are shown in megabytes
+    """
+
+    def __init__(self, what: str, *, unit: str = "texts", console: Console | None = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bars
+
+        self.what, self.unit = what, unit
+        self.shown = LOG.isEnabledFor(logging.INFO)
+        self.console = console or Console(stderr=True, highlight=False)
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[state]}", markup=False),
+        )
+        self.bars = Bars(*columns, console=self.console, transient=True)
+        self.task = self.bars.add_task(what, total=None, state="")
+        self.live = self.shown and self.console.is_terminal
+        self.printed = monotonic()
+        self.first: tuple[float, int] | None = None  # time and count at which the speed is measured from
+        self.last = 0
+
+    def __enter__(self) -> Progress:
+        if self.live:
+            self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live:
+            self.bars.stop()
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Show that `done` of `total` are done; a smaller count than before begins a new piece of work."""
+        now = monotonic()
+        if self.first is None or done < self.last or not done:
+            self.first = now, done  # what was done before this run took no time now
+        self.last = done
+        began, before = self.first
+        rate = (done - before) / max(now - began, 1e-9) if done > before else 0.0
+        self.show(self.what, done, total, state_line(done, total, rate=rate, unit=self.unit))
+
+    def part(self, what: str, done: int, total: int | None = None) -> None:
+        """The same for work of several parts, each of which is named by a plain line when it begins."""
+        if what != self.what:
+            self.what, self.first = what, None
+            if not self.live:
+                say(what)
+        self(done, total or None)
+
+    def show(self, what: str, done: int, total: int | None, state: str) -> None:
+        """Update the bar, or print a line if the last one is old enough."""
+        if self.live:
+            self.bars.update(self.task, description=what, completed=done, total=total, state=state)
+        elif self.shown and monotonic() - self.printed > EVERY:
+            self.printed = monotonic()
+            say(f"{what}: {state}")
+
+    def report(self, line: str) -> None:
+        """Print a message."""
+        say(line)
+
+
+def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
+    """How much is done, how fast, and when it ends."""
+    if unit == "bytes":
+        amount = f"{done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f} MB" if total else "")
+        speed = f", {rate / 1e6:.1f} MB/s" if rate else ""
+    else:
+        amount = f"{done:,} of {total:,} {unit}" if total else f"{done:,} {unit}"
+        speed = f", {rate:,.0f}/s" if rate else ""
+    left = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
+    return amount + speed + left
+
+
+def clock(seconds: float) -> str:
+    """Seconds as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def to_stdout(output: Path, form: str) -> Iterator[Path]:
+    """The path to write to: the output itself, or for `-` a temporary file that is then copied to stdout."""
+    if str(output) != "-":
+        yield output
+        return
+    with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
+        path = Path(folder) / f"output.{form}"
+        yield path
+        sys.stdout.flush()
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+
+
+def show_json(value: Any) -> None:
+    """Print a result for programs, on one line; numbers that are not finite are null."""
+    import json
+    import math
+
+    def finite(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {str(key): finite(inner) for key, inner in part.items()}
+        if isinstance(part, list | tuple):
+            return [finite(inner) for inner in part]
+        if hasattr(part, "item"):  # a number of NumPy
+            part = part.item()
+        return None if isinstance(part, float) and not math.isfinite(part) else part
+
+    typer.echo(json.dumps(finite(value), ensure_ascii=False, default=str))
+
+
+def show_grid(grid: Grid, console: Console | None = None) -> None:
+    """Print a table at the terminal's width, or at the least width at which no cell of a row is cut; then its notes."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.text import Text
+
+    from isoglot.report.tables import to_rich
+
+    console, table = console or Console(), to_rich(grid)
+    whole = Measurement.get(console, console.options.update(max_width=100_000), table).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, whole)
+    elif whole > console.width:
+        table = to_rich(grid, broken=True)
+        longest = [max((cell_len(row[at]) for row in grid.rows), default=0) for at in range(len(grid.header))]
+        console.width = max(console.width, sum(longest) + 3 * len(longest) + 1)  # a line and two spaces a column
+    console.print(table)
+    for note in grid.notes:
+        console.print(Text(wrapped(note, indent="  "), style="dim"), soft_wrap=True)
+
+
+def show_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print a list, its first column never cut: wrapped inside the others for a terminal, a row a line for a pipe."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+    from rich.text import Text
+
+    if sys.stdout.isatty():
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+        for at in range(len(rows[0])):
+            table.add_column(no_wrap=at == 0, overflow="fold")
+        for row in rows:
+            table.add_row(*map(Text, row))
+        console = Console()
+        wide = console.options.update(max_width=100_000)
+        console.width = max(console.width, Measurement.get(console, wide, table).minimum)  # no word is broken
+        console.print(table)
+        return
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        typer.echo("  ".join(cells).rstrip())
+
+
+def wrapped(text: str, *, indent: str = "") -> str:
+    """A text broken between words for a terminal and left whole for a pipe; addresses are never broken."""
+    if not sys.stdout.isatty():
+        return indent + text
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(
+        text, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -130,8 +130,8 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
         (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --precision"),
         (("encode", "model", "a.eng", "--lines", 5), EncoderError, "need --ray"),
         (("encode", "model", "a.eng", "--cores", 2), EncoderError, "need --ray"),
-        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "leave out --index"),
-        (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "leave out --index"),
+        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "--ray"),
+        (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "--ray"),
     ],
 )
 def test_options_that_exclude_each_other(project, words, error, message):
@@ -198,13 +198,14 @@ def test_on_workers_the_bytes_are_those_of_the_plain_commands(project, ray):
 
 
 KILLED = """
-import os, signal
-from pathlib import Path
-from isoglot.cli import counting, mining
+import os, signal, sys
+from isoglot.cli import console
 def kill(self, done, total):
     os.kill(os.getpid(), signal.SIGKILL)
-counting.Counting.__call__ = kill
-mining.run(["model", "a.eng", "b.deu"], Path("pieces.tsv"), mining.Mining(ray="local"))
+console.Progress.__call__ = kill
+sys.argv = "isoglot mine model a.eng b.deu -o pieces.tsv --ray local".split()
+from isoglot.cli.main import main
+main()
 """
 
 

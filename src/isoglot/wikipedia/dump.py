@@ -1,7 +1,7 @@
 """A MediaWiki XML dump as a stream of pages, whatever it is packed in, held one page at a time.
 
-What is special here: a dump that ends too early is usual (a sample, a transfer that was cut), so its complete pages
-count and the end is a remark; what is no dump at all, or damaged in the middle, is an error with its line.
+Truncated dumps are common (a sample, an interrupted download): their complete pages are read and a warning is
+reported. A file that is not a dump, or is damaged in the middle, is an error that names the line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isoglot.errors import CorpusError
 from isoglot.wikipedia.titles import WIKIS, Names, language_of
 
 _KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})
-# The target of a redirect: in a page that is said to be one, and in one that is not.
+# The target of a redirect: in a page marked as a redirect, and in one without the mark.
 _REDIRECT = (re.compile(r"\s*#\w+\s*:?\s*\[\[([^\]|#\n]+)"), re.compile(r"(?i)\s*#redirect\s*:?\s*\[\[([^\]|#\n]+)"))
 
 
@@ -34,7 +34,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """A dump and what its head says: names of its Wikipedia, and the house code of the language."""
+    """A dump and the contents of its header: names of its Wikipedia, and the language code."""
 
     path: Path
     names: Names
@@ -42,24 +42,24 @@ class Dump:
 
 
 def open_dump(name: str) -> Dump:
-    """The dump of `FILE`, or of `CODE=FILE` where the file does not tell its Wikipedia rightly.
+    """Open the dump `FILE`, or `CODE=FILE` where the file names the wrong Wikipedia or none.
 
-    Raises `CorpusError` for a file that is missing, empty, no MediaWiki dump, or not of a Wikipedia.
+    Raises `CorpusError` for a file that is missing, empty, not a MediaWiki dump, or not from a Wikipedia.
     """
     code, equals, rest = name.partition("=")
     path = Path(rest if equals and not Path(name).exists() else name)
     wanted = code.strip().lower().replace("_", "-") if path != Path(name) else ""
     reader = _Reader(path)
-    for _ in reader.pages(lambda _words: None, head=True):
+    for _ in reader.pages(lambda _message: None, head=True):
         break
     wiki = wanted or reader.wiki()
     return Dump(path, Names(wiki, reader.namespaces, reader.first_letter), language_of(wiki, file=path))
 
 
 def pages(dump: Dump, remark: Callable[[str], None]) -> Iterator[Page]:
-    """The complete pages in order. `remark` is told once if the dump ends too early.
+    """The complete pages in order. `remark` is called once if the dump is truncated.
 
-    Raises `CorpusError` for what `XmlStream` refuses, and a namespace without a number, with the line.
+    Raises `CorpusError` with the line for malformed XML (see `XmlStream`) and for a namespace without a number.
     """
     yield from _Reader(dump.path).pages(remark)
 
@@ -92,31 +92,31 @@ class _Reader:
         except CutShortError as error:
             if not self._begun:
                 raise
-            remark(str(error).partition(";")[0] + "; what is whole was read")
+            remark(str(error).partition(";")[0] + "; the complete part was read")
             return
         except XmlError as error:
             if self._begun:
                 raise
             raise self._no_dump(f"line {error.line}: {error.why}") from None
         if not self._root:
-            raise self._no_dump("it holds no XML")
+            raise self._no_dump("it contains no XML")
         if self._stream.depth:
-            remark(f"{self._path}: ends before its end, after line {self._stream.line}; what is whole was read")
+            remark(f"{self._path}: truncated after line {self._stream.line}; the complete part was read")
 
     def wiki(self) -> str:
-        """Code of the Wikipedia, from the head. Raises `CorpusError` where it names none."""
+        """Code of the Wikipedia, from the header. Raises `CorpusError` if the header names none."""
         base, name = self._head.get("base", ""), self._head.get("dbname", "")
         if found := re.match(r"https?://([a-z-]+)\.(?:m\.)?wikipedia\.org/", base):
             return found[1]
         if base:
             host = base.split("/")[2] if base.count("/") > 1 else base
             raise CorpusError(
-                f"is a dump of {host}, not of a Wikipedia; to read it as one of German, write de=FILE", file=self._path
+                f"is a dump of {host}, not of a Wikipedia; to read it as German, pass de=FILE", file=self._path
             )
         for code in (name.removesuffix("wiki").replace("_", "-"), self._head.get("lang", "")):
             if code in WIKIS:
                 return code
-        raise CorpusError("does not say of which Wikipedia it is; write, for German, de=FILE", file=self._path)
+        raise CorpusError("does not name its Wikipedia; pass CODE=FILE, for German de=FILE", file=self._path)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._root:
@@ -152,10 +152,10 @@ class _Reader:
 
     def _page(self, fields: dict[str, str]) -> Page:
         title, text, target = fields.get("title", ""), fields.get("text", ""), fields.get("redirect")
-        # Dumps before 2012 tell the namespace by the title alone, and the target of a redirect by the text.
+        # Dumps before 2012 have no <ns> and no redirect target: these come from the title and the text.
         prefix = title.partition(":")[0].strip().lower().replace(" ", "_")
-        said = fields.get("ns", "").strip()
-        number = self._number(said, "<ns>") if said else self.namespaces.get(prefix, 0)
+        namespace = fields.get("ns", "").strip()
+        number = self._number(namespace, "<ns>") if namespace else self.namespaces.get(prefix, 0)
         if not target and (found := _REDIRECT[target is None].match(text)):
             target = found[1]
         return Page(title, number, target, text)
@@ -175,5 +175,5 @@ class _Reader:
 
     def _no_dump(self, why: str) -> CorpusError:
         return CorpusError(
-            f"is no MediaWiki XML dump: {why}; give a file such as pages-articles.xml.bz2", file=self._path
+            f"not a MediaWiki XML dump: {why}; pass a file such as pages-articles.xml.bz2", file=self._path
         )

@@ -1,7 +1,7 @@
-"""Entities from a Wikidata JSON dump or from tables: which titles they have in the Wikipedias that are read.
+"""Entities from a Wikidata JSON dump or from tables, with their titles in the selected Wikipedias.
 
-What is special here: titles are sitelinks, never labels, which are ambiguous; and a line of Wikidata that names none of
-the Wikipedias is passed over before it is parsed, which is most of the work on a whole dump.
+Titles are sitelinks, never labels, which are ambiguous. A line of Wikidata that mentions none of the Wikipedias is
+skipped before it is parsed, which saves most of the work on a complete dump.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INSTANCE_OF = "P31"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the dump; the last one may be cut."""
+    """A line of the dump; the last one may be truncated."""
 
     file: Path
     number: int
@@ -31,9 +31,9 @@ class Line:
 
 
 def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
-    """The lines that hold entities. `remark` is told when the dump ends too early.
+    """The lines that contain entities. `remark` is called if the dump is truncated.
 
-    Raises `CorpusError` if the first of them is no JSON object.
+    Raises `CorpusError` if the first of them is not a JSON object.
     """
     held: Line | None = None
     only = True
@@ -42,23 +42,23 @@ def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
         if text in ("", "[", "]"):
             continue
         if held is None and not text.startswith("{"):
-            problem = f"is no Wikidata JSON dump, it holds {text[:40]!r}; give a file such as latest-all.json.bz2"
+            problem = f"not a Wikidata JSON dump: {text[:40]!r}; pass a file such as latest-all.json.bz2"
             raise CorpusError(problem, file=path, line=number)
         if held:
             yield held
             only = False
         held = Line(path, number, text, last=False)
     if held is None or (only and _parsed(held.text) is None):
-        raise CorpusError("holds no entity; give a file such as latest-all.json.bz2", file=path)
+        raise CorpusError("contains no entity; pass a file such as latest-all.json.bz2", file=path)
     if _parsed(held.text) is None:
-        remark(f"{path}:{held.number}: ends inside an entity; what is whole was read")
+        remark(f"{path}:{held.number}: ends inside an entity; the complete part was read")
     yield Line(held.file, held.number, held.text, last=True)
 
 
 def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
-    """Lines of `Entity` for those that have a title in one of the Wikipedias, and whose dump is whole.
+    """Lines of `Entity` for the entities that have a title in one of the Wikipedias.
 
-    Raises `CorpusError` for a line, other than the last, that is not JSON of an entity.
+    Raises `CorpusError` for a line, other than the last, that is not the JSON of an entity.
     """
     sites = {f"{wiki.replace('-', '_')}wiki": names for wiki, names in wikis.items()}
     marks = [f'"{site}"' for site in sites]
@@ -72,15 +72,15 @@ def entity_lines(lines: list[Line], wikis: Mapping[str, Names]) -> list[str]:
         try:
             if entity := _entity(parsed or {}, sites):
                 found.append(entity.line())
-                found[-1].encode()  # half of a surrogate pair, which JSON can escape, cannot be written
+                found[-1].encode()  # a lone surrogate, which JSON can escape, cannot be written
         except (KeyError, TypeError, AttributeError, UnicodeEncodeError):
-            problem = "is not JSON of an entity; copy the file again"
+            problem = "not the JSON of an entity; download the file again"
             raise CorpusError(problem, file=line.file, line=line.number) from None
     return found
 
 
 def title_rows(path: Path, wikis: Mapping[str, Names]) -> Iterator[Entity]:
-    """Rows of `language TAB title TAB id`. Those of Wikipedias that are not read only give English labels.
+    """Rows of `language TAB title TAB id`. Rows of other Wikipedias are used for English labels only.
 
     Raises `CorpusError` for another number of cells, an empty cell, or an unknown language.
     """
@@ -120,7 +120,7 @@ def _lines(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[int, str
     except CutShortError as error:
         if not begun:
             raise
-        remark(str(error).partition(";")[0] + "; what is whole was read")
+        remark(str(error).partition(";")[0] + "; the complete part was read")
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

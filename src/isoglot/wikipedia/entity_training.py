@@ -1,8 +1,8 @@
-"""Training vectors of entities from a Wikipedia dump, by the library of Wikipedia2Vec (Yamada et al. 2020).
+"""Train vectors of entities on a Wikipedia dump with the Wikipedia2Vec library (Yamada et al. 2020).
 
-What is special here: the library reads only complete bz2 dumps, so it is handed the pages of our reader instead, which
-takes any packing and dumps that were cut. Its settings are its own defaults, those of EASE (section 3.3), except where
-an argument says otherwise. It trains in several processes without locks and without a seed: two runs differ.
+The library reads complete bz2 dumps only, so it gets the pages from our reader, which accepts any compression and
+truncated dumps. Settings without an argument here keep the library's defaults, which EASE uses (section 3.3). The
+library trains in several processes without locks and without a seed: two runs differ.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _PAGES_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """Settings of the library; where they are not named here they are its defaults.
+    """Settings of the library; all others keep its defaults.
 
-    dim         width of the vectors (EASE: 768, that of its encoders)
-    iterations  times each page is read
-    min_count   least occurrences of a word, and of an entity as a link
-    power       of the frequencies in the sampling of negative words; other than 0, its table alone takes half a
-                minute and 400 MB
-    links       whether the link graph is trained on, and names that are not linked are taken for links
+    dim         dimension of the vectors (EASE: 768, that of its encoders)
+    iterations  passes over the pages
+    min_count   minimum occurrences of a word, and of an entity as a link
+    power       exponent of word frequencies in negative sampling; values other than 0 cost half a minute and 400 MB
+                for the sampling table
+    links       whether to train on the link graph and treat unlinked entity names as links
     workers     processes
     """
 
@@ -53,19 +53,19 @@ def train(
     output: Path,
     settings: Training,
     *,
-    tell: Callable[[str], None] = lambda _words: None,
+    tell: Callable[[str], None] = lambda _message: None,
     progress: bool = False,
 ) -> str:
-    """Train on dumps of one Wikipedia (`FILE` or `CODE=FILE`) and save the model, for the library to load.
+    """Train on dumps of one Wikipedia (`FILE` or `CODE=FILE`) and save the model in the library's format.
 
-    Returns the code of that Wikipedia, whose titles the entities have. Needs room beside `output` for the text of the
-    dump. Raises `CorpusError` for what is no dump, dumps of several Wikipedias, and too little text; `EncoderError`
-    where the library or its tokenizer for the language is not installed.
+    Returns the code of that Wikipedia; entities have its titles. Needs disk space beside `output` for the text of the
+    dump. Raises `CorpusError` for files that are not dumps, dumps of several Wikipedias, and too little text;
+    `EncoderError` if the library or its tokenizer for the language is not installed.
     """
     opened = [open_dump(name) for name in dumps]
     codes = sorted({dump.names.wiki for dump in opened})
     if len(codes) != 1:
-        raise CorpusError(f"the dumps are of {' and '.join(codes) or 'no Wikipedia'}; train on those of one")
+        raise CorpusError(f"expected dumps of one Wikipedia, got {' and '.join(codes) or 'none'}; pass those of one")
     with temporary_folder(output) as folder:
         tell(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
         model = _train(_Pages(opened, codes[0], tell), Path(folder), settings, tell, progress)
@@ -76,21 +76,21 @@ def train(
 
 
 class _Pages:
-    """Articles as the library's own reader gives them."""
+    """The articles, with the interface of the library's own reader."""
 
-    def __init__(self, dumps: Sequence[Dump], language: str, tell: Callable[[str], None]) -> None:
-        self.dumps, self.language, self.tell = dumps, language, tell
+    def __init__(self, dumps: Sequence[Dump], language: str, report: Callable[[str], None]) -> None:
+        self.dumps, self.language, self.report = dumps, language, report
         self.dump_file = " ".join(str(dump.path) for dump in dumps)
 
     def __iter__(self) -> Iterator[Any]:
         make, normal = wikipedia2vec("utils.wiki_page").WikiPage, wikipedia2vec("utils.utils").normalize_title
         for dump in self.dumps:
-            for page in pages(dump, self.tell):
+            for page in pages(dump, self.report):
                 if page.namespace == 0 and page.title:
                     yield make(page.title, self.language, page.text, normal(page.redirect) if page.redirect else None)
 
 
-def _train(source: _Pages, folder: Path, settings: Training, tell: Callable[[str], None], progress: bool) -> Any:
+def _train(source: _Pages, folder: Path, settings: Training, report: Callable[[str], None], progress: bool) -> Any:
     """The library's four steps: pages, dictionary, links, vectors."""
     work = {"pool_size": settings.workers, "chunk_size": _PAGES_AT_ONCE}
     tokenizer = _tokenizer(source.language)
@@ -98,16 +98,16 @@ def _train(source: _Pages, folder: Path, settings: Training, tell: Callable[[str
     base.build(source, str(folder / "pages.db"), **work)
     pages_of = base(str(folder / "pages.db"))
     try:
-        tell(f"{pages_of.page_size():,} pages; counting words and entities")
+        report(f"{pages_of.page_size():,} pages; counting words and entities")
         shown = {**work, "progressbar": progress}
         dictionary = wikipedia2vec("dictionary").Dictionary.build(
             pages_of, tokenizer, lowercase=True, min_word_count=settings.min_count, min_entity_count=settings.min_count,
             min_paragraph_len=5, category=False, disambi=False, **shown,
         )  # fmt: skip
         if not dictionary.entity_size or not dictionary.word_size:
-            problem = f"no entity or no word occurs {settings.min_count} times; lower min-count, or give more text"
+            problem = f"no entity or no word occurs {settings.min_count} times; lower min-count or pass more text"
             raise CorpusError(problem, file=source.dump_file)
-        tell(f"{dictionary.word_size:,} words and {dictionary.entity_size:,} entities; training")
+        report(f"{dictionary.word_size:,} words and {dictionary.entity_size:,} entities; training")
         graph, mentions = _links(pages_of, dictionary, tokenizer, shown) if settings.links else (None, None)
         model = wikipedia2vec().Wikipedia2Vec(dictionary)
         model.train(
@@ -121,7 +121,7 @@ def _train(source: _Pages, folder: Path, settings: Training, tell: Callable[[str
 
 
 def _links(pages_of: Any, dictionary: Any, tokenizer: Any, shown: dict[str, Any]) -> tuple[Any, Any]:
-    """Which entities link to each other (None if none do), and under which names entities are linked."""
+    """The link graph of the entities (None without links), and the table of names by which entities are linked."""
     mentions = wikipedia2vec("mention_db").MentionDB.build(
         pages_of, dictionary, tokenizer, min_link_prob=0.2, min_prior_prob=0.01, max_mention_len=20,
         case_sensitive=False, **shown,
@@ -129,9 +129,9 @@ def _links(pages_of: Any, dictionary: Any, tokenizer: Any, shown: dict[str, Any]
     graphs = wikipedia2vec("link_graph").LinkGraph
     try:
         state = graphs.build(pages_of, dictionary, **shown).serialize()
-    except ValueError:  # SciPy makes no matrix of no links
+    except ValueError:  # SciPy rejects a matrix without links
         return None, mentions
-    # The library (2.0) forgets the entities behind the last one that has links, and then reads beyond the array's end.
+    # The library (2.0) omits the entities after the last one with links, and then reads beyond the end of the array.
     ends = state["indptr"]
     state["indptr"] = np.pad(ends, (0, dictionary.entity_size + 1 - len(ends)), mode="edge")
     return graphs.load(state, dictionary), mentions
@@ -142,5 +142,5 @@ def _tokenizer(language: str) -> Any:
     try:
         return wikipedia2vec("utils.tokenizer").get_default_tokenizer(language)
     except ImportError as error:
-        needed = f"Wikipedia2Vec has no tokenizer for {language!r} here ({error})"
+        needed = f"Wikipedia2Vec's tokenizer for {language!r} is not installed ({error})"
         raise EncoderError(f'{needed}: pip install "wikipedia2vec[mecab]"') from error

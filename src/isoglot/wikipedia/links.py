@@ -1,8 +1,9 @@
-"""What is taken from an article: its sentences with linked entities, its link counts, and all that it links to.
+"""Read an article: its sentences with linked entities, its link counts, and all entities it links to.
 
 The result is one line of JSON for each article that links an entity: its `page` title and `own` entity, `links` (how
-often the text links each entity), `linked` (every entity linked anywhere in the markup, tables and templates too) and
-`sentences`, each a text with places `[start, end, entity]`. `counts` tell what else was met.
+often the text links each entity), `linked` (every entity linked anywhere in the markup, including tables and templates)
+and `sentences`, each a text with places `[start, end, entity]`. `counts` reports how many links and sentences were kept
+and dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from isoglot.wikipedia.wikitext import Paragraph, UnreadableError, read
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Everything that reading an article depends on, besides the article. `stamp` tells one table file from another."""
+    """Everything that reading an article depends on, besides the article. `stamp` identifies the table file."""
 
     names: Names
     tables: Path
@@ -34,7 +35,7 @@ class Reading:
 
 
 def read_articles(articles: Sequence[Page], reading: Reading) -> list[str]:
-    """A line for each article that links an entity, then one with the counts of all."""
+    """One line for each article that links an entity, then one with the total counts."""
     counts: Counter[str] = Counter()
     lines = []
     for article in articles:
@@ -45,7 +46,7 @@ def read_articles(articles: Sequence[Page], reading: Reading) -> list[str]:
 
 
 def read_article(article: Page, reading: Reading, counts: Counter[str]) -> dict[str, Any]:
-    """One article; `counts` is added to."""
+    """Read one article and add to `counts`."""
     wiki = reading.names.wiki
     entity = lru_cache(maxsize=None)(partial(find, _tables(reading.tables, reading.stamp), wiki))
     record: dict[str, Any] = {"page": article.title, "own": entity(normal(article.title, reading.names))}

@@ -1,8 +1,8 @@
-"""A random choice of instances in one pass and in memory that does not grow with how many there are.
+"""A random sample of instances in one pass, in memory independent of the number of instances.
 
-Each instance has a random number, a hash of the seed and its place. Taken in the order of these numbers, an instance is
-kept unless its entity has had its share; the first `size` that are kept are the sample. What is special here: an
-instance that is left out among some stays left out among more, so the arrays are cut back whenever they have grown.
+Each instance has a random number, a hash of the seed and its place. Instances are taken in the order of these numbers,
+at most `share` of each entity, until there are `size`. An instance excluded from the sample of some instances is also
+excluded from the sample of any superset, so the arrays are cut back whenever they have grown.
 """
 
 from __future__ import annotations

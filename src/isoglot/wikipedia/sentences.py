@@ -1,8 +1,8 @@
 """Paragraphs with links to sentences with links.
 
-What is special here: the splitter's pieces are laid end to end, so every piece has its true place in the paragraph and
-a link belongs to the piece that contains it; and no sentence ends inside a link ("Yahoo! Inc.") or inside quotation
-marks that close later, as splitters that look at the mark alone would have it.
+The splitter's pieces are concatenated without gaps, so each has an exact position in the paragraph and a link belongs
+to the piece that contains it. Sentence ends inside a link ("Yahoo! Inc.") or inside quotation marks that close later,
+which splitters that look at the punctuation alone find, are ignored.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ TOO_SHORT, TOO_LONG, MARKUP, ONLY_LINKS = "too short", "too long", "with leftove
 
 _MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|''|</?[a-zA-Z]+[^<]*>|\|")
 _TABLE = re.compile(r"\{\||\|-|\|\}")  # rows of a table that the parser did not see as one
-_LEADING = " ,;:،؛、，；：·"  # what stands first when a template before it was left out
+_LEADING = " ,;:،؛、，；：·"  # separators left at the beginning where a template was removed
 _LONGEST_QUOTATION = 200  # characters; in longer ones sentences end
 _PAIRS = {"«": "»", "「": "」", "『": "』", "“": "”", "(": ")", "（": "）", "《": "》"}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Least and greatest width of a sentence in columns: wide characters (Chinese, Japanese, Korean) take two."""
+    """Minimum and maximum width of a sentence in columns: wide characters (Chinese, Japanese, Korean) take two."""
 
     least: int = 20
     most: int = 500
 
 
 def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:
-    """Each sentence without outer spaces and leading separators, with the links that lie in it.
+    """Each sentence without outer spaces and leading separators, with the links inside it.
 
-    Their offsets are counted from the beginning of the sentence.
+    Link offsets are relative to the sentence.
     """
     text = paragraph.text
     edges = [0, *_edges(paragraph, wiki), len(text)]
@@ -52,12 +52,12 @@ def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:
 
 
 def is_table(paragraph: Paragraph) -> bool:
-    """Whether the paragraph holds rows of a table, whose cells are no sentences."""
+    """Whether the paragraph contains rows of a table, whose cells are not sentences."""
     return _TABLE.search(paragraph.text) is not None
 
 
 def fault(sentence: str, links: list[Link], limits: Limits) -> str | None:
-    """Why a sentence is left out, if it is: its width, leftover markup, or no letter outside its links."""
+    """Why a sentence is dropped (width, leftover markup, no letter outside its links), or None to keep it."""
     width = len(sentence) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in sentence)
     if width < limits.least:
         return TOO_SHORT
@@ -83,7 +83,7 @@ def _edges(paragraph: Paragraph, wiki: str) -> list[int]:
             edges.append(place)
     quotations = _quotations(text)
     barred = [(link.start, link.end) for link in paragraph.links] + quotations
-    # Japanese goes on in hiragana after a quotation that ends with a full stop: 「…。」と言った。
+    # A Japanese sentence continues in hiragana after a quotation that ends with a full stop: 「…。」と言った。
     barred += [(start, end + 1) for start, end in quotations if "\u3041" <= text[end : end + 1] <= "\u309f"]
     return [edge for edge in edges if not any(start < edge < end for start, end in barred)]
 

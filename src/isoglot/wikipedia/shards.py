@@ -1,8 +1,8 @@
-"""A long pass in shards on disk, computed by several processes, which goes on where it was killed.
+"""A long pass in shards on disk, computed by several processes and resumable after an interruption.
 
-What is special here: items are cut into shards by their number alone, each shard is a file that takes its name when
-it is complete, and results are written in the order of the items. So the files are the same bytes whatever the number
-of processes and however often the pass was killed.
+Items are assigned to shards by their index alone, each shard is a file that gets its final name when it is complete,
+and results are written in the order of the items. So the files are identical for any number of processes and after any
+number of interruptions.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from isoglot.data.files import atomic_write
 from isoglot.errors import IsoglotError
 
 T = TypeVar("T")
-SHARD, JOB = 2048, 16  # items of a shard on disk and of one call of a process
-_AHEAD = 4  # calls handed out for each process, so that none waits
+SHARD, JOB = 2048, 16  # items per shard on disk, items per call of a process
+_AHEAD = 4  # calls queued per process, so that none waits
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
 
 
 @contextmanager
 def mapping(workers: int) -> Iterator[Map]:
-    """A `map` that keeps the order and computes in so many processes; one: in this one.
+    """An order-preserving `map` over `workers` processes; with one worker, in this process.
 
-    Raises ValueError for less than one, `IsoglotError` when a process dies.
+    Raises ValueError for less than one worker, `IsoglotError` when a process dies.
     """
     if workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
@@ -56,8 +56,8 @@ def mapping(workers: int) -> Iterator[Map]:
         yield spread
     except BrokenProcessPool as error:
         raise IsoglotError(
-            "a worker process ended before its work was done, perhaps for want of memory, or the script lacks "
-            '`if __name__ == "__main__":`; take fewer workers'
+            "a worker process died, possibly out of memory, or the script lacks "
+            '`if __name__ == "__main__":`; use fewer workers'
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -72,10 +72,10 @@ def write_shards(
     size: int = SHARD,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> None:
-    """Write `folder/000000.jsonl`, ... with the lines that `work` makes of the items, `size` items a file.
+    """Write `folder/000000.jsonl`, ... with the lines that `work` returns for the items, `size` items per file.
 
-    Files that are there are kept; `folder/complete` is written last, and with it there is nothing to do. `progress` is
-    told how many items are done.
+    Existing files are kept; `folder/complete` is written last, and a folder with it is left as it is. `progress` is
+    called with the number of items done.
     """
     if (folder / "complete").exists():
         return
@@ -89,7 +89,7 @@ def write_shards(
                     file.writelines(lines)
                     progress(done + min(jobs * JOB, len(block)))
         done += len(block)
-        progress(done)  # also for a shard that was there
+        progress(done)  # also for an existing shard
     with atomic_write(folder / "complete") as file:
         file.write(f"{done}\n")
 
@@ -106,12 +106,12 @@ def _cut(block: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 def _start() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed cannot tell its workers, and their queue stays open."""
+    """End this worker when its parent dies: a killed parent cannot notify it, and the queue stays open."""
     parent = parent_process()
     if parent is not None:
         parent.join()

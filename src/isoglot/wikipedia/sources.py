@@ -1,4 +1,4 @@
-"""The files that everything begins with, and what tells one set of them from another."""
+"""The input files of a build, and the digest that identifies a set of them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ class Sources:
 
 
 def check(sources: Sources, output: Path) -> None:
-    """Raises `IsoglotError` if `output` exists or a library is missing, `RecipeError` for files that are not named."""
+    """Raises `IsoglotError` if `output` exists or a library is missing, `RecipeError` for missing input files."""
     if output.exists():
-        raise IsoglotError(f"{output}: exists already; remove it or name another folder")
+        raise IsoglotError(f"{output}: already exists; remove it or choose another folder")
     if not sources.dumps:
-        raise RecipeError("no dump is named; give at least one")
+        raise RecipeError("no dump; pass at least one")
     if (sources.wikidata is None) == (sources.titles is None):
         raise RecipeError(
-            "name either a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), "
-            "and not both"
+            "pass either a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), not both"
         )
     missing = [name for name, found in versions().items() if not found]
     if missing:
@@ -56,10 +55,10 @@ def versions() -> dict[str, str]:
 
 
 def digest(sources: Sources) -> str:
-    """Of the names, sizes and times of the files and of all else that the passes before the choice depend on."""
+    """Digest of the files' names, sizes and times, and of the settings on which the passes before sampling depend."""
     facts: list[Any] = [_FORMAT, version("isoglot"), asdict(sources.limits), versions(), sources.dumps]
     dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
     for name in [*dumps, sources.wikidata, sources.titles, sources.types]:
-        path = Path(os.path.realpath(name)) if name else None  # of a link to itself, resolve() is a RuntimeError
+        path = Path(os.path.realpath(name)) if name else None  # resolve() raises RuntimeError for a link to itself
         facts.append([str(path), path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None)
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""Which entity a title stands for: one SQLite file, made from rows of entities and from redirects.
+"""The table from titles to entities: one SQLite file, made from rows of entities and from redirects.
 
-What is special here: redirects are followed when the file is made, so a look-up is one row, and memory does not grow
-with the number of titles. The file takes its name when it is complete.
+Redirects are resolved when the file is made, so a look-up reads one row, and memory does not grow with the number of
+titles. The file gets its final name when it is complete.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CREATE TABLE entities (id TEXT PRIMARY KEY, label TEXT, english INTEGER, types T
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """One row of what is known: titles by Wikipedia, types, and a label (an English title is preferred to others)."""
+    """An entity: titles by Wikipedia, types, and a label (the English title if there is one)."""
 
     id: str
     titles: dict[str, str]
@@ -38,7 +38,7 @@ class Entity:
 
 
 def entity_of(line: str) -> Entity:
-    """The entity of such a line."""
+    """Parse a line written by `Entity.line`."""
     name, titles, types, label, english = json.loads(line)
     return Entity(name, titles, tuple(types), label, english)
 
@@ -60,7 +60,7 @@ def make_tables(path: Path, entities: Iterable[Entity], redirects: Iterable[tupl
 
 
 def open_tables(path: Path) -> sqlite3.Connection:
-    """The file, to be read. Close it when done."""
+    """Open the file read-only. The caller closes it."""
     return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
@@ -71,7 +71,7 @@ def find(base: sqlite3.Connection, wiki: str, title: str) -> str | None:
 
 
 def types_of(base: sqlite3.Connection, entities: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Types of those entities that have any, in the order in which they were given to the file."""
+    """Types of those entities that have any, in the order of the input."""
     found = {}
     for entity in entities:
         row = base.execute("SELECT types FROM entities WHERE id = ?", (entity,)).fetchone()

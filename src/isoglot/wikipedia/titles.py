@@ -1,9 +1,9 @@
 """Titles as MediaWiki understands them: namespaces, prefixes of other wikis, sections, the case of the first letter.
 
-What is special here: a dump names its namespaces in its own language only, while links may also use the English names
-and aliases that no dump lists. An unlisted alias of "File" is told by the ending of a file name; other unlisted aliases
-pass for article titles, which then have no identifier. Which prefixes are Wikipedias is a list, because three-letter
-codes of languages without a Wikipedia are ordinary beginnings of titles.
+A dump names its namespaces in its own language only, while links may also use the English names and aliases that no
+dump lists. An unlisted alias of "File" is recognized by the extension of a file name; other unlisted aliases are taken
+for article titles, which then have no identifier. The prefixes of Wikipedias are a fixed list, because three-letter
+codes of languages without a Wikipedia also begin ordinary titles.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _CODES = """
     tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea zgh zh zh-classical zh-min-nan
     zh-yue zu"""
 WIKIS = frozenset(_CODES.split())
-# Codes of Wikipedias that are not, or not in the sense of ISO 639, codes of their language.
-_HOUSE = {**WIKIPEDIAS, "als": "gsw", "nrm": "nrf"}
+# Codes of Wikipedias that are not the ISO 639 codes of their language.
+_NOT_ISO = {**WIKIPEDIAS, "als": "gsw", "nrm": "nrf"}
 _PROJECTS = """
     b c commons d doi dbdump m mail mediawikiwiki meta metawikipedia mw n nost oldwikisource outreach phab q rev s
     species toollabs v voy w wikibooks wikidata wikimedia wikinews wikipedia wikiquote wikisource wikispecies
@@ -53,7 +53,7 @@ ARTICLE, OTHER, HIDDEN = "article", "other", "hidden"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What one Wikipedia calls things: its code, lower-case names of namespaces with their numbers, its letter case."""
+    """Names used by one Wikipedia: its code, lower-case namespaces with their numbers, its letter case."""
 
     wiki: str
     namespaces: Mapping[str, int]
@@ -61,21 +61,21 @@ class Names:
 
 
 def language_of(wiki: str, *, file: str | Path | None = None) -> str:
-    """House code of a Wikipedia's language: `als` is Alemannic, `simple` English. Raises `CorpusError`."""
-    return _HOUSE.get(wiki) or canonical(wiki, file=file)
+    """Language code of a Wikipedia: `als` is Alemannic (gsw), `simple` English. Raises `CorpusError`."""
+    return _NOT_ISO.get(wiki) or canonical(wiki, file=file)
 
 
 def key_of(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
-    """What two names of one Wikipedia have in common: `deu`, `de` and `DE` are one; `simple` is not `en`.
+    """One key for all names of a Wikipedia: `deu`, `de` and `DE` are equal; `simple` differs from `en`.
 
     Raises `CorpusError` for an unknown language.
     """
     wiki = code.strip().lower().replace("_", "-")
-    return wiki if wiki in _HOUSE else canonical(code, file=file, line=line)
+    return wiki if wiki in _NOT_ISO else canonical(code, file=file, line=line)
 
 
 def resolve(link: str, names: Names) -> tuple[str, str]:
-    """What the target of a link is, and its title in normal form.
+    """The kind of a link's target, and its title in normal form.
 
     `ARTICLE` with the title; `OTHER`: shown, but not an article of this Wikipedia (its title is empty); `HIDDEN`:
     files, categories and links to the same page in other languages, which are not part of the text.
@@ -96,7 +96,7 @@ def resolve(link: str, names: Names) -> tuple[str, str]:
 
 
 def normal(title: str, names: Names) -> str:
-    """The title of the page that a link's target names: without section, underscores and marks of direction."""
+    """The page title of a link's target, without section, underscores and direction marks."""
     text = html.unescape(title) if "&" in title else title
     text = text.partition("#")[0]
     if "%" in text:

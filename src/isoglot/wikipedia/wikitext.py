@@ -1,8 +1,8 @@
-"""Wikitext to paragraphs of plain text in which each link knows its true place.
+"""Wikitext to paragraphs of plain text with the exact position of each link.
 
-What is special here: text is built once, character by character as it will stay, and a link is marked while its words
-are appended. Nothing is searched for afterwards, so offsets cannot drift. Templates, tables, references, files,
-categories, headings and formulas are left out; brackets that they leave empty are cut, and the links behind them moved.
+The text is built once, in its final form, and a link's position is recorded while its words are appended. Nothing is
+searched for afterwards, so offsets are exact. Templates, tables, references, files, categories, headings and formulas
+are left out; brackets left empty by them are removed, and the links after them shifted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EMPTY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """`text[start:end]` of its paragraph leads to the article `title` (normal form; redirects not yet followed)."""
+    """`text[start:end]` of its paragraph links to the article `title` (normal form; redirects not yet resolved)."""
 
     start: int
     end: int

@@ -241,6 +241,7 @@ def test_changed_text_is_not_resumed(project, run):
         stream.write("new words\tsdrow wen\n")
     code, _, err = run("train", "tiny.toml", "--output", "run", "--set", "steps=3", "--resume")
     assert code == 1
+    assert "run.json" in err
     assert "text" in err
 
 

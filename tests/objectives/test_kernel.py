@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.objectives import InfoNCE, MultiPositive, kernel
-from isoglot.objectives.kernel import Equation, contrast, unit
-from isoglot.objectives.pairs import matches
+from isoglot.objectives.kernel import Equation, contrast, matches, unit
 
 
 @pytest.mark.parametrize("objective", [InfoNCE(direction="two-way"), MultiPositive(), MultiPositive(rescale="row")])

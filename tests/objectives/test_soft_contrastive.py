@@ -18,7 +18,7 @@ from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
 from isoglot.objectives import InfoNCE, SoftContrastive, build
 from isoglot.objectives import soft_contrastive as module
-from isoglot.objectives.pairs import couples
+from isoglot.objectives.kernel import couples
 from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
 from toys import TOY_LANGUAGES, ToyEncoder, toy_batch, toy_objective

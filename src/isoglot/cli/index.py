@@ -49,6 +49,7 @@ def run(
 
 def export(folder: Path, output: Path) -> None:
     """Write an index to a Parquet file outside of its folder."""
+    check_output(output)
     with Index.open(folder) as index:
         rows = index.export(output)
     say(f"{rows:,} sentences: {output}")

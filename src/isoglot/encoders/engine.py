@@ -34,11 +34,10 @@ import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.data.batch import Tokens
+from isoglot.data.batch import Tokens, pack
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import autocast, resolve, settle
-from isoglot.encoders.packing import pack
 from isoglot.errors import EncoderError
 from isoglot.progress import Progress
 

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast_both_ways, unit
-from isoglot.objectives.pairs import matches, same_meaning, where
+from isoglot.objectives.kernel import Equation, contrast_both_ways, matches, same_meaning, unit, where
 from isoglot.options import temperature as heat
 from isoglot.options import within
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import unit
-from isoglot.objectives.pairs import matches, where
+from isoglot.objectives.kernel import matches, unit, where
 from isoglot.objectives.teaching import teacher_vectors
 
 

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import log_sum_exp, unit
-from isoglot.objectives.pairs import Pairs, couples, matches, same_meaning
+from isoglot.objectives.kernel import Pairs, couples, log_sum_exp, matches, same_meaning, unit
 from isoglot.objectives.queues import random_queues
 from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat

@@ -22,8 +22,7 @@ from isoglot.data.batch import Batch
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast, unit
-from isoglot.objectives.pairs import matches, where
+from isoglot.objectives.kernel import Equation, contrast, matches, unit, where
 from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat
 

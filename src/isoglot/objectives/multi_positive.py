@@ -15,8 +15,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Rescale, contrast, unit
-from isoglot.objectives.pairs import matches, same_meaning, union, where
+from isoglot.objectives.kernel import Equation, Rescale, contrast, matches, same_meaning, union, unit, where
 from isoglot.options import temperature as heat
 from isoglot.options import within
 

@@ -20,8 +20,7 @@ from torch.nn import functional as F
 from isoglot.data.batch import Batch
 from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import unit
-from isoglot.objectives.pairs import couples, where
+from isoglot.objectives.kernel import couples, unit, where
 from isoglot.options import LARGEST, within
 
 

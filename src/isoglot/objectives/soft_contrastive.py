@@ -18,8 +18,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Target, contrast, unit
-from isoglot.objectives.pairs import Pairs, couples, same_meaning
+from isoglot.objectives.kernel import Equation, Pairs, Target, contrast, couples, same_meaning, unit
 from isoglot.objectives.teaching import average, places, teacher_vectors
 from isoglot.options import temperature as heat
 from isoglot.options import within

@@ -19,10 +19,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoglot.data.batch import Batch, Tokens
+from isoglot.data.batch import Batch, Tokens, pack
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import random_state, set_random_state
-from isoglot.encoders.packing import pack
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 

@@ -416,7 +416,7 @@ def test_the_shared_copy_of_sib_is_as_documented():
     assert len(SIB.subsets(SHARED)) == len(SIB_ZERO.subsets(SHARED)) == 40
     for code in ("eng_Latn", "kor_Hang"):
         sizes = [SIB_200.find("t", SHARED)[split, code].read("t") for split in ("train", "dev", "test")]
-        assert [len(part.texts) for part in sizes] == [701, 99, 204]
+        assert [len(part) for part in sizes] == [701, 99, 204]
         assert Counter(sizes[2].labels)["science/technology"] == 51
 
 

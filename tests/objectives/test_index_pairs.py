@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.objectives.pairs import couples, matches, rows_between, same_meaning, union, where
+from isoglot.objectives.kernel import couples, matches, rows_between, same_meaning, union, where
 
 NUMBERS = st.lists(st.integers(-2, 4), max_size=12).map(lambda values: torch.tensor(values, dtype=torch.long))
 

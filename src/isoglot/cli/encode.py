@@ -35,7 +35,8 @@ def encode(
         Path, typer.Option("--output", "-o", help="Output file: .npy, .parquet or .jsonl; - for stdout.")
     ],
     form: Annotated[
-        str | None, typer.Option("--format", help="npy, parquet or jsonl; default: by the name, on stdout jsonl.")
+        str | None,
+        typer.Option("--format", help="Output format: npy, parquet or jsonl; default: by the name, on stdout jsonl."),
     ] = None,
     pooling: Pooling = None,
     prompt: Prompt = None,

@@ -67,7 +67,7 @@ def _columns(
                 raise
             shown = name if len(name) <= 40 else name[:40] + "..."
             raise CorpusError(
-                f"the first line must name the language of each column, and {shown!r} is no language; "
+                f"the first line must name the language of each column, and {shown!r} is not a language; "
                 "add such a line, or give the reader languages=",
                 file=path,
                 line=line,

@@ -44,7 +44,8 @@ def test_no_list_of_cells_grows_with_anchors_times_hard_negatives(monkeypatch):
 @given(batches(), st.sampled_from(["off", "row", "matrix"]))
 @settings(max_examples=40, deadline=None)
 def test_is_never_negative(case, rescale):
-    assert value(*case, rescale=rescale) >= -1e-9
+    # As above: rescaling a row of one candidate stretches its rounding.
+    assert value(*case, rescale=rescale) >= (-1e-8 if rescale == "row" else -1e-9)
 
 
 def test_pairs_without_rescaling_over_non_anchors_are_info_nce():

@@ -231,7 +231,7 @@ def test_mistakes_are_one_line(made, tmp_path):
             r"--wikidata",
         ),
         (replace(sources, titles=folder / "titles.tsv"), RecipeError, "--wikidata.*--titles.*not both"),
-        (replace(sources, dumps=()), RecipeError, "no dump is named"),
+        (replace(sources, dumps=()), RecipeError, "no dump"),
         (replace(sources, dumps=(str(folder / "titles.tsv"),)), CorpusError, "not a MediaWiki XML dump"),
         (replace(sources, wikidata=folder / "titles.tsv"), CorpusError, "not a Wikidata JSON dump"),
         (replace(sources, wikidata=folder / "none.json"), CorpusError, "no such file"),

@@ -14,6 +14,7 @@ is left out and reported.
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -316,7 +317,7 @@ def _named(
 
     def default(place: int, system: str | Path | Scores | Iterable[Score]) -> str:
         if isinstance(system, str | Path):
-            full = Path(system).resolve()
+            full = Path(os.path.realpath(system))
             return full.parent.name if full.name == "results.json" else full.name
         return system.model if isinstance(system, Scores) else f"system {place + 1}"
 

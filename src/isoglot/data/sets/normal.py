@@ -15,6 +15,7 @@ import gzip
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -173,7 +174,7 @@ class _Reader:
 
 def _cached(name: str, part: Part, cache: Path) -> Path | None:
     try:
-        found = [(str(path.resolve()), path.stat()) for path in part.files]
+        found = [(os.path.realpath(path), path.stat()) for path in part.files]
     except OSError:
         return None
     which = [part.split, part.subset, *(path for path, _ in found)]

@@ -103,7 +103,7 @@ def test_unequal_line_counts_name_both(tmp_path, german, english):
     for name, text in (("a.de", german), ("a.en", english)):
         count = len(text.split())
         assert f"{name}: has {count} lines" in str(caught.value) or f"{name} has {count}," in str(caught.value)
-    assert "so from line 3 on they are no translations" in str(caught.value)
+    assert "so from line 3 on they are not translations" in str(caught.value)
 
 
 def test_a_zero_length_line_is_an_error_with_file_and_line(tmp_path):

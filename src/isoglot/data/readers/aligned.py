@@ -71,7 +71,7 @@ def _unequal(
     longer, (number, _) = next((place, cell) for place, cell in enumerate(row) if cell is not None)
     total = number + sum(1 for _ in streams[longer])
     return CorpusError(
-        f"has {number - 1} lines, but {files[longer][0]} has {total}, so from line {number} on they are no "
+        f"has {number - 1} lines, but {files[longer][0]} has {total}, so from line {number} on they are not "
         "translations; aligned files need equal numbers of lines",
         file=files[ended][0],
     )

@@ -100,7 +100,7 @@ def test_a_server_that_announces_no_length_is_believed(tmp_path):
 def test_a_silent_server_is_left_after_the_timeout(tmp_path):
     with (
         serving(Web({"/a.txt": PAGE}, stall={"/a.txt"})) as web,
-        pytest.raises(CorpusError, match="the server fell silent, 2 times in a row"),
+        pytest.raises(CorpusError, match="2 times in a row"),
     ):
         fetch(web, tmp_path / "a", Network(timeout=0.1, attempts=2, pause=0))
 
@@ -138,9 +138,9 @@ def test_no_server_at_all(tmp_path):
 
 @pytest.mark.parametrize("mirror", ["file:///etc", "ftp://x", "/a/folder"])
 def test_only_http_is_asked(mirror, tmp_path):
-    with pytest.raises(CorpusError, match="no http or https address"):
+    with pytest.raises(CorpusError, match="--base-url"):
         download("https://example.org/passwd", tmp_path / "a", network=Network(mirror=mirror))
-    with pytest.raises(CorpusError, match="no http or https address"):
+    with pytest.raises(CorpusError, match="--base-url"):
         download("file:///etc/passwd", tmp_path / "a")
 
 

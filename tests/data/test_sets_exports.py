@@ -46,7 +46,7 @@ def test_shards_may_have_a_fingerprint_and_those_of_two_exports_are_refused(tmp_
     other = put(tmp_path / "set" / "test-00000-of-00002-0f2a1b9c8d7e6f50.jsonl")
     assert export(tmp_path, ("set",), split="test") == (other, one)
     put(tmp_path / "set" / "test-00000-of-00001.jsonl")
-    with pytest.raises(CorpusError, match="0 appears twice, some are of another export"):
+    with pytest.raises(CorpusError, match="0 appears twice"):
         export(tmp_path, ("set",), split="test")
 
 
@@ -79,7 +79,7 @@ def test_the_cache_of_the_hub_is_read_and_two_revisions_are_refused(tmp_path):
     put(tmp_path / "datasets--somebody--set/snapshots/cc/test/ko.jsonl")
     assert export(tmp_path, ("set",), split="test", subset="ko") == (path,)
     put(cache / "bb" / "test" / "de.jsonl")  # parts of the set from one, parts from the other
-    with pytest.raises(CorpusError, match=r"snapshots: 2 revisions of the set are there.* into a folder set"):
+    with pytest.raises(CorpusError, match=r"snapshots: 2 revisions .* into a folder set"):
         export(tmp_path, ("set",), split="test", subset="ko")
     (tmp_path / "datasets--mteb--set/refs").mkdir()
     (tmp_path / "datasets--mteb--set/refs/main").write_text("aa\n")

@@ -84,7 +84,7 @@ def test_nothing_to_score_is_refused_with_the_file(tmp_path):
 @pytest.mark.parametrize("text", ["{", "[]", '{"set": "mine"}', '{"set": "mine", "parts": [{"split": "test"}]}'])
 def test_a_manifest_that_is_none_is_refused(tmp_path, text):
     write(tmp_path / MANIFEST, text)
-    with pytest.raises(CorpusError, match=rf"{MANIFEST}: is not the manifest"):
+    with pytest.raises(CorpusError, match=rf"{MANIFEST}: "):
         imported("mine", tmp_path)
 
 

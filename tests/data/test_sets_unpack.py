@@ -34,7 +34,7 @@ def test_links_are_passed_over_and_junk_too(tmp_path):
 @pytest.mark.parametrize("pack", [tar, zipped])
 def test_an_archive_may_not_unpack_without_end(tmp_path, pack):
     (tmp_path / "a").write_bytes(pack({"one": bytes(600_000), "two": bytes(600_000)}))
-    with pytest.raises(CorpusError, match="more than is allowed"):
+    with pytest.raises(CorpusError, match="size limit"):
         extract(tmp_path / "a", tmp_path / "out", limit=1_000_000)
     assert files_in(tmp_path) == {"a"}
     extract(tmp_path / "a", tmp_path / "out", limit=1_200_000)

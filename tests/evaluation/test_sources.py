@@ -50,7 +50,7 @@ def test_the_command_is_one_that_the_command_line_takes(tmp_path):
     # Its licence forbids the download, so nothing is fetched and the message says what a person does instead.
     answer = CliRunner().invoke(app, words[1:])
     assert answer.exit_code
-    assert "is not downloaded by this command" in (answer.output + str(answer.exception))
+    assert "needs a manual download" in (answer.output + str(answer.exception))
 
 
 def lay(folder, *names):

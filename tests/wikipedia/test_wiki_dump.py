@@ -76,7 +76,7 @@ def test_not_closed_but_otherwise_whole(tmp_path):
         (b"<html><body>sorry</body></html>", "not a MediaWiki XML dump: its first element is <html>"),
         (b"id\ttitle\n", "not a MediaWiki XML dump: line 1"),
         (b"\x00\x01\x02\x03", "not a MediaWiki XML dump"),
-        (b"", "holds no text"),
+        (b"", "no text"),
         (b"   \n", "not a MediaWiki XML dump: it contains no XML"),
         (xml(*PAGES).replace("en.wikipedia", "www.wikidata").encode(), "is a dump of www.wikidata.org"),
         (b"<mediawiki><page><title>A</title></page></mediawiki>", "de=FILE"),

@@ -1,9 +1,9 @@
 """Vectors of entities by Wikipedia2Vec (Yamada et al. 2020), brought into the order of a table of entities.
 
 Two kinds of file are read: its text formats, where entities are the lines that begin with `ENTITY/`, and the models
-that the library saves. What is special here: an entity is found by a title, so the titles must be those of the
-Wikipedia that the vectors were trained on. A table of titles says them exactly; without it the labels of the entities
-are taken, which are English titles where an entity has one.
+that the library saves. An entity is looked up by its title in the Wikipedia that the vectors were trained on. A table
+of titles gives these exactly; without it the labels of the entities are used, which are English titles where an entity
+has one.
 
     entity_vectors.npy   (E, D) float32, row i for line i of entities.tsv, NaN where an entity has no vector
     entity_vectors.json  the table they belong to (SHA-256), their file, how many there are, and the ids without one
@@ -116,13 +116,13 @@ def read_vectors(path: Path, *, entities: Path | None = None) -> Table:
 
 
 def _require_same(path: Path, rows: int) -> None:
-    """Refuse a table whose entities were written anew since."""
+    """Raise `CorpusError` if the table of entities has changed since the vectors were written."""
     note, beside = path.with_suffix(".json"), path.with_name(TABLE)
     if not note.exists() or not beside.exists():
         return
     try:
-        told = json.loads(note.read_text(encoding="utf-8"))
-        same = told["entities"] == digest(beside) and told["rows"] == rows
+        recorded = json.loads(note.read_text(encoding="utf-8"))
+        same = recorded["entities"] == digest(beside) and recorded["rows"] == rows
     except (ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"damaged ({error}); run isoglot entities again", file=note) from None
     if not same:
@@ -130,7 +130,7 @@ def _require_same(path: Path, rows: int) -> None:
 
 
 def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """From a title to its row; a title of several entities says nothing and is left out."""
+    """Map titles to rows; a title of several entities is ambiguous and left out."""
     rows: dict[str, int] = {}
     for title, row in named:
         rows[title] = row if rows.get(title, row) == row else -1

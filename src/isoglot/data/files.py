@@ -1,9 +1,9 @@
-"""Reading text from files, plain or compressed, and writing files so that a crash leaves the old one.
+"""Read text from plain or compressed files, and write files so that a crash leaves the old one.
 
-What is special here: compression is told by the first bytes, never by the name alone; a line ends at a line feed and
-nowhere else (`str.splitlines` would also cut at U+2028, U+0085 and others, which occur inside sentences and would
-shift parallel files against each other); only regular files are read, because most are read more than once; and
-whatever is wrong, binary data included, is reported with the line it happened on.
+Compression is detected by the first bytes, never by the name alone. A line ends at a line feed only (`str.splitlines`
+would also split at U+2028, U+0085 and others, which occur inside sentences and would shift parallel files against each
+other). Only regular files are read, because most are read more than once. Every error, binary data included, is
+reported with its line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that all who find a text packed in several ways take the same
 
-LONGEST_LINE = 1 << 25  # bytes; what is longer is no text of sentences, and would be held in memory whole
+LONGEST_LINE = 1 << 25  # bytes; a longer line is not sentences, and lines are read into memory completely
 
 _BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"
@@ -162,11 +162,11 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
             lines += text.count(b"\n")
             yield text
     if size == 0:
-        raise CorpusError("holds no text; give a file with at least one line", file=path)
+        raise CorpusError("contains no text; pass a file with at least one line", file=path)
 
 
 def first_bytes(path: str | Path) -> bytes:
-    """The beginning of a file, decompressed, whatever it holds. Raises `CorpusError` as `read_blocks` does."""
+    """The beginning of a file as bytes, decompressed. Raises `CorpusError` as `read_blocks` does."""
     with _open(path) as (stream, _):
         return _read(stream, path, 0)
 
@@ -177,9 +177,9 @@ def without_compression(name: str) -> str:
 
 
 def hidden(target: Path, ending: str) -> Path:
-    """`.NAME.ending` beside `target`: the name of everything that is written beside an output for a while.
+    """`.NAME.ending` beside `target`: the name of a temporary file or folder for an output.
 
-    A name that leaves no room for the ending is cut, and its digest tells it from others that begin alike.
+    A name that is too long for the ending is truncated, and a digest keeps it unique.
     """
     name = target.name
     if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
@@ -192,9 +192,9 @@ def hidden(target: Path, ending: str) -> Path:
 def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]:
     """A new file, UTF-8 text or bytes, that takes the name `path` only when the block ends without an exception.
 
-    Until then, and after any failure, whatever `path` held is untouched and no temporary file is left; what a process
-    that was killed left of this file is removed by the next call. Missing folders are made; a symbolic link is
-    followed; a pipe or device is written to directly. Raises `OutputError` if it can't be written.
+    Until then, and after any failure, the old file is untouched and no temporary file is left; temporary files of a
+    killed process are removed by the next call. Missing folders are created, symbolic links followed, pipes and devices
+    written to directly. Raises `OutputError` if the file can't be written.
     """
     target = Path(path)
     if _is_device(target):
@@ -360,7 +360,7 @@ def check_output(
 
 
 def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None, *, whole: bool) -> None:
-    with suppress(OSError, ValueError, RuntimeError):  # a name that is no path at all
+    with suppress(OSError, ValueError, RuntimeError):  # an invalid path
         if given is None or not Path(given).exists() or _is_device(Path(given)):
             return
         source = Path(given).resolve()

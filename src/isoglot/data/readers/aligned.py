@@ -1,4 +1,4 @@
-"""Line-aligned files: line i of every file says the same. What the readers `moses` and `folder` share."""
+"""Line-aligned files: line i of every file has the same meaning. Shared by the readers `moses` and `folder`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isoglot.data.groups import Group
 from isoglot.data.languages import is_language
 from isoglot.errors import CorpusError
 
-# File endings that happen to be codes of languages nobody means by them.
+# File extensions that are also language codes, but not meant as such.
 _ENDINGS = {"csv", "html", "ids", "json", "jsonl", "log", "md", "py", "tmx", "tsv", "txt", "xml", "zip"}
 
 
@@ -26,10 +26,10 @@ def split_name(name: str) -> tuple[str, str | None]:
 def read_aligned(
     files: Sequence[tuple[Path, str]], *, skip_empty: bool = False, counts: Counter[str] | None = None
 ) -> Iterator[Group]:
-    """One group a line, from (file, house code) pairs, with the sentences in that order.
+    """One group per line, from (file, language code) pairs, with the sentences in that order.
 
-    A blank line is an error. With `skip_empty` it is left out: rows that keep two sentences or more are counted in
-    `counts["shortened"]`, the others are dropped and counted in `counts["empty"]`. Raises `CorpusError` when the files
+    A blank line is an error. With `skip_empty` it is skipped: rows that keep two sentences or more are counted in
+    `counts["shortened"]`, the others are dropped and counted in `counts["empty"]`. Raises `CorpusError` if the files
     have unequal numbers of lines.
     """
     languages = tuple(language for _, language in files)

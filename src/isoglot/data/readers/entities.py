@@ -3,8 +3,8 @@
     sentences.jsonl  {"text": "...", "lang": "deu", "entity": "Q64", "hard": ["Q90", ...], "page": ..., ...} a line
     entities.tsv     id TAB number of links TAB label; an entity's row is its line, counted from 0
 
-What is special here: an instance's hard entities are candidates, of which a few are drawn by a hash of seed and line,
-once and for all, as EASE does (Nishikawa et al. 2022, section 3.2). Entities leave as rows of the table.
+An instance's hard entities are candidates. A few of them are sampled by a hash of seed and line, the same in every
+epoch, as EASE does (Nishikawa et al. 2022, section 3.2). Groups refer to entities by their rows in the table.
 """
 
 from __future__ import annotations

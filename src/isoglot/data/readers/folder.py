@@ -26,12 +26,12 @@ def read_folder(
     Files of equal name, in the folder or below it, are one line-aligned set; the endings `-src` and `-ref` of WMT names
     do not count. A set in a subfolder is called `<subfolder>/<name>`, or `<subfolder>` if its files are named by
     language alone. A folder with several sets (train, val, test) needs `sets`, which may hold wildcards (`eng-*`, `*`
-    for all). `languages` limits the files read; sets with fewer than two of them are passed over. Blank lines as in
-    `read_aligned`. Raises `CorpusError` when there is no such folder or set, or two files for one language.
+    for all). `languages` limits the files read; sets with fewer than two of them are skipped. Blank lines as in
+    `read_aligned`. Raises `CorpusError` for a missing folder or set, and for two files of one language.
     """
     root = Path(path)
     if not root.is_dir():
-        raise CorpusError("is not a folder; name the folder that holds the line-aligned files", file=root)
+        raise CorpusError("not a folder; pass the folder with the line-aligned files", file=root)
     wanted = None if languages is None else canonical_list(languages, file=root)
     named = _choose(_sets(root), sets, root)
     chosen = [kept for files in named.values() if len(kept := _limit(files, wanted)) >= 2]

@@ -54,7 +54,8 @@ def read_labelled(path: Path, code: str, *, split: str, rows: Rows, counts: Coun
             counts["undecided"] += 1
             continue
         if label is None:
-            raise CorpusError(f"{row['label']!r} is no label; {', '.join(CLASSES)} are", file=path, line=line)
+            problem = f"the label {row['label']!r} is not one of {', '.join(CLASSES)}; correct it"
+            raise CorpusError(problem, file=path, line=line)
         for name in ("premise", "hypothesis"):
             if not row[name].strip():
                 raise CorpusError(f"the {name} is empty; remove the row", file=path, line=line)

@@ -22,10 +22,10 @@ def read_moses(
 ) -> Iterator[Group]:
     """Pairs from two line-aligned files, the sentence of the first file or language in slot 0.
 
-    `path` is what both names begin with (`OpenSubtitles.de-en` for `OpenSubtitles.de-en.de` and `....en`, compressed
-    or not), or, with `other`, the first of the two files; a name in `other` that does not exist is looked for beside
-    it. The languages are those of the names unless `languages` gives two. Blank lines as in `read_aligned`. Raises
-    `CorpusError` when the files or languages cannot be told.
+    `path` is the common prefix of both names (`OpenSubtitles.de-en` for `OpenSubtitles.de-en.de` and `....en`,
+    compressed or not), or, with `other`, the first of the two files; `other` may be relative to its folder. The
+    languages are inferred from the names unless `languages` has two. Blank lines as in `read_aligned`. Raises
+    `CorpusError` if the files or languages can't be inferred.
     """
     wanted = None if languages is None else canonical_list(languages, file=path)
     if wanted is not None and len(wanted) != 2:

@@ -1,8 +1,8 @@
 """XNLI: the same premises and hypotheses, row by row, in up to fifteen languages (Conneau et al. 2018).
 
-What is special: the languages of a row are drawn by a hash of the option `seed` and the row's own English text, so a
-draw does not depend on which other rows there are or in which order they stand. Two layouts are known: the machine
-translated training set XNLI-MT-1.0 (`multinli.train.<xx>.tsv`) and XTREME's (`dev-<xx>.tsv`).
+The languages of a row are sampled by a hash of the option `seed` and the row's own English text, so they do not depend
+on the other rows or their order. Two layouts are supported: the machine-translated training set XNLI-MT-1.0
+(`multinli.train.<xx>.tsv`) and XTREME's (`dev-<xx>.tsv`).
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ def read_xnli(
     hard_negatives  of groups: a contradiction of the premise, in a language drawn from the pool, if there is one
     key       `premise`: groups with one English sentence (premise or, in `both`, hypothesis) are never each other's
               negatives; `none`: they are, as in the code of mSimCSE
-    seed      of all draws
+    seed      random seed
 
-    Where a premise has several contradictions, the last one of the files is taken. Where there is no English file, the
-    first language by its code stands for it. A row that is blank in some language is an error, or with `skip_empty` is
-    left out and counted. Held in memory, for triplets and hard negatives: one contradiction of each premise, in every
-    language of the pool, as UTF-8; the files are then read twice.
+    If a premise has several contradictions, the last one is used. Without an English file, the first language by its
+    code takes its place. A row that is blank in some language is an error, or with `skip_empty` is skipped and counted.
+    For triplets and hard negatives, one contradiction per premise, in every language of the pool, is kept in memory as
+    UTF-8, and the files are read twice.
 
-    Raises `CorpusError` when there is no such folder, language or choice, for files of unequal length, and for a row
-    that has other than three columns, an unknown label, or a label that differs between languages.
+    Raises `CorpusError` for a missing folder or language, an unknown choice, files of unequal length, and a row that
+    does not have three columns, has an unknown label, or a label that differs between languages.
     """
     for name, value in (("mode", mode), ("draw", draw), ("sentences", sentences), ("key", key)):
         if value not in _CHOICES[name]:
             raise CorpusError(f"{name} must be one of {', '.join(_CHOICES[name])}, not {value!r}", file=path)
-    told = Counter[str]() if counts is None else counts
+    counted = Counter[str]() if counts is None else counts
     languages, files = find_files(Path(path), split, pool)
     drawn = _Drawn(languages, seed, keyed=key == "premise")
     clean = mode == "triplets" and draw == "repo"
@@ -83,15 +83,15 @@ def read_xnli(
     wanted = mode == "triplets" or (mode == "groups" and hard_negatives)
     opposite = _contradictions(rows(Counter())) if wanted else {}
     if wanted and not opposite:
-        raise CorpusError("no row is a contradiction, so there are no hard negatives", file=path)
+        raise CorpusError("no contradiction to use as hard negative; pass a file with contradictions", file=path)
     if mode == "pairs":
-        yield from map(drawn.pair, rows(told))
+        yield from map(drawn.pair, rows(counted))
     elif mode == "groups":
-        yield from drawn.groups(rows(told), opposite, hypotheses=sentences == "both")
+        yield from drawn.groups(rows(counted), opposite, hypotheses=sentences == "both")
     elif draw == "paper":
-        yield from drawn.triplets(rows(told), opposite, told)
+        yield from drawn.triplets(rows(counted), opposite, counted)
     else:
-        yield from drawn.every_premise(rows(told), opposite, told)
+        yield from drawn.every_premise(rows(counted), opposite, counted)
 
 
 @dataclass(frozen=True, slots=True)

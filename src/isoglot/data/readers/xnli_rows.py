@@ -37,9 +37,9 @@ class _Line(NamedTuple):
 
 
 def find_files(root: Path, split: str, pool: str | Iterable[str] | None) -> tuple[tuple[str, ...], list[Path]]:
-    """The languages of the pool, sorted, their files, and last the file whose text stands for the content."""
+    """The languages of the pool, sorted, their files, and last the file whose text identifies a row."""
     if not root.is_dir():
-        raise CorpusError("is no folder; name the one that holds a file for each language", file=root)
+        raise CorpusError("not a folder; pass the folder with one file per language", file=root)
     name = re.compile(rf"(?:.*\.)?{re.escape(split)}[-.]([A-Za-z]{{2,3}})\.tsv(?:\.(?:gz|xz|bz2))?")
     found: dict[str, Path] = {}
     for file in sorted(root.rglob("*.tsv*")):
@@ -58,9 +58,9 @@ def find_files(root: Path, split: str, pool: str | Iterable[str] | None) -> tupl
 def read_rows(
     files: Sequence[Path], languages: int, *, clean: bool, skip_empty: bool, counts: Counter[str]
 ) -> Iterator[Row]:
-    """The rows of line-aligned files, of which the first `languages` make the pool and the last says the content.
+    """The rows of line-aligned files: the first `languages` files are the pool, the text of the last identifies a row.
 
-    `clean` makes commas spaces and removes double quotes, as mSimCSE's code does. Blank rows as in `read_xnli`.
+    `clean` replaces commas by spaces and removes double quotes, as mSimCSE's code does. Blank rows as in `read_xnli`.
     """
     for lines in zip_longest(*map(_lines, files)):
         if None in lines:
@@ -101,7 +101,7 @@ def _lines(path: Path) -> Iterator[_Line]:
             raise CorpusError(what, file=path, line=number)
         label = label_of(cells[2])
         if label is None:
-            raise CorpusError(f"{cells[2]!r} is no label", file=path, line=number)
+            raise CorpusError(f"unknown label {cells[2]!r}; correct it", file=path, line=number)
         yield _Line(number, cells[0], cells[1], label)
 
 

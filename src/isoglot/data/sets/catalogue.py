@@ -1,8 +1,8 @@
-"""The catalogue of data sets: where each is published, under which licence, and what its files must hold.
+"""The catalogue of data sets: where each is published, its licence, and the checksums of its files.
 
 `catalogue.toml` has one table for each set. `files/<set>.tsv` has a line for each file, `sha256 TAB bytes TAB lines TAB
-path`, all of the decompressed content; a set without such a file has never been fetched by those who wrote the
-catalogue, so nothing is recorded, and what a first download saw is kept beside the data instead (`check.LOCK`).
+path`, all of the decompressed content. For a set without such a file, the checksums of the first download are kept
+beside the data instead (`check.LOCK`).
 
 A file's address is made from its path by the first of the set's `rules` whose pattern matches the whole path, and
 appended to the set's `address`. `archive!member` names a file inside a published archive.
@@ -35,7 +35,7 @@ FILES = Path(str(resources.files(__package__)))
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How the address of a file follows from its path, and what is done to the published file (`normalise.STEPS`).
+    """How the address of a file follows from its path, and the step applied to the published file (`normalise.step`).
 
     `address` is appended to the one of the set unless it begins with `https:`; groups of the pattern may be named in
     it. It may be `packaged:NAME`, a file that comes with the catalogue.
@@ -48,9 +48,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What is expected of files without a recorded checksum: how many match a pattern, of how many lines each.
+    """Expected counts for files without recorded checksums: how many match a pattern, and their lines each.
 
-    Of Parquet the rows are counted instead.
+    For Parquet, rows are counted instead.
     """
 
     files: str
@@ -68,9 +68,9 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Hub:
-    """A data repository of the Hugging Face hub, whose listing names its files and their checksums.
+    """A data repository of the Hugging Face hub, whose listing has its files and their checksums.
 
-    `folder` is the only one of it to fetch. A repository, or folder, of a thousand files or more is refused.
+    With `folder`, only that folder is fetched. A repository or folder of a thousand files or more is refused.
     """
 
     repository: str
@@ -80,13 +80,13 @@ class Hub:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """One line of `isoglot data list`, and what `get` and `check` go by.
+    """One entry of `isoglot data list`, used by `get` and `check`.
 
     `rows` are counted in `unit`; 0 means unknown. `redistribution` is a reading of the stated terms, not legal advice.
-    `manual` says how to get a set that may not be downloaded by a program; empty for all others. `changes` says what
-    differs from what is published. `unpacked` are archives (or files) of a set without recorded files, as pairs of
-    address and folder (or path) below the set's own folder. `codes` is a pattern of the paths of recorded files whose
-    groups are languages, where `languages` is more than a list of codes.
+    `manual` explains how to get a set that must be downloaded manually; empty for all others. `changes` describes the
+    differences from the published files. `unpacked` are archives (or files) of a set without recorded files, as pairs
+    of address and folder (or path) below the set's own folder. `codes` is a pattern of the paths of recorded files,
+    whose groups are languages, where `languages` is more than a list of codes.
     """
 
     name: str
@@ -108,7 +108,7 @@ class DataSet:
 
     @property
     def files(self) -> Mapping[str, Content]:
-        """What is recorded of each file, by path; empty when nothing is."""
+        """The recorded content of each file, by path; empty if none is recorded."""
         return _recorded(self.name)
 
     @property
@@ -121,7 +121,7 @@ class DataSet:
         return stated if all(map(is_language, stated)) else ()
 
     def source(self, path: str) -> tuple[str, str]:
-        """The address of one recorded file and the step that makes the file of what is published there."""
+        """The address of one recorded file and the step applied to the published file."""
         for rule in self.rules:
             if match := re.fullmatch(rule.pattern, path):
                 address = match.expand(rule.address)
@@ -143,7 +143,7 @@ def find(name: str) -> DataSet:
     sets = catalogue()
     if name not in sets:
         near = ", ".join(get_close_matches(name, sets, n=3, cutoff=0.4)) or ", ".join(sets)
-        raise CorpusError(f"no data set is called {name!r}; nearest: {near}; all of them: isoglot data list")
+        raise CorpusError(f"no data set {name!r}; nearest: {near}; to list all: isoglot data list")
     return sets[name]
 
 
@@ -153,7 +153,7 @@ def address(name: str) -> str:
 
 
 def command(name: str, *, data: str | Path = "DIR") -> str:
-    """What to type to get a set into the folder `data`, for messages that it is missing. Raises as `find`."""
+    """The command line that downloads a set into the folder `data`, for error messages. Raises as `find`."""
     return f"isoglot data get {find(name).name} --data {shlex.quote(str(data))}"
 
 
@@ -163,7 +163,7 @@ def read_manifest(text: str, file: str | Path) -> dict[str, Content]:
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         match = re.fullmatch(r"([0-9a-f]{64})\t(\d+)\t(\d+)\t(\S[^\t]*)", line)
         if match is None:
-            raise CorpusError("is no line of checksums; delete the file and get the set again", file=file, line=number)
+            raise CorpusError("not a line of checksums; delete the file and get the set again", file=file, line=number)
         found[match[4]] = Content(match[1], int(match[2]), int(match[3]))
     return found
 

@@ -1,7 +1,7 @@
-"""Whether the sets in a folder are what the catalogue says: nothing missing, nothing changed.
+"""Compare the sets in a folder with the catalogue: missing and changed files.
 
-What is special here: a set whose checksums the catalogue does not record is compared with what its own download saw,
-kept beside it in `checksums.tsv`, and with what is known of its counts; that it is not recorded is said.
+A set without checksums in the catalogue is compared with the checksums of its first download, kept beside it in
+`checksums.tsv`, and with the counts in the catalogue; the finding notes this.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ DOWNLOADS = ".downloads"  # folder of what was fetched for a set that is not com
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one set.
+    """The result of checking one set.
 
-    `state` is "ok", "absent" (no folder), "missing" (some files are not there), "wrong" (some files are not what they
-    should be) or "unknown" (there, and nothing to compare with). `details` names each missing or wrong file.
+    `state` is "ok", "absent" (no folder), "missing" (some files), "wrong" (some files differ) or "unknown" (nothing to
+    compare with). `details` names each missing or wrong file.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Finding:
     def __str__(self) -> str:
         """The finding as one line, with at most three of its details."""
         more = [f"and {len(self.details) - 3} more"] if len(self.details) > 3 else []
-        words = "; ".join([*self.details[:3], *more, *([self.note] if self.note else [])])
-        return f"{self.name}: {self.state}" + (f": {words}" if words else "")
+        details = "; ".join([*self.details[:3], *more, *([self.note] if self.note else [])])
+        return f"{self.name}: {self.state}" + (f": {details}" if details else "")
 
 
 def check(one: DataSet, data: Path) -> Finding:
-    """Compare what is there of a set below `data` with what is recorded; every file is read to its end."""
+    """Compare the files of a set below `data` with the recorded ones; every file is read completely."""
     folder = data / one.name
     if not folder.is_dir():
         return Finding(one.name, "absent")
@@ -59,9 +59,9 @@ def check(one: DataSet, data: Path) -> Finding:
 
 
 def counted(one: DataSet, folder: Path) -> tuple[list[str], list[str]]:
-    """Of which files a folder of the set has too few, and what else is wrong with their number and their lines.
+    """Problems with the numbers of files and lines in a folder of the set: too few files, and all others.
 
-    Both as far as the catalogue has the numbers.
+    Only counts recorded in the catalogue are checked.
     """
     few = [
         f"{there} files {count.files}, {count.number} expected"
@@ -72,7 +72,7 @@ def counted(one: DataSet, folder: Path) -> tuple[list[str], list[str]]:
 
 
 def present(one: DataSet, data: Path) -> str:
-    """Whether a set is there, "yes", "part" or "no", by the names of its files alone; none is read."""
+    """Whether a set is present, "yes", "part" or "no", judged by file names; no file is read."""
     folder = data / one.name
     if not folder.is_dir():
         return "no"
@@ -119,7 +119,7 @@ def _compare(folder: Path, path: str, expected: Content) -> Iterator[str]:
 
 
 def _files(folder: Path, count: Count) -> list[Path]:
-    """The files of a count, each once however it is packed."""
+    """The files of a count, each once, whether compressed or not."""
     packed = {path for ending in ("", *COMPRESSED) for path in folder.glob(count.files + ending) if path.is_file()}
     names = {stored(folder, path.relative_to(folder).as_posix()) for path in packed}
     return sorted(filter(None, names))
@@ -140,7 +140,7 @@ def _count(folder: Path, count: Count) -> Iterator[str]:
 
 
 def _rows(path: Path) -> int | None:
-    """How many rows a Parquet file says it has; None where pyarrow, which reads it, is not installed."""
+    """The number of rows in a Parquet file's metadata; None if pyarrow is not installed."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:

@@ -1,8 +1,8 @@
-"""What a stored file holds once decompressed: its bytes, its size, its lines and its checksum.
+"""The decompressed content of a stored file: its bytes, size, lines and checksum.
 
-What is special here: checksums are of the content, never of a compressed file, so the copy that was packed anew as
-`.xz` and the plain one that its publisher offers are one and the same text. Nothing is stripped: a mark at the
-beginning and carriage returns count, unlike in `isoglot.data.files`, which reads text for use.
+Checksums are of the content, never of a compressed file, so a copy recompressed as `.xz` and the publisher's plain file
+have the same checksum. Nothing is stripped: a byte order mark and carriage returns count, unlike in
+`isoglot.data.files`, which reads text for use.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Content:
 
 
 class Measure:
-    """Adds up blocks of bytes; `content` is what they are together so far."""
+    """Measures a stream of blocks; `content` is the result for all blocks so far."""
 
     def __init__(self) -> None:
         self._hash, self._size, self._feeds, self._last = hashlib.sha256(), 0, 0, b"\n"
@@ -63,7 +63,7 @@ def measure(path: Path) -> Content:
 
 
 def blocks(path: Path) -> Iterator[bytes]:
-    """The content of a file, plain or compressed (told by its first bytes), in blocks of at most 256 KiB.
+    """The content of a file, plain or compressed (detected by its first bytes), in blocks of at most 256 KiB.
 
     Raises `CorpusError` for a file that is missing, is a folder, or is cut short or damaged.
     """
@@ -77,9 +77,9 @@ def blocks(path: Path) -> Iterator[bytes]:
 
 
 def stored(folder: Path, path: str) -> Path | None:
-    """Where the file called `path` lies in a folder, plain or compressed in whichever way.
+    """The location of the file `path` in a folder, plain or compressed in any way.
 
-    Of several it is the plain one, as in all that reads the sets.
+    A plain file is preferred, as in all code that reads the sets.
     """
     plain = next((path.removesuffix(ending) for ending in COMPRESSED if path.endswith(ending)), path)
     return next((found for ending in ("", *COMPRESSED) if (found := folder / f"{plain}{ending}").is_file()), None)

@@ -1,9 +1,9 @@
-"""Fetching one file over HTTP so that neither a cut connection nor a changed file can spoil it.
+"""Fetch one file over HTTP, safe against broken connections and files that change on the server.
 
-What is special here: bytes go to `NAME.part`, beside it `NAME.part.json` says of which version of the file they are
-(its validators and its length); the next attempt, or the next call days later, asks for the rest by a Range request
-and joins it only if the server still answers with the same version. A server that ignores the request is started over.
-The length announced must be the length received. Only the standard library is used.
+Bytes go to `NAME.part`; `NAME.part.json` records the version of the file (its validators and its length). The next
+attempt, or the next call days later, requests the rest with a Range request and appends it only if the server still
+has the same version. If the server ignores the request, the download starts over. The length received must be the
+length announced. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from isoglot.data.files import atomic_write, writing
 from isoglot.data.sets.content import BLOCK
 from isoglot.errors import CorpusError
 
-# Address, bytes there so far, bytes in all if the server told.
+# Address, bytes received so far, total bytes if the server announced them.
 Watch = Callable[[str, int, int | None], None]
 
 _TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
@@ -33,9 +33,9 @@ _TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
 class Network:
     """How the network is used.
 
-    `mirror` is the address of a folder that holds copies as `<mirror>/<host>/<path>`, the tree that
-    `wget --recursive` makes; empty for the publishers themselves. `timeout` is in seconds of silence. A file is
-    tried `attempts` times in one call, after a pause that begins with `pause` seconds and doubles each time.
+    `mirror` is the address of a folder with copies at `<mirror>/<host>/<path>`, the tree that `wget --recursive`
+    makes; empty for the publishers themselves. `timeout` is the read timeout in seconds. A file is tried `attempts`
+    times in one call, with a pause that begins with `pause` seconds and doubles each time.
     """
 
     mirror: str = ""
@@ -45,7 +45,7 @@ class Network:
 
     def __post_init__(self) -> None:
         if self.attempts < 1 or self.timeout <= 0 or self.pause < 0:
-            raise ValueError(f"attempts >= 1, timeout > 0 and pause >= 0 are needed, not {self}")
+            raise ValueError(f"expected attempts >= 1, timeout > 0 and pause >= 0, got {self}")
 
     def resolve(self, address: str) -> str:
         """Where to ask for what is published at `address`. Raises `CorpusError` for anything but http and https."""
@@ -54,19 +54,19 @@ class Network:
             query = f"?{parts.query}" if parts.query else ""
             address = f"{self.mirror.rstrip('/')}/{parts.netloc}{parts.path}{query}"
         if urlsplit(address).scheme not in ("http", "https"):
-            raise CorpusError(f"{address}: is no http or https address; give --base-url one that begins with http")
+            raise CorpusError(f"{address}: not an http or https address; pass --base-url one that begins with http")
         return address
 
 
 class _InterruptedError(Exception):
-    """The transfer ended early for a reason that may pass; the message says which."""
+    """The transfer ended early for a temporary reason, given in the message."""
 
 
 def download(address: str, target: Path, *, network: Network | None = None, watch: Watch | None = None) -> None:
-    """Fetch `address` into the file `target`, going on from what an earlier call left in `target.part`.
+    """Fetch `address` into the file `target`, resuming from `target.part` of an earlier call.
 
-    Raises `CorpusError` when the server refuses, or when every attempt was cut short; what came is kept for the next
-    call. Nothing is known of the content here: check it against a checksum.
+    Raises `CorpusError` if the server refuses, or if every attempt was interrupted; the bytes received are kept for the
+    next call. The content is not verified here: check it against a checksum.
     """
     network = network or Network()
     asked, part = network.resolve(address), target.with_name(f"{target.name}.part")
@@ -84,15 +84,15 @@ def download(address: str, target: Path, *, network: Network | None = None, watc
             return
     have = part.stat().st_size if part.exists() else 0
     raise CorpusError(
-        f"{asked}: {reason}, {network.attempts} times in a row; {have:,} bytes are kept: run the command again to go "
-        "on, or name a mirror with --base-url"
+        f"{asked}: {reason}, {network.attempts} times in a row; {have:,} bytes are kept: run the command again to "
+        "resume, or pass a mirror with --base-url"
     )
 
 
 def _attempt(address: str, part: Path, timeout: float, watch: Watch | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     known = _known(part) if have else None
-    if known and known["length"] == have:  # all came, but the call ended before the file got its name
+    if known and known["length"] == have:  # complete, but the call ended before the file got its final name
         return
     with _open(address, have if known else 0, part, timeout) as response:
         version = _version(response)
@@ -102,28 +102,30 @@ def _attempt(address: str, part: Path, timeout: float, watch: Watch | None) -> N
             raise _InterruptedError("the file has changed since the transfer began")
         if not resumed:
             have = 0
-            _forget(part)  # in this order: notes of the new version never stand beside bytes of an old one
+            _forget(part)  # first, so that notes of the new version never stand beside bytes of the old one
             with atomic_write(_notes(part)) as stream:
                 json.dump(version, stream)
         with writing(part), part.open("ab" if resumed else "wb") as stream:
-            have = _copy(response, stream, have, version["length"], lambda done: _tell(watch, address, done, version))
+            have = _copy(response, stream, have, version["length"], lambda done: _report(watch, address, done, version))
     if version["length"] is not None and have != version["length"]:
         raise _InterruptedError(f"the connection ended after {have:,} of {version['length']:,} bytes")
 
 
-def _copy(response: HTTPResponse, stream: IO[bytes], have: int, length: int | None, tell: Callable[[int], None]) -> int:
+def _copy(
+    response: HTTPResponse, stream: IO[bytes], have: int, length: int | None, progress: Callable[[int], None]
+) -> int:
     while length is None or have < length:
         try:
             block = response.read1(BLOCK)
         except TimeoutError:
-            raise _InterruptedError("the server fell silent") from None
+            raise _InterruptedError("read timeout") from None
         except (OSError, HTTPException) as error:
             raise _InterruptedError(f"the connection broke ({error or type(error).__name__})") from error
         if not block:
             break
         stream.write(block)
         have += len(block)
-        tell(have)
+        progress(have)
     return have
 
 
@@ -133,26 +135,28 @@ def _open(address: str, have: int, part: Path, timeout: float) -> HTTPResponse:
         response: HTTPResponse = urlopen(Request(address, headers=headers), timeout=timeout)  # http(s) by resolve
     except HTTPError as error:
         error.close()
-        if error.code == 416:  # what is there is not a beginning of what the server has now
+        if error.code == 416:  # the partial file is not a prefix of the server's current file
             _forget(part)
-            raise _InterruptedError("the server has no more than what is there, which is not whole") from None
+            raise _InterruptedError("the server cannot resume from the partial file") from None
         if error.code in _TEMPORARY:
             raise _InterruptedError(f"the server answered {error.code} {error.reason}") from None
         raise CorpusError(
-            f"{address}: the server answered {error.code} {error.reason}; the file may have moved: get it by hand, or "
-            "name a mirror with --base-url"
+            f"{address}: the server answered {error.code} {error.reason}; the file may have moved: download it "
+            "manually, or pass a mirror with --base-url"
         ) from None
     except TimeoutError:
-        raise _InterruptedError("the server did not answer in time") from None
+        raise _InterruptedError("connection timeout") from None
     except (URLError, OSError, HTTPException) as error:
         raise _InterruptedError(f"no connection ({getattr(error, 'reason', None) or error})") from error
     if response.headers.get("Content-Encoding", "identity") != "identity":
-        raise CorpusError(f"{address}: sent packed as {response.headers['Content-Encoding']}, unasked; name a mirror")
+        raise CorpusError(
+            f"{address}: unexpected Content-Encoding {response.headers['Content-Encoding']}; pass a mirror"
+        )
     return response
 
 
 def _version(response: HTTPResponse) -> dict[str, Any]:
-    """What tells one version of a file from another; `length` is of the whole file, None if the server is silent."""
+    """The validators of a version of the file; `length` is of the complete file, None if not announced."""
     whole = response.headers.get("Content-Range", "").rpartition("/")[2]
     length = whole if response.status == 206 else response.headers.get("Content-Length", "")
     number = int(length) if length.isdecimal() else None
@@ -183,6 +187,6 @@ def _forget(part: Path) -> None:
     _notes(part).unlink(missing_ok=True)
 
 
-def _tell(watch: Watch | None, address: str, done: int, version: dict[str, Any]) -> None:
+def _report(watch: Watch | None, address: str, done: int, version: dict[str, Any]) -> None:
     if watch:
         watch(address, done, version["length"])

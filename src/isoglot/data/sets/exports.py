@@ -34,7 +34,7 @@ def export(data: Path, names: Sequence[str], *, split: str, subset: str = "") ->
 
 
 def subsets(data: Path, names: Sequence[str], *, split: str, pattern: str) -> tuple[str, ...]:
-    """The subsets that have the split in that copy, of those that begin as `pattern` says, sorted."""
+    """The subsets of that copy that have the split and whose names begin with a match of `pattern`, sorted."""
     copy = _copy(data, names, split)
     paths = (path for part in ("*", "data/*", f"{split}/*") for path in copy.glob(part)) if copy else ()
     found = {match[0] for path in paths if (match := re.match(pattern, path.name))}
@@ -72,8 +72,8 @@ def _revision(cache: Path, split: str) -> Path | None:
         found = [path for path in found if path.name == main.read_text().strip()] or found
     if len(found) > 1:
         raise CorpusError(
-            f"{len(found)} revisions of the set are there, and nothing says which is meant; copy one of them into a "
-            f"folder {cache.name.rpartition('--')[2]}, and give the folder that holds it",
+            f"{len(found)} revisions of the set and no ref 'main' to choose one; copy one of them into a "
+            f"folder {cache.name.rpartition('--')[2]}, and pass the folder that contains it",
             file=found[0].parent,
         )
     return found[0] if found else None
@@ -97,7 +97,7 @@ def _files(copy: Path, *, split: str, subset: str) -> tuple[Path, ...]:
 
 
 def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
-    """Shards by their numbers. Raises `CorpusError` unless each is there once, where a name says how many there are."""
+    """Shards by number. Raises `CorpusError` for missing or duplicate shards if a name states their number."""
     found = {path: (int(name[1]), int(name[2] or 0)) for path in paths if (name := _SHARD.search(path.name))}
     shards = sorted(found, key=lambda path: (found[path], path.name))
     numbers, counts = Counter(number for number, _ in found.values()), {count for _, count in found.values()}
@@ -105,11 +105,11 @@ def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
     wrong = [f"{number} is missing" for number in range(total) if number not in numbers]
     wrong += [f"{number} appears twice" for number in sorted(numbers) if numbers[number] > 1]
     if len(counts) > 1:
-        wrong.append("some are of another export")
+        wrong.append("some belong to another export")
     if total and wrong:
         raise CorpusError(
-            f"of its {total} shards, numbered from 0, {', '.join(wrong[:4])}; a score over a part of the set would "
-            "look like one over the whole, so copy all shards of one export there, and no others",
+            f"of its {total} shards, numbered from 0, {', '.join(wrong[:4])}; copy all shards of one export there, "
+            "and no others",
             file=shards[0],
         )
     return tuple(shards)

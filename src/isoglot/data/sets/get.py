@@ -1,9 +1,8 @@
-"""Getting a set: download, unpack, normalise, verify, and only then give files their names.
+"""Get a set: download, unpack, normalise, verify, and only then give files their final names.
 
-What is special here: a call that was interrupted is simply made again. Files that are there and right are left alone,
-what was downloaded stays in the hidden folder `.downloads` of the set until the set is complete, unless it is found to
-be something else than it should: that the next call fetches anew. A file that the catalogue does not know is never
-touched.
+To resume after an interruption, make the same call again. Files with the right content are kept. Downloads stay in the
+hidden folder `.downloads` of the set until the set is complete; a download with the wrong content is deleted and
+fetched again by the next call. Files that are not in the catalogue are never touched.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from isoglot.data.sets.unpack import extract, safe
 from isoglot.errors import CorpusError
 
 _HUB = "https://huggingface.co"
-_LISTED = 1000  # entries of a page of a listing; there is no telling how many more there are
+_LISTED = 1000  # maximum entries in a page of a listing, which does not state the total
 _TEXT = (".jsonl", ".json", ".parquet", ".tsv", ".csv", ".txt", ".gz", ".xz", ".bz2")
 
 
@@ -49,7 +48,7 @@ class _Job:
         return self.folder / DOWNLOADS
 
     def raw(self, address: str) -> Path:
-        """The published file of an address, `archive!member` included, downloaded and unpacked if it is not yet."""
+        """The published file of an address, `archive!member` included; downloads and unpacks it when needed."""
         outer, _, member = address.partition("!")
         target = self.downloads / sha256(outer.encode()).hexdigest()[:16]
         if not target.exists():
@@ -62,7 +61,7 @@ class _Job:
 
     @contextmanager
     def blaming(self, raw: Path, address: str) -> Iterator[None]:
-        """What is found wrong with the download that `raw` is, or is a member of, names the address; it is not kept."""
+        """Delete the download that contains `raw` when its content is wrong, and name the address in the error."""
         try:
             yield
         except CorpusError as error:
@@ -74,18 +73,17 @@ class _Job:
 
 
 def get(name: str, data: Path, *, network: Network | None = None, watch: Watch | None = None) -> Path:
-    """Bring the set `name` into the folder `data/name` and give that folder. What is there and right stays.
+    """Download the set `name` into the folder `data/name` and return that folder. Correct files are kept.
 
-    Raises `CorpusError` when no such set is in the catalogue, when its licence leaves the download to people (the
-    message says what to do), when the network fails for good, or when a file is not the one recorded or has
-    other lines than are expected.
+    Raises `CorpusError` for a set that is not in the catalogue or whose licence requires a manual download (the
+    message explains how), for a network failure after all attempts, and for a file that differs from the recorded one
+    or from the expected number of lines.
     """
     one = find(name)
     job = _Job(one, data, network or Network(), watch)
     if one.manual:
         raise CorpusError(
-            f"{name} is not downloaded by this command (licence: {one.licence}); {one.manual}; the folder is "
-            f"{job.folder}"
+            f"{name} needs a manual download (licence: {one.licence}); {one.manual}; put it into {job.folder}"
         )
     check_output(job.folder, folder=True)
     with exclusive(job.folder):
@@ -106,7 +104,7 @@ def _get(job: _Job) -> None:
 
 
 def source(one: DataSet) -> str:
-    """Where a set is from, under which licence, and what was changed: the text of its file SOURCE."""
+    """The text of a set's file SOURCE: its origin, its licence and the changes made here."""
     lines = {"address": one.address, "licence as stated": one.licence, "what": one.what, "changes here": one.changes}
     return "".join(f"{key}: {value}\n" for key, value in lines.items())
 
@@ -117,12 +115,12 @@ def _member(archive: Path, name: str) -> Path:
         extract(archive, unpacked)
     inner = unpacked / safe(name, archive) if name else unpacked
     if not inner.exists():
-        raise CorpusError(f"holds no {name}; the archive is another one than the catalogue means", file=archive)
+        raise CorpusError(f"does not contain {name}; the published archive has changed", file=archive)
     return inner
 
 
 def _recorded(job: _Job, path: str, expected: Content) -> bool:
-    """Whether the file had to be fetched. What lies there packed in another way, and would be read for it, goes."""
+    """Fetch the file if needed; return whether it was. Wrong copies in another compression are deleted."""
     target, there = job.folder / path, stored(job.folder, path)
     if there and _holds(there, expected):
         return False
@@ -151,17 +149,17 @@ def _other(one: DataSet, path: str) -> str:
 
 
 def _unrecorded(job: _Job) -> bool:
-    """A set without checksums: what comes is taken if its counts are right, and what it was is kept in `checksums.tsv`.
+    """Fetch a set without recorded checksums, check its counts, and write its checksums to `checksums.tsv`.
 
-    Whether it had to be fetched. With that file, and everything still as it says, there is nothing to do; a changed set
-    is for the user to judge.
+    Returns whether it was fetched. A set that matches its `checksums.tsv` is kept; for one that does not, the user has
+    to decide.
     """
     if (job.folder / LOCK).is_file():
         finding = check(job.one, job.data)
         if finding.state == "ok":
             return False
         if finding.state == "wrong":
-            raise CorpusError(f"{finding}; move the folder {job.folder} away to get the set anew")
+            raise CorpusError(f"{finding}; move the folder {job.folder} away to download the set again")
     staged = job.downloads / "staged"
     shutil.rmtree(staged, ignore_errors=True)
     seen: dict[str, Content] = {}
@@ -172,8 +170,8 @@ def _unrecorded(job: _Job) -> bool:
     if problems := [*few, *wrong]:
         shutil.rmtree(job.downloads)
         raise CorpusError(
-            f"{job.one.address}: is not the set of the catalogue: {'; '.join(problems[:3])}; nothing of it was kept: "
-            f"run the command again, or get it by hand into {job.folder}"
+            f"{job.one.address}: does not match the catalogue: {'; '.join(problems[:3])}; nothing was kept: "
+            f"run the command again, or download it manually into {job.folder}"
         )
     for path in seen:
         (job.folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +182,7 @@ def _unrecorded(job: _Job) -> bool:
 
 
 def _published(job: _Job) -> Iterator[tuple[str, Path]]:
-    """Path below the set's folder and the raw file, of everything that an unrecorded set is made of."""
+    """Path below the set's folder and raw file, for every file of an unrecorded set."""
     if job.one.hub:
         yield from _hub(job, job.one.hub)
     for end, target in job.one.unpacked:
@@ -214,7 +212,7 @@ def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
         listing.unlink()
         raise CorpusError(
             f"{job.one.address}: the hub lists only the first {_LISTED:,} of its files at once; download it with the "
-            "hub's own tools and give their cache as the data folder"
+            "hub's own tools and pass their cache as the data folder"
         )
     for path, size, digest in rows:
         target = safe(path, listing).as_posix()

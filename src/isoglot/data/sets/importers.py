@@ -1,12 +1,12 @@
 """Importers: from each published layout of a test set to its normal form (`normal.py`), one function for each layout.
 
-An importer takes a folder and gives the parts of its set there, or none. It looks at the names of files only; a part is
-read when it is asked for. `IMPORTERS` has them by the name of their set in the catalogue; those for files of the user's
-own are called `own/...`. To add a data set in a layout that is known, add a place or a name; for a new layout, add a
-function. What is special about a layout is said in its function: blank scores, swapped columns, quoted cells.
+An importer takes a folder and returns the parts of its set found there. It looks at file names only; a part is read on
+request. `IMPORTERS` maps the names of the catalogue to importers; those for the user's own files are named `own/...`.
+To add a data set in a known layout, add a folder or a name; for a new layout, add a function. Each function documents
+the quirks of its layout: blank scores, swapped columns, quoted cells.
 
-Errors are `CorpusError`s with file and line. A blank where something must be is one; a carriage return too, since
-another copy of the set may then differ in more than its line ends, except where sets are published with them.
+Errors are `CorpusError`s with file and line. Missing values are errors. So are carriage returns, since such a copy of
+the set may differ in more than its line ends, except in sets published with them.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _monolingual(split: str, code: str, path: Path, *, carriage_returns: bool = 
 
 
 def _filled(place: str, **cells: Any) -> None:
-    """Raise `CorpusError` naming the first of the cells that is no text or blank."""
+    """Raise `CorpusError` for the first of the cells that is blank or not text."""
     for name, cell in cells.items():
         if not isinstance(cell, str) or not cell.strip():
             raise CorpusError(f"{place}: {name.replace('_', ' ')} is empty or not text; restore it")
@@ -249,7 +249,7 @@ def own_aligned(data: Path) -> Parts:
             found[code.replace("-", "_")] = names[name] = path
     if len(names) > 1:
         one, other, *_ = names.values()
-        problem = f"holds more than one set, such as {one.name} and {other.name}; keep the files of one set there"
+        problem = f"contains more than one set, such as {one.name} and {other.name}; keep the files of one set there"
         raise CorpusError(problem, file=one.parent)
     return parts_of(_monolingual("test", code, found[code]) for code in sorted(found))
 
@@ -491,7 +491,7 @@ _STSB = _words("de en es fr it ja nl pl pt ru zh")
 
 
 def _subset(languages: str) -> tuple[str, bool]:
-    """The name of a subset in house codes, English last, and whether its sentences are the other way round in the file.
+    """The name of a subset in language codes, English last, and whether the columns of the file are swapped.
 
     Track 2 (`ar-en`) and MTEB's `en-ar` are both `ara-eng`.
     """
@@ -613,7 +613,7 @@ def own_sts(data: Path) -> Parts:
             raise CorpusError(problem, file=path)
         subset, swap = _subset(languages)
         if subset in found:
-            raise CorpusError(f"{subset}: both {found[subset][0]} and {path} are of it; keep one of them there")
+            raise CorpusError(f"{subset}: found in both {found[subset][0]} and {path}; keep one of them")
         found[subset] = path, swap
     return parts_of(
         _sts_part("test", subset, (path,), partial(_sts_table, path, swap=swap))
@@ -714,7 +714,7 @@ def mldoc(data: Path) -> Parts:
 def _mldoc(path: Path) -> Iterator[Row]:
     for place, (label, text) in _cells(path, 2):
         if label not in ("CCAT", "ECAT", "GCAT", "MCAT"):
-            raise CorpusError(f"{place}: {label!r} is none of CCAT, ECAT, GCAT, MCAT; correct the label")
+            raise CorpusError(f"{place}: the label {label!r} is not one of CCAT, ECAT, GCAT, MCAT; correct it")
         _filled(place, the_text=text)
         yield Row((text,), (place,), label)
 
@@ -827,7 +827,7 @@ def xnli(data: Path) -> Parts:
 def pawsx(data: Path) -> Parts:
     """PAWS-X in the layout of XTREME, with labels in the third column or in `gold/`, or in that of its makers.
 
-    A file without labels is passed over; labels of one language are never lent to another.
+    A file without labels is skipped; labels of one language are never used for another.
     """
     found, stored = [], {"train": "train", "dev": "dev_2k", "test": "test_2k"}
     for split in stored:
@@ -842,7 +842,7 @@ def pawsx(data: Path) -> Parts:
 
 
 def _has_labels(path: Path) -> bool:
-    """Whether the first line has room for a label. A file that cannot be read counts: reading it says what is wrong."""
+    """Whether the first line has a column for a label. True for an unreadable file, so that reading it raises."""
     try:
         return len(next(read_lines(path))[1].split("\t")) > 2
     except CorpusError:
@@ -869,7 +869,7 @@ def _labelled_pairs(path: Path, classes: Sequence[str], beside: Path | None) -> 
     for place, first, second, label in found:
         _filled(place, a_sentence=first, the_other_sentence=second)
         if label is not None and label not in classes:
-            raise CorpusError(f"{place}: the label {label!r} is none of {', '.join(classes)}; correct it")
+            raise CorpusError(f"{place}: the label {label!r} is not one of {', '.join(classes)}; correct it")
         yield Row((first, second), (place,), label)
 
 
@@ -885,7 +885,7 @@ def _lingua(folder: Path) -> Iterator[Part]:
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Finds the parts of one set in a folder; `needs` says which files it looks for and where they come from."""
+    """Finds the parts of one set in a folder; `needs` describes the files it looks for and where to get them."""
 
     find: Find
     needs: str
@@ -1040,6 +1040,6 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     if not parts:
         raise CorpusError(f"does not contain {name}; it needs {IMPORTERS[name].needs}", file=folder)
     if target.exists() and not (target / MANIFEST).is_file() and (target.is_file() or any(target.iterdir())):
-        raise OutputError(f"{target}: contains something else than an imported set; name another folder with --data")
+        raise OutputError(f"{target}: contains something else than an imported set; choose another folder with --data")
     with exclusive(target):
         return target, import_set(name, parts, target)

@@ -54,7 +54,7 @@ class Rows(tuple[Row, ...]):
         return [row.texts[side] for row in self]
 
     def place(self, side: int = 0) -> Callable[[int], str]:
-        """Tells for a row number where the text of that column was read (`file:line`)."""
+        """A function from a row number to where the text of that column was read (`file:line`)."""
         return lambda row: self[row].places[side if len(self[row].places) > 1 else 0]
 
     @property
@@ -68,7 +68,7 @@ class Part:
     """One split of one subset of a set. Nothing is read before `rows` is called.
 
     `languages` are those of the texts of a row, in the codes of the set. `files` are the published files; `labelled`
-    says whether its rows have labels, as far as can be seen from the first line.
+    is whether its rows have labels, judged by the first line.
     """
 
     split: str
@@ -94,7 +94,7 @@ def parts_of(parts: Iterable[Part]) -> Parts:
 def import_set(name: str, parts: Parts, folder: Path) -> int:
     """Write the parts in the normal form, and a manifest with a checksum of each published file; the number of rows.
 
-    The manifest is written last, so an import that was interrupted is no set. Raises `CorpusError` for files that
+    The manifest is written last, so an interrupted import does not count as a set. Raises `CorpusError` for files that
     cannot be used, `OutputError` for a folder that cannot be written.
     """
     entries, total = [], 0
@@ -135,7 +135,7 @@ def imported(name: str, folder: Path) -> Parts:
             for entry in found["parts"]
         ]
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CorpusError("is not the manifest of an imported set; import the set again", file=path) from error
+        raise CorpusError("not the manifest of an imported set; import the set again", file=path) from error
     return parts_of(parts)
 
 
@@ -153,9 +153,9 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     if not rows:
         raise CorpusError("has no row that can be scored; get the file again", file=next(iter(part.files), None))
     if target:
-        with suppress(OutputError):  # a cache that cannot be written is no reason to stop
+        with suppress(OutputError):  # continue without a cache if it cannot be written
             _write(rows, part.languages, target)
-            _say(name, target.parent)
+            _report(name, target.parent)
             for old in target.parent.glob(f"{target.name.partition('-')[0]}-*"):
                 if old != target:
                     old.unlink(missing_ok=True)
@@ -187,7 +187,7 @@ def _digest(value: object) -> str:
 
 
 @once
-def _say(name: str, folder: Path) -> None:
+def _report(name: str, folder: Path) -> None:
     logging.getLogger(__name__).info("%s: imported into %s", name, folder)
 
 

@@ -1,7 +1,7 @@
-"""From a published file to the file a set holds: packing anew, and the few steps that change content.
+"""From a published file to the file of a set: recompression, and the few steps that change content.
 
-Most files are taken as they are, or packed as `.xz`. The steps, named in `catalogue.toml`, are those by which the
-recorded files were made, so that their checksums hold:
+Most files are kept as published, or compressed as `.xz`. The steps, named in `catalogue.toml`, are those that produced
+the recorded checksums:
 
     lf              line ends CR LF become LF
     columns N       the first N cells between tabs
@@ -25,10 +25,10 @@ from isoglot.errors import CorpusError
 
 
 def put(raw: Path, target: Path, content: Iterator[bytes], *, expected: Content | None, where: str) -> Content:
-    """Write `content` as the file `target`, packed if its name says so, and give what it holds.
+    """Write `content` to the file `target`, compressed if its name ends in `.xz`, and return its measures.
 
-    When `raw`, which the content was made of, is compressed already, its bytes are kept instead. Raises `CorpusError`,
-    beginning with `where`, when the content is not the `expected` one; then nothing is written.
+    If `raw`, the source of the content, is already compressed, its bytes are kept instead. Raises `CorpusError`, which
+    begins with `where`, if the content differs from `expected`; then nothing is written.
     """
     total = Measure()
     with atomic_write(target, binary=True) as stream:
@@ -51,9 +51,8 @@ def refuse_other(found: Content, expected: Content | None, where: str) -> None:
     """Raise `CorpusError` when the content found is not the one expected."""
     if expected is not None and found != expected:
         raise CorpusError(
-            f"{where}: is not the file of the catalogue: sha256 {expected.sha256} with {expected.lines:,} lines "
-            f"expected, {found.sha256} with {found.lines:,} lines came; "
-            "try again, or name another mirror with --base-url"
+            f"{where}: does not match the catalogue: expected sha256 {expected.sha256} with {expected.lines:,} lines, "
+            f"got {found.sha256} with {found.lines:,} lines; try again, or pass another mirror with --base-url"
         )
 
 
@@ -80,7 +79,7 @@ def step(name: str, raw: Path, *, partner: Path | None, data: Path) -> Iterator[
 def _column(lines: list[bytes], name: str, raw: Path) -> list[bytes]:
     header = lines[0].rstrip(b"\r").split(b"\t")
     if name.encode() not in header:
-        raise CorpusError(f"has no column {name}; the file is another one than the catalogue means", file=raw, line=1)
+        raise CorpusError(f"has no column {name}; the published file has changed", file=raw, line=1)
     place = header.index(name.encode())
     # The last, empty element stands for the line feed at the end.
     return [line.rstrip(b"\r").split(b"\t")[place] if line else line for line in lines[1:]]
@@ -92,7 +91,7 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
     missing = [path for path in files if stored(folder, path) is None]
     if missing:
         how = command("tatoeba-laser", data=data)
-        raise CorpusError(f"{folder / missing[0]}: is needed to leave out its sentences: {how}")
+        raise CorpusError(f"{folder / missing[0]}: missing; needed to exclude its sentences. Run: {how}")
     tests = _tests(folder / "v1", (folder / "v1").stat().st_mtime_ns)
     own, other = _lines(raw), _lines(partner)
     if len(own) != len(other):

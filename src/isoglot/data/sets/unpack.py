@@ -1,8 +1,8 @@
-"""Taking archives apart without trusting them: zip, and tar plain or compressed.
+"""Unpack untrusted archives: zip, and tar plain or compressed.
 
-What is special here: the archive never names a path that is written to unchecked. A member whose name is absolute, or
-leads out of the folder, makes the whole archive refused; links and devices are passed over; and what comes out may not
-be larger than `LIMIT`, whatever the archive says of itself.
+Every member's path is checked before it is written. An archive with an absolute path, or one that leads out of the
+folder, is refused; links and devices are skipped; and the unpacked size is limited to `LIMIT`, regardless of the sizes
+stated in the archive.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import IO, Any
 from isoglot.data.sets.content import BLOCK
 from isoglot.errors import CorpusError
 
-LIMIT = 16 << 30  # bytes out of one archive; the largest of the catalogue makes about 2 GB
+LIMIT = 16 << 30  # unpacked bytes per archive; the largest in the catalogue has about 2 GB
 
 _JUNK = {"__MACOSX", ".DS_Store", "Icon\r"}
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError)
 
 
 def extract(archive: Path, folder: Path, *, limit: int = LIMIT) -> None:
-    """Write every regular file of an archive below `folder`, which appears only when all of them are out.
+    """Write every regular file of an archive below `folder`, which appears only when it is complete.
 
-    Raises `CorpusError` for what is no archive, is damaged, holds a name that leads out of the folder, or holds more
-    than `limit` bytes.
+    Raises `CorpusError` for a file that is not an archive, is damaged, contains a path that leads out of the folder, or
+    unpacks to more than `limit` bytes.
     """
     fresh = folder.with_name(f"{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -53,7 +53,7 @@ def safe(name: str, archive: Path) -> PurePosixPath:
     """A member's name as a path below the folder. Raises `CorpusError` for one that is not."""
     path = PurePosixPath(name)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in name or "\0" in name or ":" in name:
-        raise CorpusError(f"holds the name {name!r}, which may lead out of the folder; do not use it", file=archive)
+        raise CorpusError(f"unsafe path {name!r}, which may lead out of the folder; do not use it", file=archive)
     return path
 
 
@@ -81,11 +81,11 @@ def _tar(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[bytes]]
 
 
 def _copy(source: IO[Any], stream: IO[bytes], limit: int, archive: Path) -> int:
-    """Copy all of it; the bytes that are still allowed afterwards."""
+    """Copy the stream; return the remaining limit in bytes."""
     while block := _read(source, archive):
         limit -= len(block)
         if limit < 0:
-            raise CorpusError("unpacks to more than is allowed, so it is not what it should be", file=archive)
+            raise CorpusError("unpacks to more than the size limit; do not use it", file=archive)
         stream.write(block)
     return limit
 

@@ -37,7 +37,7 @@ class Encoder(nn.Module):
     pads         whether forward pads its rows to the longest, so that rows of similar length should meet
     pad          id of the padding token; None without padding
     concurrent   whether several threads may call forward at once, each with one of torch's threads; on a CPU that is
-                 faster than one call with all of them, unless forward is no work for a thread
+                 faster than one call with all of them, unless forward is too small for a thread
     tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added; `prompt`, if not None, is used
                  instead of the encoder's own. Any number of threads may call it
     forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
@@ -149,7 +149,7 @@ class Encoder(nn.Module):
                               was stopped, from `OUTPUT.partial`
         progress              called with (distinct texts done, total or None) after every chunk
 
-        The encoder computes in evaluation mode, whatever its mode is, and nothing in it is changed: any number of
+        The encoder computes in evaluation mode regardless of its current mode, and is not modified: any number of
         threads may encode with it at once, each with its own prompt and settings.
 
         Raises TypeError for texts of another type, ValueError for an impossible setting, EncoderError if a vector is

@@ -201,7 +201,7 @@ def read(path: Path, kind: type[Setting]) -> Setting:
 
 
 def read_if_there(path: Path, kind: type[Setting]) -> Setting:
-    """The same; a file that is missing says nothing."""
+    """As `read`; for a missing file, the defaults."""
     return read(path, kind) if path.is_file() else kind()
 
 

@@ -80,7 +80,7 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:
-    """The state of the generators that work on `device` draws from: the CPU's and, by its type, the device's own."""
+    """The states of the random generators used on `device`: the CPU's and, by device type, the device's own."""
     state = {"cpu": torch.get_rng_state()}
     if device.type != "cpu":
         state[device.type] = torch.get_device_module(device).get_rng_state(*_place(device))
@@ -96,7 +96,7 @@ def set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
 
 @contextmanager
 def same_randomness_after(device: torch.device) -> Iterator[None]:
-    """Whatever the block draws, the generators are afterwards in the state in which they were before it."""
+    """Restore the states of the random generators after the block."""
     state = random_state(device)
     try:
         yield

@@ -9,7 +9,7 @@ always cut alike, so that an interrupted and resumed encoding equals an uninterr
 A thread computes a whole chunk. If all of torch's threads shared each product of it, they would wait for each other
 some hundred times per chunk: on two cores that cost a sixth to two fifths of the speed. Worker processes have one
 thread each; the parent reads, tokenises and packs, a worker receives the token ids of a chunk and returns its rows.
-Chunks and rows are the same whatever the number of threads or workers. Weights on a CPU are shared memory, not copies.
+Chunks and rows do not depend on the number of threads or workers. Weights on a CPU are shared memory, not copies.
 Workers are spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs
 the usual `if __name__ == "__main__":`.
 """
@@ -48,7 +48,7 @@ Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, w
 CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that stays in a core's cache; one that fills an accelerator
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 16_384, 65_536  # texts sorted together: a hundred chunks or so
-CHARACTERS = 16_777_216  # a window of very long texts ends here, whatever their number
+CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out for each worker, so that none waits for the parent
 

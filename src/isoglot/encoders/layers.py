@@ -218,7 +218,7 @@ class Flow(nn.Module):
     """(N, D) to (N, D), invertible: `levels` of `depth` steps, couplings of `width`.
 
     permutation  random: of each step, drawn with `seed` and saved (the paper); reversed: the channels (its code)
-    seed         draws permutations and weights
+    seed         random seed of permutations and weights
 
     Raises ValueError for another permutation, sizes below one, or fewer than two channels left for the last level.
     """

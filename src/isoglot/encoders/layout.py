@@ -277,7 +277,7 @@ def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
 
 
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:
-    """tokenizer.json, which says everything, and the two settings files that transformers wants beside it."""
+    """Write tokenizer.json, which is complete, and the two settings files that transformers requires beside it."""
     write_backend(folder, tokenizer.backend_tokenizer, max_length)
     named = {name: str(token) for name in _TOKENS if (token := getattr(tokenizer, name, None)) is not None}
     settings = {

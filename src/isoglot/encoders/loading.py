@@ -1,8 +1,8 @@
 """Finds a model by name and opens it: a folder, a packaged model, or a hub id that is already in the local cache.
 
-The network is never touched unless it is asked for. Folders are those that sentence-transformers 2 to 6 wrote, and
-plain Hugging Face ones. A folder is read by what its modules are, whatever the keys were called at the time. What can't
-be run here is an error, never skipped, since a model without one of its parts gives vectors that look right.
+The network is used on request only. Supported folders are those of sentence-transformers 2 to 6 and plain Hugging Face
+ones. Modules are recognized by their type, also under their older names. An unsupported module is an error, never
+skipped, since a model without one of its parts would return plausible but wrong vectors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def load(
     training                      further settings of `TransformerEncoder` (head, layers, freeze_embeddings,
                                   sparse_embeddings, seed) or of `StaticEncoder` (token_weights, sparse)
 
-    Raises EncoderError if there is no such model or device, it is damaged, or it needs what is not run here.
+    Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
     """
     if name is None:
         name = environment.default_model() or DEFAULT
@@ -92,7 +92,7 @@ def find(name: str, *, allow_download: bool = False) -> Path:
 def _name(name: str) -> str:
     """How results name a model: a packaged name or hub id as it is; a folder by its own name, `model` by its parent's.
 
-    Training writes RUN/model, and RUN is what tells models apart.
+    Training writes RUN/model, so RUN identifies the model.
     """
     if not Path(name).is_dir():
         return name
@@ -252,7 +252,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
             tokenizer = layout.read_tokenizer(folder)
             if tokenizer is None:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(folder, use_fast=True, **local)
-    except Exception as error:  # transformers raises whatever its parts raise
+    except Exception as error:  # transformers passes on any exception of its parts
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
@@ -330,7 +330,7 @@ def _try(encoder: Encoder, folder: Path) -> None:
     try:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
-    except Exception as error:  # sizes that do not fit each other show here, as whatever torch makes of them
+    except Exception as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
         raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")

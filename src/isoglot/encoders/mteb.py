@@ -23,7 +23,7 @@ from isoglot.errors import EncoderError
 class MtebModel:
     """What `mteb.evaluate` accepts: `encode`, two similarities and `mteb_model_meta`.
 
-    The encoder's own prompt is used, whatever the task; `mteb`'s prompts are for models trained with them. `name` is
+    The encoder's own prompt is used for all tasks; `mteb`'s prompts are for models trained with them. `name` is
     organisation/model in the results; without one the encoder's, or the kind of the encoder. Raises EncoderError if
     `mteb` is not installed.
     """

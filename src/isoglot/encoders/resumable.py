@@ -138,5 +138,5 @@ def _texts(source: str | Path | Iterable[str]) -> Iterator[str]:
 
 
 def _bytes(texts: list[str]) -> bytes:
-    """The texts with their lengths, because a text that is no line of a file may hold line ends."""
+    """The texts with their lengths, because a text that does not come from a line may contain line ends."""
     return "".join([f"{len(text)}\n{text}" for text in texts]).encode("utf-8", "surrogatepass")

@@ -107,8 +107,8 @@ def ragged(
 ) -> Tokens:
     """Token ids of each text, at most `max_length`, with or without special tokens.
 
-    A text without any token gives an empty row, or one row of `filler`. Half a surrogate pair, which is no character
-    and which tokenizers refuse, is read as U+FFFD.
+    A text without tokens gives an empty row, or a row with `filler`. Lone surrogates, which tokenizers reject, are read
+    as U+FFFD.
     """
     ids, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for start in range(0, len(texts), _BLOCK):

@@ -1,8 +1,9 @@
-"""Towers: several encoders with their own tokenizers and weights, and one space. A text goes to the one that reads it.
+"""Towers: several encoders with their own tokenizers and weights, and one vector space. Each text has one tower.
 
-Dual momentum contrast (Wang, Zhao and Liu 2021) trains an English and a Chinese BERT towards each other. A text's tower
-is told by its script, not by its language, so that a text of unknown language can be encoded too; and it is told once,
-by the tokenizer: ids of the second tower begin at STRIDE, so that tokens stay one ragged table and know their tower.
+Dual momentum contrast (Wang, Zhao and Liu 2021) trains an English and a Chinese BERT towards each other. The tower is
+chosen by the script of the text, not by its language, so that a text of unknown language can be encoded too. The
+tokenizer makes the choice: ids of the second tower begin at STRIDE, so tokens stay one ragged table and identify their
+tower.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
 
 @cache
 def _letters() -> tuple[dict[str, int], NDArray[np.int16]]:
-    """Each script's number from 1, and (0x110000,) the script of every code point, 0 for what is no letter."""
+    """Each script's number from 1, and (0x110000,) the script of every code point, 0 if it is not a letter."""
     numbers: dict[str, int] = {}
     script = np.zeros(0x110000, dtype=np.int16)
     for point in range(len(script)):

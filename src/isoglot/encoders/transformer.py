@@ -84,7 +84,7 @@ class TransformerEncoder(Encoder):
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
     projections        layers after the pooling that a saved model has (see layers.py)
     normalizes         saved with a Normalize module, so that `encode` gives unit vectors by default
-    seed               draws the head's weights
+    seed               random seed of the head's weights
 
     Raises ValueError for settings that contradict each other or the backbone.
     """
@@ -196,7 +196,7 @@ class TransformerEncoder(Encoder):
 
 
 def _head(dim: int, seed: int) -> nn.Sequential:
-    """Linear and tanh, drawn as BERT draws its layers."""
+    """Linear and tanh, initialized like BERT's layers."""
     linear = nn.Linear(dim, dim)
     nn.init.normal_(linear.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
     nn.init.zeros_(linear.bias)
@@ -224,7 +224,7 @@ def _keep_layers(backbone: PreTrainedModel, count: int) -> None:
         module for module in backbone.modules() if isinstance(module, nn.ModuleList) and len(module) == depth
     ]
     if len(stacks) != 1:
-        raise EncoderError(f"cannot tell the layers of a {type(backbone).__name__}; leave `layers` unset")
+        raise EncoderError(f"cannot find the layers of a {type(backbone).__name__}; leave `layers` unset")
     del stacks[0][count:]
     backbone.config.num_hidden_layers = count
     if getattr(backbone.config, "layer_types", None):

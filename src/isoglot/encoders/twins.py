@@ -1,7 +1,7 @@
 """Twins: two copies of one encoder, trained against each other (Contrastive Tension, Carlsson et al. 2021).
 
-What is special here is that the mode changes the width. In training a sentence has the vectors of both copies side by
-side, so that one objective over a batch's vectors sees f1 and f2; in evaluation it has that of the first copy alone.
+The width depends on the mode. In training a sentence's vector is the concatenation of both copies' vectors, so that one
+objective over a batch's vectors sees f1 and f2; in evaluation it is the vector of the first copy.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from isoglot.encoders.transformer import TransformerEncoder
 
 
 class Twins(Encoder):
-    """Two encoders that read alike. Training keeps the better one by the dev score, or the first.
+    """Two encoders with the same tokenization. Training keeps the one with the better dev score, or the first.
 
-    The copies stay in evaluation mode while the twins are trained: CT trains without dropout, of whatever kind.
+    The copies stay in evaluation mode while the twins are trained: CT trains without any dropout.
 
-    Raises ValueError for two encoders of different width or tokens, and for one with a layer that only training knows.
+    Raises ValueError for two encoders of different width or tokens, and for one with a layer used in training only.
     """
 
     def __init__(self, first: Encoder, second: Encoder) -> None:

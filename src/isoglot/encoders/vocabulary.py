@@ -72,9 +72,9 @@ def trim(
     minimum_count    keep pieces met at least so often; above 1, covered text with rarer pieces has other vectors
     keep_characters  keep all pieces of one character or byte too, so that unseen words are spelt and seldom unknown
 
-    The texts are read with the encoder's prompt before each, and whole, whatever `max_length` is. With a count of 1
-    their vectors are those of `encoder`, and they are read a second time to check that; an iterator, which can be read
-    only once, is not checked.
+    The texts are read with the encoder's prompt before each, and without truncation to `max_length`. With a count of 1
+    their vectors equal those of `encoder`, which a second pass over the texts verifies; an iterator, which can be read
+    only once, is not verified.
 
     Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
     CorpusError if there are no texts.
@@ -85,7 +85,7 @@ def trim(
     texts = checked(texts)
     met, count = used(_backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count)
     if not count:
-        raise CorpusError("there are no sentences; pass at least one line of text")
+        raise CorpusError("no sentences; pass at least one line of text")
     state = json.loads(_backend(inner).to_str())
     rows = np.array(sorted(needed(met | _named_in(inner), state, keep_characters=keep_characters)), np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
@@ -101,12 +101,12 @@ def _size(encoder: Encoder) -> int:
 
 
 def check(before: Encoder, after: Trimmed, texts: Iterable[str]) -> None:
-    """Raise EncoderError, naming it, for a text that is not cut into the same pieces as before."""
+    """Raise EncoderError for the first text that the trimmed tokenizer splits into other pieces."""
     stream = iter(texts)
     while block := list(islice(stream, _BLOCK)):
         if not _alike(before, after, block):
             text = next(text for text in block if not _alike(before, after, [text]))
-            raise EncoderError(f"the trimmed tokenizer cuts {text[:80]!r} otherwise; this kind cannot be trimmed")
+            raise EncoderError(f"the trimmed tokenizer splits {text[:80]!r} differently; this kind cannot be trimmed")
 
 
 def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
@@ -121,8 +121,8 @@ def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
     kinds = " + ".join(kind_of(_backend(part)) for part in found) or "none"
     if kinds not in KINDS:
         raise EncoderError(
-            f"there is no vocabulary to cut: it must be one of {', '.join(KINDS)}, and this {type(encoder).__name__} "
-            f"has {kinds}; pass a transformer or static encoder of pieces"
+            f"cannot trim the vocabulary of a {type(encoder).__name__}: expected one of {', '.join(KINDS)}, got "
+            f"{kinds}; pass a transformer or static encoder with one of these"
         )
     return found[0]
 

@@ -30,10 +30,10 @@ _TIE = 1e-7
 def bootstrap(
     tables: Sequence[NDArray[Any]], statistic: str, *, resamples: int, seed: Sequence[int], shared: bool = False
 ) -> Doubles:
-    """Values (tables, resamples) of a statistic when the items are drawn anew with replacement.
+    """Values (tables, resamples) of a statistic over bootstrap samples of the items.
 
-    `tables` are the items of several systems, each (n,) or (n, columns), row i of all being the same item; every
-    resample draws the same items for all. With `shared`, any call with as many items and the same seed draws the same.
+    `tables` are the items of several systems, each (n,) or (n, columns), row i of all being the same item; a bootstrap
+    sample has the same items for all. With `shared`, calls with as many items and the same seed use the same samples.
     Raises `ValueError` for tables of unequal length or none.
     """
     distinct, counts = _distinct(tables, shared=shared)
@@ -97,8 +97,8 @@ def interval(values: Doubles, *, level: float = 0.95) -> tuple[float, float]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """p-values corrected for their number, in their order (Holm 1979).
 
-    The chance that any of the true null hypotheses is rejected at 0.05 stays below 0.05, whatever depends on whatever:
-    languages share one model, and often one English side. It is never weaker than Bonferroni's correction.
+    The probability that any true null hypothesis is rejected at 0.05 is at most 0.05 under any dependence: languages
+    share one model, and often one English side. It is never weaker than Bonferroni's correction.
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     corrected, largest = [0.0] * len(p_values), 0.0

@@ -1,9 +1,8 @@
-"""Where the data of each task come from: the sets of the catalogue that hold them, and what to type to get one.
+"""The sources of each task's data: its sets in the catalogue, and the command that downloads one.
 
-What is special here: a task may be served by more than one set. The first one named is the one to begin with, of those
-whose checksums the catalogue has; the others add languages or replace it, as the page of the task says. A set in the
-folder that `data get` gives it is read before other copies of it (`docs/data.md`), so what is got is used. Tasks on
-files of one's own have none.
+A task may have several sets. The first one is the default, with checksums in the catalogue if possible; the others add
+languages or replace it, as documented on the page of the task. A set in the folder of `data get` is read before other
+copies of it (`docs/data.md`). Tasks on the user's own files have none.
 """
 
 from __future__ import annotations
@@ -60,10 +59,9 @@ def get_command(
 
     It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them;
     it may have all of `beside` too, the languages that are there already, if the task would read it in place of them.
-    For a set that no program may download, the command says how people get it. Empty when no set of the catalogue
-    would add anything: all are there, or none has the languages, or the task is on files of one's own or is not in
-    `TASKS`. Where `data` is a file, the folder is left to the user. Raises `CorpusError` for a language that does not
-    exist.
+    For a set that must be downloaded manually, the command prints the instructions. Empty if no set of the catalogue
+    would add anything: all are present, or none has the languages, or the task is on the user's own files or not in
+    `TASKS`. If `data` is a file, the folder is left to the user. Raises `CorpusError` for an unknown language.
     """
     folder = "DIR" if Path(data).is_file() else data
     for name in SETS.get(task, ()):

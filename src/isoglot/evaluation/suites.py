@@ -44,7 +44,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A column's value, or None with the scores it lacks; `unit`, that of its first score, says how it is written."""
+    """A column's value, or None with the missing scores; `unit`, that of its first score, selects the number format."""
 
     label: str
     value: float | None
@@ -107,7 +107,7 @@ _SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 _LANGUAGES_OF_EASE = "ara cat ces deu epo fra ita jpn kor nld pol por rus spa swe tur"
 # The 18 languages of EASE's training without English, and without Persian, which its code passed over.
 _EASE_16 = tuple(_LANGUAGES_OF_EASE.split())
-# All others of LASER's but Persian: 95, though the paper says 94.
+# All others of LASER's except Persian: 95, although the paper states 94.
 _EASE_95 = tuple(code for code in LASER_112 if code not in (*_EASE_16, "pes"))
 _QUICK = ("deu", "fra", "jpn", "kor", "swh", "amh", "tha")
 
@@ -163,7 +163,7 @@ _SOFTCL_FLORES = ("eng_Latn", "kor_Hang", "fra_Latn", "jpn_Jpan", "rus_Cyrl")
 _SOFTCL = (
     *_SOFTCL_TATOEBA,
     Column("Tatoeba mean", _SOFTCL_TATOEBA),
-    # Its paper says both directions, its code has one.
+    # The paper states both directions, its code has one.
     _column("Tatoeba mean xx-en", "tatoeba", "kor-eng fra-eng jpn-eng rus-eng", "accuracy/xx-en"),
     *_SOFTCL_BUCC,
     Column("BUCC mean", _SOFTCL_BUCC),

@@ -83,10 +83,10 @@ def build(
 ) -> Objective:
     """The objective `name` with its options and with what it asks for by the name of a keyword argument.
 
-    encoder    the trained one, to copy it
+    encoder    the encoder being trained, for objectives that copy it
     languages  the codes that `batch.lang` numbers
     sizes      one more than the greatest value of each integer column in `batch.extras`; of `teacher`, its width
-    seed       that of the run, unless the options name another
+    seed       the seed of the run, unless the options have another
 
     Options that are paths are found by `resolve`.
     """

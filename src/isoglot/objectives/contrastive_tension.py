@@ -49,14 +49,14 @@ class ContrastiveTension(Objective):
         label = torch.zeros_like(block, dtype=vectors.dtype)
         label[:, 0] = 1
         alike = (batch.group[block] == batch.group[block[:, :1]]) | (batch.key[block] == batch.key[block[:, :1]])
-        told = (label == 1) | ~alike
+        used = (label == 1) | ~alike
         with torch.autocast(vectors.device.type, enabled=False):
             scores = (f1[block[:, :1]] * f2[block]).sum(dim=2)
-        return {"contrastive_tension": F.binary_cross_entropy_with_logits(scores[told], label[told])}
+        return {"contrastive_tension": F.binary_cross_entropy_with_logits(scores[used], label[used])}
 
 
 def _in_order(batch: Batch) -> Tensor:
-    """Rows of the sentences (not of hard negatives) by slot, then by group: the same whatever the order of rows."""
+    """Rows of the sentences (not of hard negatives) by slot, then by group, independent of the order of rows."""
     rows = (batch.slot >= 0).nonzero()[:, 0]
     rows = rows[torch.argsort(batch.group[rows], stable=True)]
     return rows[torch.argsort(batch.slot[rows], stable=True)]

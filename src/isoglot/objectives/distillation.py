@@ -35,8 +35,8 @@ class Distillation(Objective):
     Deviation: the teacher's vectors are of length one, where the paper takes them as the teacher gives them; and the
     squares of a vector are summed, where its code averages them, which only scales the loss.
 
-    Raises ValueError for an unknown switch and, where the run says how wide both are, for a teacher of another
-    dimension than the student; else that is a RecipeError at the first batch, as is a stream without a teacher.
+    Raises ValueError for an unknown switch and, if both dimensions are known, for a teacher of another dimension than
+    the student; otherwise this is a RecipeError at the first batch, as is a stream without a teacher.
     """
 
     def __init__(

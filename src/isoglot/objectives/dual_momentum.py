@@ -35,7 +35,7 @@ class DualMomentum(Objective):
     momentum       m of the moving average; 0: the key encoder has the weights of the trained one
     in_batch_keys  `on`: the keys of the batch's other pairs are candidates too; `off` as in MoCo's code
     key_dropout    `on`: the key encoder drops out as the trained one does, as in MoCo's code; the paper does not say
-    seed           draws the unit vectors that fill the queues at first
+    seed           random seed of the unit vectors that fill the queues at first
 
     The two queues share their places: a pair's keys enter and leave together. Rows of other slots and hard negatives
     play no part, and groups of one give nothing. For a queue to be of one language, let slots be languages (`anchor =

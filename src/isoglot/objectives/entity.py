@@ -2,9 +2,10 @@
 
     loss_i = -log  exp(cos(z_i, φ(e_i))/T) / sum_j [exp(cos(z_i, φ(e_j))/T) + exp(cos(z_i, φ(e_j-))/T)]
 
-What is special here: T divides, and is large. Logits lie within ±1/T, the softmax is all but uniform and the loss
-stands near the logarithm of the number of columns whatever is learnt; its gradient is a steady pull of strength 1/T to
-the own entity and away from the mean of the others. What is learnt shows in how often the own entity is the nearest.
+The temperature T is large. Logits lie within ±1/T, so the softmax is almost uniform and the loss stays near the
+logarithm of the number of columns throughout training; its gradient has a nearly constant strength of 1/T, towards the
+own entity and away from the mean of the others. Accuracy, the share of sentences whose own entity is the nearest, shows
+the progress of training better than the loss.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class EntityContrast(Objective):
     vectors          Wikipedia2Vec vectors to begin with: the table that `isoglot entities` writes or, together with
                      `entities`, the folder of the entities, a file of that library; none: all are drawn
     missing          entities without a vector are drawn at `random`, or are an `error`
-    dim              width of the entities' vectors where there is no file; 0: that of the encoder
+    dim              dimension of the entities' vectors without a file; 0: that of the encoder
     seed             of all that is drawn, so that it is alike on all ranks
 
     Raises ValueError for a number out of its range, an unknown choice, a stream without entities, or missing vectors
@@ -141,9 +142,9 @@ def _read(vectors: Path, entities: Path | None, rows: int, missing: str, draw: t
         )
     without = table.isnan().any(dim=1)
     if count := int(without.sum()):
-        told = f"{vectors}: {count:,} of {len(table):,} entities have no vector"
+        problem = f"{vectors}: {count:,} of {len(table):,} entities have no vector"
         if missing == "error":
-            raise ValueError(f'{told}; write missing = "random", or train vectors in which they occur')
-        logging.getLogger(__name__).warning("%s and begin at random", told)
+            raise ValueError(f'{problem}; set missing = "random", or train vectors in which they occur')
+        logging.getLogger(__name__).warning("%s and are initialized at random", problem)
         table[without] = _drawn(count, table.shape[1], draw)
     return table

@@ -23,7 +23,7 @@ from isoglot.options import within
 class MultiPositive(Objective):
     """One row of each group is an anchor, every other row of the batch a candidate, its own group the positives.
 
-    anchors        `first`: slot 0 of each group, whose language the batching draws uniformly; `every`: each row in turn
+    anchors        `first`: slot 0 of each group, in a language sampled uniformly by the batching; `every`: each row
     candidates     `batch`: every row but the anchor itself; `non-anchors`: the rows of slot other than 0, which with
                    pairs is InfoNCE
     rescale        `matrix`, `row` or `off`: the scope of min-max; the paper does not say, nor whether its extremes

@@ -2,7 +2,7 @@
 
     loss = -log softmax(head(u, v, |u - v|))_label
 
-Two switches tell the papers apart. SBERT has one layer over the pooled vectors: `layers = 0, vectors = "raw"`.
+The papers differ in two options. SBERT has one layer over the pooled vectors: `layers = 0, vectors = "raw"`.
 MoCo-BERT (Wang et al. 2021, appendix B) has an MLP over representations "computed as stated in the paper", which are
 of length one: `layers = 2, vectors = "unit"`, and weight 0.1 beside its contrastive loss.
 """
@@ -39,8 +39,8 @@ class PairSoftmax(Objective):
     layers   hidden layers, of width `hidden`, with ReLU and `dropout`; behind them one layer gives the `classes`. The
              paper's "two-layer MLP with 256 hidden units and a 3-way classification head" is read as 2; 1 is the other
              reading
-    vectors  `unit`: u and v are scaled to length one first; `raw`: they are as they are pooled
-    seed     draws the weights, and with the number of steps the dropout masks: alike on all ranks
+    vectors  `unit`: u and v are scaled to length one first; `raw`: as pooled
+    seed     random seed of the weights and, with the number of steps, of the dropout masks: equal on all ranks
 
     Labels are 0 to classes - 1; a group without a slot 1 or with a label below 0 counts for nothing. Which sentence is
     the premise must not be drawn: write `anchor = "first"` in the stream's batching.

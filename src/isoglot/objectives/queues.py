@@ -1,4 +1,4 @@
-"""Queues of vectors: random at first, and refused before they are made if there is no room for them."""
+"""Queues of vectors, initialized at random; memory is checked before they are allocated."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isoglot.memory import check_memory
 
 
 def random_queues(encoder: nn.Module, length: int, seed: int) -> Tensor:
-    """Two tables (2, length, D) of random unit rows, as wide as the encoder; ValueError if there is no room."""
+    """Two tables (2, length, D) of random unit rows, D that of the encoder; ValueError if memory is insufficient."""
     weight = next(encoder.parameters())
     kind, width = torch.promote_types(weight.dtype, torch.float32), cast(int, encoder.dim)
     check_memory(

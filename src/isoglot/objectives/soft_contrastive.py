@@ -4,8 +4,8 @@
     L_mono  = - 1/N  sum_i sum_j w(i, j) [ log softmax_j cos(s_i, s_j)/T  +  log softmax_j cos(t_i, t_j)/T ]
     w(i, j) = softmax_j a_i . a_j / T_g
 
-where row a_i of the labels is what the teacher says of pair i. Each form of the label is a table of unit rows, so the
-teacher's similarities are symmetric, and one function gives the targets of rows and of columns.
+where row a_i of the labels is the teacher's vector of pair i. Each form of the label is a table of unit rows, so the
+teacher's similarities are symmetric, and one function computes the targets of rows and of columns.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class SoftContrastive(Objective):
                  rows and columns of both matrices; `off`: L_cross
     value        `kl`: the target's entropy, a constant, is taken off, so that the least loss is 0; gradients are equal
 
-    Other slots, hard negatives and groups of one are left alone. Rows of equal key stay in: the label says that they
-    are alike. Only hard labels leave them out, as `info_nce` does.
+    Other slots, hard negatives and groups of one are ignored. Rows of equal key stay in, since their label is close to
+    1; only hard labels leave them out, as `info_nce` does.
 
     Deviation: the paper reuses the row-normalised w for the columns, which then do not sum to one; here every column
     has its own softmax, as in the released code.

@@ -81,9 +81,8 @@ Tables = Mapping[str, Doubles]
 class Alignment:
     """Both values of each subset of a similarity set.
 
-    `pools` are subsets of their own, each made of all pairs of the subsets it names, and given when all of them were
-    evaluated. `lists` are averages, likewise; the `mean` of several subsets is over whatever was evaluated, without
-    the pools.
+    `pools` are further subsets, each the union of the subsets it names, present if all of them were evaluated. `lists`
+    are averages, likewise; the `mean` of several subsets is over all evaluated ones, without the pools.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = ALIGNED

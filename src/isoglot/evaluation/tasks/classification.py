@@ -7,8 +7,8 @@ so; their length therefore matters to a probe.
 **Few-shot** (`mtop`, `sib-200`), as MTEB does it in MTOPDomainClassification and SIB200Classification: ten experiments,
 each a logistic regression of at most 100 iterations on eight examples of each label, tested on the whole test split;
 the mean over the experiments. Each language trains on its own examples: not zero-shot.
-Deviation: version 1 of the library, behind the published numbers, has the same protocol with other examples. Its one
-generator runs on through experiments and languages, so what it draws depends on all that was evaluated before. The
+Deviation: version 1 of the library, used for the published numbers, has the same protocol with other examples. It uses
+one random generator for all experiments and languages, so a sample depends on everything evaluated before. The
 examples here are those of version 2.
 
 **Zero-shot** (`mldoc`, `sib-200/zero-shot`), the MLDoc test of EASE (Nishikawa et al. 2022) and the same on SIB-200,
@@ -64,7 +64,7 @@ _BLANKS = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What R classifiers said of N texts: `predicted` (R, N) is a place in the K `classes`, as `gold` (N,) is.
+    """Predictions of R classifiers for N texts: `predicted` (R, N) indexes the K `classes`, as `gold` (N,) does.
 
     `probability` (N, K) is the mean over the classifiers.
     """
@@ -154,7 +154,7 @@ def accuracy(
 
 
 def macro_f1(task: str, subset: str, outcome: Outcome) -> Score:
-    """The F1 of each class, plain mean over the classes met, then over the classifiers; there are no items."""
+    """Macro F1: the mean over the classes present, then over the classifiers; without items."""
     from sklearn.metrics import f1_score
 
     runs = [f1_score(outcome.gold, run, average="macro", zero_division=0.0) for run in outcome.predicted]
@@ -178,8 +178,8 @@ def wrong_answers(
 ) -> tuple[Detail, ...]:
     """The most confident wrong answers of the mean probability, at most ten, the worst first; nothing without any.
 
-    `texts` are the columns that show the N examples, `labels` what the columns of gold and of the answer are called;
-    `names` tell how a label is shown, where that is not the label itself.
+    `texts` are the columns that show the N examples, `labels` the names of the columns of gold and predicted labels;
+    `names` maps labels to the names to show instead.
     """
     best = outcome.probability.argmax(axis=1)
     # Rounded before they are sorted: those that differ by rounding alone stay in the order of the data.
@@ -244,7 +244,7 @@ def tested(
 def undersample(
     labels: Sequence[Label], *, experiments: int = 10, per_label: int = 8, seed: int = 42
 ) -> list[list[int]]:
-    """The training rows of each experiment, drawn as version 2 of MTEB draws them.
+    """The training rows of each experiment, sampled as in version 2 of MTEB.
 
     The generator starts anew from `seed` in every experiment, but the order it shuffles is that which the experiment
     before has left, so the experiments differ. A label with fewer rows than `per_label` gives all it has.

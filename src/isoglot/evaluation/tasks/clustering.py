@@ -40,8 +40,8 @@ METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/
 class Clustering:
     """A clustering task: which set its texts come from; the protocol is the same for all.
 
-    `average` names a mean and the subsets it is over, given when all of them are there; the `mean` over whatever is
-    there is always given.
+    `average` names a mean and its subsets, present if all of them were evaluated; the `mean` over all evaluated subsets
+    is always present.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = METRICS

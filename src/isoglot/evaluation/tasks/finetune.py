@@ -37,7 +37,7 @@ _UNKNOWN = np.zeros((0, 2), np.float32)  # probabilities are not asked for
 class PawsXFinetune:
     """The task `paws-x/finetune`. It needs the encoder itself (`encode.model`), and leaves it as it was.
 
-    `seed` draws the classifier, the order and the dropout; the other fields are the protocol's.
+    `seed` is the random seed of the classifier, the order and the dropout; the other fields are the protocol's.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)

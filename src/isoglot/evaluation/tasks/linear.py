@@ -60,9 +60,9 @@ def _one_thread() -> Iterator[None]:
 
 @_one_thread()
 def fit(train: Set, dev: Set, *, classes: int, batch: int, rate: float, seed: int) -> tuple[float, Layer]:
-    """One layer and its dev accuracy, the best met; of equals the first. `seed` draws weights and order.
+    """The layer with the best dev accuracy, the first of equals, and that accuracy. `seed` is for weights and order.
 
-    With fewer than ten steps in all, the last step is looked at too.
+    With fewer than ten steps in total, the last step is evaluated too.
     """
     import torch
 
@@ -95,7 +95,7 @@ def apply(layer: Layer, vectors: Floats) -> tuple[Ids, Floats]:
 
 
 def _new_layer(width: int, classes: int, draw: object) -> list[Tensor]:
-    """Weights and biases, uniform within one over the root of the width, as `torch.nn.Linear` draws them."""
+    """Weights and biases, uniform within one over the root of the width, as in `torch.nn.Linear`."""
     import torch
 
     bound = width**-0.5

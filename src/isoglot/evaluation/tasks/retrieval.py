@@ -12,9 +12,9 @@ margins of Artetxe and Schwenk 2019 over the k = 4 nearest by cosine. It is an *
 direction: the subset `deu-eng` searches English for each German sentence. One search serves both directions of a pair
 and all three margins, and each text is encoded once.
 
-**Nearest sentences** (`nearest`): what an encoder finds for a query in a large corpus, for people to read, as Wang,
-Zhao and Liu 2021 ("Aligning Cross-lingual Sentence Representations with Dual Momentum Contrast") show it: plain
-cosine, the three nearest, the query itself left out. There is no gold, so the number only says how near the nearest is.
+**Nearest sentences** (`nearest`): the results of an encoder for queries in a large corpus, for people to read, as in
+Wang, Zhao and Liu 2021 ("Aligning Cross-lingual Sentence Representations with Dual Momentum Contrast"): plain cosine,
+the three nearest, without the query itself. Without gold, the score is only the cosine of the nearest sentence.
 
 The worst mistakes of a direction are the detail of its score.
 """
@@ -83,9 +83,9 @@ def nearest(
 ) -> list[Score]:
     """Three accuracies of N aligned pairs: first language to second, second to first, and their mean.
 
-    A sentence counts when the sentence of greatest cosine on the other side is its own partner, told by place and not
-    by text: where a text stands twice on the other side, the first of them is the one found. `names` are the two
-    sides in the metrics (`accuracy/xx-en`); `places` tell where the rows of each side were read (see `embed`). With
+    A sentence is correct if the sentence of greatest cosine on the other side is its partner, compared by row and not
+    by text: if a text occurs twice on the other side, the first one is found. `names` are the two sides in the metrics
+    (`accuracy/xx-en`); `places` are where the rows of each side were read (see `embed`). With
     `f1` the main score of MTEB is added for the first direction, the mean over sentences of the F1 of each as a class:
     found too often, it loses precision. The score of a direction has its worst mistakes as a detail. Raises
     `EvaluationError`, see `embed`.
@@ -213,13 +213,13 @@ class Retrieval:
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """The three accuracies of each pair of languages, then the `mean`."""
         scores: list[Score] = []
-        told: set[str] = set()
+        warned: set[str] = set()
         for pair, (sides, places, groups) in self._pairs(data, languages).items():
             origins = self._origins(data, places)
             for side, language, place in zip(sides, pair, origins or (), strict=False):
                 where = f"{self.name} {'-'.join(pair)}, language {language}"
-                if language not in told and warn_of_repeated(side, where=where, place=place):
-                    told.add(language)  # each has many pairs
+                if language not in warned and warn_of_repeated(side, where=where, place=place):
+                    warned.add(language)  # once, as a language has many pairs
             found = nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), places=origins)
             scores += [replace(score, item_set=item_set_of(groups)) for score in found]
         return scores + averages(scores, "mean")
@@ -293,9 +293,9 @@ def mistakes(
 
 
 def read_groups(data: Path, *, task: str) -> Iterator[tuple[int, Group]]:
-    """The groups of one's own in a file or folder; none when there is no file of the names that are looked for.
+    """The user's groups in a file or folder; none if the folder has no file with one of the expected names.
 
-    With each comes the number, from 0, of its line or unit, of which some hold no text and give no group. Raises
+    Each comes with the number, from 0, of its line or unit; lines without text give no group. Raises
     `EvaluationError` naming the task, file and line.
     """
     from isoglot.data.readers import read
@@ -353,8 +353,8 @@ class NWay:
     def find(self, data: Path, *, task: str, languages: Sequence[str] = ()) -> Found:
         """The texts of the wanted languages and of English, in the order of their codes; none of a missing set.
 
-        Raises `EvaluationError`, opened by the task, for files that are no set, `CorpusError` for a language that does
-        not exist.
+        Raises `EvaluationError`, beginning with the task, for files that are not a set, `CorpusError` for an unknown
+        language.
         """
         found: Found = {}
         for (split, subset), source in sources(task, (self.source,), data).items():

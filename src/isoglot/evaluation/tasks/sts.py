@@ -67,9 +67,9 @@ def correlation_metric(name: str) -> Metric:
 class Sts:
     """A set in several languages: Spearman and Pearson of each subset, then averages.
 
-    `sets` are where its pairs come from, see `split_sources`. `lists` are averages given when all of their subsets were
-    evaluated; `mean` is over whatever was. With `rows`, subset -> pairs in memory, no set is read. Subsets are named by
-    house codes, English last, and sentence 1 is always in the language named first.
+    `sets` are the sources of its pairs, see `split_sources`. `lists` are averages, present if all of their subsets were
+    evaluated; `mean` is over all evaluated subsets. With `rows`, subset -> pairs in memory, no set is read. Subsets are
+    named by language codes, English last, and sentence 1 is always in the first language.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
@@ -135,8 +135,8 @@ def judge(encode: Encode, pairs: Rows, *, where: str, languages: tuple[str, str]
             "give more pairs"
         )
     tables = embed_sides(encode, pairs, where=where, languages=languages)
-    # Rounded to what single precision tells apart at 1, so that all pairs of equal sentences tie there, and all that
-    # have nothing in common tie at 0, where rounding of the vectors alone would rank them.
+    # Rounded to the resolution of single precision at 1, so that pairs of equal sentences tie at 1 and orthogonal pairs
+    # tie at 0; otherwise rounding errors would rank them.
     first, second = (unit(table) for table in tables)
     cosines = np.einsum("nd,nd->n", first, second).round(7) + 0.0  # no -0
     return np.stack([np.array(pairs.labels), cosines], axis=1).astype(np.float32)

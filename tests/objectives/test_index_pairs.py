@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.objectives.kernel import couples, matches, rows_between, same_meaning, union, where
+from isoglot.objectives.kernel import matches, rows_between, same_meaning, slot_pairs, union, where
 
 NUMBERS = st.lists(st.integers(-2, 4), max_size=12).map(lambda values: torch.tensor(values, dtype=torch.long))
 
@@ -29,7 +29,7 @@ def test_couples_are_slots_0_and_1_of_a_group_in_the_order_of_groups(rows):
     group, slot = (torch.tensor(column, dtype=torch.long) for column in (zip(*rows, strict=True) if rows else ([], [])))
     places = {row: number for number, row in enumerate(rows)}
     both = [(places[g, 0], places[g, 1]) for g in range(6) if (g, 0) in places and (g, 1) in places]
-    assert listed(couples(group, slot)) == both
+    assert listed(slot_pairs(group, slot)) == both
 
 
 @given(NUMBERS, NUMBERS, st.integers(0, 12), st.integers(0, 12))

@@ -18,7 +18,7 @@ from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
 from isoglot.objectives import InfoNCE, SoftContrastive, build
 from isoglot.objectives import soft_contrastive as module
-from isoglot.objectives.kernel import couples
+from isoglot.objectives.kernel import slot_pairs
 from isoglot.training import ranks
 from isoglot.training.step import StepLimits, backward
 from toys import TOY_LANGUAGES, ToyEncoder, toy_batch, toy_objective
@@ -156,7 +156,7 @@ def test_kl_is_cross_entropy_without_the_floor(case, labels, tcm):
     assert -1e-9 <= values[1] <= values[0] + 1e-9
     assert torch.allclose(*grads, atol=1e-12)
     same = batch.extras["teacher"].clone()
-    first, second = couples(batch.group, batch.slot)
+    first, second = slot_pairs(batch.group, batch.slot)
     same[second] = same[first]
     batch.extras["teacher"] = same
     assert sum(losses_of(same, batch, labels=labels, tcm=tcm, value="kl").values()) == pytest.approx(0, abs=1e-9)
@@ -169,13 +169,13 @@ def test_the_anchor_language_of_each_pair_is_its_own():
     objective = SoftContrastive(priority=("rus", "eng", "kor"), languages=("kor", "eng", "rus"))
     trusted = batch.extras["teacher"][[1, 2, 5]]
     expected = torch.nn.functional.normalize(trusted, dim=1)
-    assert torch.equal(objective._teacher(batch, *couples(batch.group, batch.slot)), expected)
+    assert torch.equal(objective._teacher(batch, *slot_pairs(batch.group, batch.slot)), expected)
 
 
 def test_without_a_list_the_order_of_the_streams_languages_is_the_priority():
     _, batch = pairs(2)
     batch.lang = torch.tensor([1, 0, 0, 2])
-    found = SoftContrastive(languages=("jpn", "eng", "rus"))._teacher(batch, *couples(batch.group, batch.slot))
+    found = SoftContrastive(languages=("jpn", "eng", "rus"))._teacher(batch, *slot_pairs(batch.group, batch.slot))
     assert torch.equal(found, torch.nn.functional.normalize(batch.extras["teacher"][[1, 2]], dim=1))
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Pairs, couples, log_sum_exp, matches, same_meaning, unit
+from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
 from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat
@@ -88,7 +88,7 @@ class DualMomentum(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The losses of both directions, `dual_momentum` with slot 0 as the query and `dual_momentum/back`."""
-        first, second = couples(batch.group, batch.slot)
+        first, second = slot_pairs(batch.group, batch.slot)
         z, keys = unit(vectors), batch.extras[KEY]
         stored, met = matches(self.meanings, batch.key[first])
         group, key = batch.group[first], batch.key[first]
@@ -109,7 +109,7 @@ class DualMomentum(Objective):
                 own.lerp_(new, 1 - self.momentum)
         for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
             kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
-        first, second = couples(batch.group, batch.slot)
+        first, second = slot_pairs(batch.group, batch.slot)
         length = len(self.meanings)
         last = slice(max(0, len(first) - length), len(first))  # of a batch longer than the queue, the last keys
         places = (self.pointer + torch.arange(len(first), device=first.device)[last]) % length

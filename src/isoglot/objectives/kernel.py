@@ -276,15 +276,15 @@ def rows_between(pairs: Pairs, rows: slice) -> Pairs:
 
 
 def same_meaning(group: Tensor, key: Tensor, other_group: Tensor, other_key: Tensor, other_slot: Tensor) -> Pairs:
-    """Pairs of equal key and different group, hard negatives left alone: neither positives nor negatives."""
+    """Pairs of equal key and different group, without hard negatives: neither positives nor negatives."""
     i, j = matches(key, other_key)
     return where((i, j), (group[i] != other_group[j]) & (other_slot[j] >= 0))
 
 
-def couples(group: Tensor, slot: Tensor) -> Pairs:
+def slot_pairs(group: Tensor, slot: Tensor) -> Pairs:
     """Rows of slot 0 and of slot 1 of the groups that have both, in the order of the groups' numbers.
 
-    So what is made of them does not depend on the order of rows, nor on the number of processes.
+    The order makes results independent of the order of rows and of the number of processes.
     """
     zeros, ones = ((slot == place).nonzero()[:, 0] for place in (0, 1))
     i, j = matches(group[zeros], group[ones])

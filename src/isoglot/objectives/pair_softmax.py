@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from isoglot.data.batch import Batch
 from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import couples, unit, where
+from isoglot.objectives.kernel import slot_pairs, unit, where
 from isoglot.options import LARGEST, within
 
 
@@ -78,7 +78,7 @@ class PairSoftmax(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `pair_softmax`."""
-        pairs = couples(batch.group, batch.slot)
+        pairs = slot_pairs(batch.group, batch.slot)
         premise, hypothesis = where(pairs, batch.extras["label"][pairs[0]] >= 0)  # below 0: not labelled
         if not len(premise):
             return {"pair_softmax": vectors.sum() * 0}

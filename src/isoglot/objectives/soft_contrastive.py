@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Pairs, Target, contrast, couples, same_meaning, unit
+from isoglot.objectives.kernel import Equation, Pairs, Target, contrast, same_meaning, slot_pairs, unit
 from isoglot.objectives.teaching import average, places, teacher_vectors
 from isoglot.options import temperature as heat
 from isoglot.options import within
@@ -80,7 +80,7 @@ class SoftContrastive(Objective):
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss across languages, under `soft_contrastive`, and within them, under `soft_contrastive/mono`."""
         z = unit(vectors)
-        first, second = couples(batch.group, batch.slot)
+        first, second = slot_pairs(batch.group, batch.slot)
         s, t, floor = z[first], z[second], z.new_zeros(())
         target: Pairs | Target = _identity(first)
         dropped: Pairs | None = _alike(batch, first)

@@ -207,7 +207,7 @@ def test_vectors_come_from_a_file_and_the_rest_is_drawn(tmp_path, caplog):
         "entity_contrast", {"vectors": "v.npy"}, ToyEncoder(), sizes=TOY_SIZES, resolve=lambda name: tmp_path / name
     )
     assert torch.equal(built.table[kept].detach(), torch.from_numpy(given_rows[kept]))
-    with pytest.raises(ValueError, match='1 of 6 entities have no vector; .*missing = "random"'):
+    with pytest.raises(ValueError, match=r'1 of 6 entities have no vector; .*missing = "random"'):
         objective(vectors=tmp_path / "v.npy", missing="error")
     with pytest.raises(ValueError, match="has 6 rows, but the data name row 8"):
         EntityContrast(encoder=Width(), sizes={"entity": 9}, vectors=tmp_path / "v.npy")

@@ -57,6 +57,6 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(project, monkeypatch):
         with pytest.raises(CorpusError, match=words):
             run(str(project / "model"), [project / name], project / "small")
     monkeypatch.setattr(vocabulary, "KINDS", ("Unigram",))
-    with pytest.raises(EncoderError, match="model: there is no vocabulary to cut"):
+    with pytest.raises(EncoderError, match=r"model: .*vocabulary"):
         run(str(project / "model"), [project / "lines.txt"], project / "small")
     assert not (project / "small").exists()

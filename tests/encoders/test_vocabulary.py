@@ -172,7 +172,7 @@ def test_an_encoder_around_another_is_copied_with_it():
     assert type(trimmed.encoder) is Around
     tokens = trimmed.encoder.tokenize(CORPUS)
     assert torch.equal(trimmed.encoder(tokens), around(around.tokenize(CORPUS)))
-    with pytest.raises(EncoderError, match="this Around has BPE \\+ BPE"):
+    with pytest.raises(EncoderError, match="Around.*BPE \\+ BPE"):
         trim(Around(toy, build_transformer()), CORPUS)
 
 
@@ -201,7 +201,7 @@ def test_packaged_models_without_pieces_are_refused(name):
     listed = {model.name: model for model in packaged.models()}[name]
     if not listed.installed or not listed.cached:
         pytest.skip(f"{name} is not unpacked here; run `isoglot models get {name}`")
-    with pytest.raises(EncoderError, match="there is no vocabulary to cut"):
+    with pytest.raises(EncoderError, match="vocabulary"):
         trim(load(name), CORPUS)
 
 

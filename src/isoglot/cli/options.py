@@ -102,7 +102,7 @@ def announce(device: str) -> None:
 
 
 def device_line(device: torch.device, *, precision: str = "float32") -> str:
-    """What a verb says of the device in use."""
+    """The line with which a verb reports the device in use."""
     import torch
 
     count = torch.get_num_threads()
@@ -133,7 +133,7 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
 
 
 def imported(name: str) -> Callable[..., Any]:
-    """What `module:name` names, looked for in the current folder too. Raises `ImportError`, whatever is wrong."""
+    """Import `module:name`, also from the current folder. Raises `ImportError` for all errors."""
     module, _, attribute = name.partition(":")
     sys.path.append(str(Path.cwd()))
     try:

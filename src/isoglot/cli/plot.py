@@ -56,11 +56,11 @@ def run(
 def read_groups(
     files: Sequence[Path], *, languages: Sequence[str] = (), parallel: bool = False, skip_empty: bool = True
 ) -> Iterator[Group]:
-    """The groups of the files, each by the reader for its ending; plain text is a group a line, blank lines left out.
+    """The groups of the files, read by their extensions; plain text is one group per line, without blank lines.
 
-    `parallel`: line i of every file says the same. `languages` are those of plain text files, one for each or one for
-    all, instead of those at the end of their names; of the columns of TSV; of the sentences of JSONL that name none.
-    Raises `EvaluationError` when they do not fit the files, and `CorpusError`.
+    `parallel`: line i of every file has the same meaning. `languages` are those of plain text files, one for each or
+    one for all, instead of those at the end of their names; of the columns of TSV; of JSONL sentences without one.
+    Raises `EvaluationError` if they do not match the files, and `CorpusError`.
     """
     if not parallel:
         for place, file in enumerate(files):

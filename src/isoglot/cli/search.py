@@ -78,11 +78,11 @@ def _query_of(line: str, number: int) -> str:
 
 def _checked(query: str, where: str, number: int) -> str:
     if not query.strip():
-        raise CorpusError("is blank, so that nothing is near it; leave it out", file=where, line=number)
+        raise CorpusError("the query is blank; remove it", file=where, line=number)
     try:
         query.encode()
-    except UnicodeEncodeError as error:  # bytes of the command line that are no text, or an escape of half a character
-        raise CorpusError("holds what UTF-8 cannot; write whole characters", file=where, line=number) from error
+    except UnicodeEncodeError as error:  # undecodable bytes of the command line, or an escaped lone surrogate
+        raise CorpusError("cannot be encoded as UTF-8; fix the characters", file=where, line=number) from error
     return query
 
 

@@ -36,7 +36,7 @@ def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume
 
 def _show_summary(outcomes: Sequence[Outcome], path: Path) -> None:
     if all(outcome.best is None for outcome in outcomes):
-        console.say("the recipe has no [evaluation], so there is no score to average over seeds")
+        console.say("no scores to average over seeds: the recipe has no [evaluation]")
         return
     found = json.loads(path.read_text(encoding="utf-8"))
     deviation = found["standard_deviation"]

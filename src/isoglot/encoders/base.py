@@ -32,7 +32,7 @@ class Encoder(nn.Module):
     max_length   maximum tokens per text, special tokens included
     prompt       put before every text unless a call passes another; Towers: each tower has its own
     prompts      further prompts by name, such as query and document, for `prompt_name`
-    pooling      how a vector is made of a sentence's token states, a key of `POOLINGS`; "" where there is no choice
+    pooling      how a sentence's token states are pooled, a key of `POOLINGS`; "" if the encoder has no choice
     normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
     pads         whether forward pads its rows to the longest, so that rows of similar length should meet
     pad          id of the padding token; None without padding
@@ -78,7 +78,7 @@ class Encoder(nn.Module):
         raise NotImplementedError
 
     def exports(self) -> Sequence[Encoder]:
-        """The encoders that training may leave; the first one where there is no dev score."""
+        """The encoders that training chooses from by dev score; without a dev score, the first one."""
         return (self,)
 
     @property

@@ -276,7 +276,7 @@ def _cut(texts: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _computed(part: Window, asked: Plan, *, pads: bool, apply: Apply, tick: Callable[[int], None]) -> Rows:
-    """Rows (N, width) of the N distinct texts of a window in their order, of length one if the plan says so.
+    """Rows (N, width) of the N distinct texts of a window in their order, normalised if the plan asks for it.
 
     `tick` is called with the size of every finished chunk. Raises EncoderError, naming the text, for a vector that is
     not finite.

@@ -51,7 +51,7 @@ def encode_file(
     keep      for a work folder: write `output` itself and keep its journal, so that the same call compares checksums
               and encodes nothing; what another file, other settings or another model left is replaced
     progress  called with (texts done, texts in all, if that is known); repeated texts of this run count once
-    report    called with a line that says how many texts were done before
+    report    called with a line about the number of texts already encoded
     settings  of `Encoder.encode`: normalize_embeddings, batch_size, batch_tokens, truncate_dim, dtype, precision
 
     Raises CorpusError for an input that can't be read, EncoderError if the run

@@ -77,7 +77,7 @@ def trim(
     only once, is not verified.
 
     Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
-    CorpusError if there are no texts.
+    CorpusError without texts.
     """
     if minimum_count < 1:
         raise ValueError(f"minimum_count must be at least 1, got {minimum_count}")

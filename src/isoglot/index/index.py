@@ -68,7 +68,7 @@ class Index:
     """Sentences and their unit vectors. Make one with `build`, open a saved one with `open`.
 
     Threads may share one. It can be used as a context manager. An open index shows what it contained when it was
-    opened, and what it has added itself. Raises `SearchError` for whatever is wrong with its folder.
+    opened, and what it has added itself. Raises `SearchError` for a damaged or unsupported folder.
     """
 
     def __init__(self, store: Store, model: Encoder | str | Path | None = None, *, device: str = "auto") -> None:
@@ -293,7 +293,7 @@ class Index:
         return fresh
 
     def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
-        """Add sentences with their unit vectors (N, D); all of them or, whatever happens, none.
+        """Add sentences with their unit vectors (N, D); all of them or, after any error, none.
 
         Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite.
         """
@@ -343,7 +343,7 @@ class Index:
         """The k nearest sentences, best first; of equal scores the one added first.
 
         queries    one text, which gives a list of hits, or texts or vectors (Q, D), which give a list for each
-        languages  search among sentences of these only, and then exactly, whatever the kind
+        languages  search only sentences in these languages; exact for all kinds of index
         effort     of an approximate kind: cells to search (IVF) or size of the list (HNSW)
 
         Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.

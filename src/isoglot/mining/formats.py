@@ -181,7 +181,7 @@ def _xml(text: str) -> str:
 
 
 def read_gold(path: Path, x: Side, y: Side) -> list[tuple[int, int]]:
-    """Known pairs as rows, from a file: two ids a line, or two line numbers where there are no ids; tab-separated.
+    """Known pairs as rows, from a file: two ids per line, or two line numbers for sides without ids; tab-separated.
 
     A first line is a header if neither cell is an id and neither contains a digit. Raises `CorpusError` with the line
     for another number of cells and unknown ids.
@@ -229,7 +229,7 @@ def _kind_of_id(side: Side) -> str:
 
 
 def _rows_by_id(side: Side) -> Callable[[str], int | None]:
-    """From an id to the row of its sentence, `ABSENT` if it was filtered out, None if there is no such id."""
+    """A function from an id to the row of its sentence: `ABSENT` if it was filtered out, None for an unknown id."""
     if side.ids is not None:
         rows = dict(zip(side.ids, side.rows.tolist(), strict=True))
         return rows.get

@@ -1,8 +1,8 @@
-"""Figures by matplotlib that the page and the sentence maps share: heat maps, scatter plots, labels.
+"""Matplotlib figures shared by the page and the sentence maps: heat maps, scatter plots, labels.
 
-Colours are those of Okabe and Ito (2008), distinguishable with any kind of colour vision, and viridis; whatever a
-colour shows is shown again by a marker or a number. Nothing depends on the date or on the user's settings of
-matplotlib, so the same figure gives the same bytes.
+Colours are those of Okabe and Ito (2008), distinguishable with any kind of colour vision, and viridis; all information
+in colours is repeated by markers or numbers. Nothing depends on the date or on the user's settings of matplotlib, so
+the same figure gives the same bytes.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ Group = list[list[Score]]  # one subset: for each system the scores of its seeds
 class Value:
     """A system's score: the mean over its seeds, their sample standard deviation, and its 95 % interval over items.
 
-    The deviation is None for a single seed, the interval where there are no items.
+    The deviation is None for a single seed, the interval for a score without items.
     """
 
     mean: float

@@ -35,7 +35,7 @@ from isoglot.report.scores import Scores
 _SIB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 # MTEB takes SIB-200 in one script only for each language that the set has in two.
 _NOT_IN_SIB = ("ace_Arab", "arb_Arab", "bjn_Arab", "kas_Arab", "knc_Arab", "min_Arab", "taq_Latn", "zho_Hans")
-# What is said in place of the data's revision and of a run of MTEB.
+# Values of the data's revision and of the fields about a run of MTEB.
 _NO_RUN = {"dataset_revision": "revision_not_applicable"} | dict.fromkeys(
     ("mteb_version", "evaluation_time", "kg_co2_emissions", "date")
 )
@@ -172,11 +172,11 @@ MTEB: dict[str, MtebTask] = {
 
 
 def write_mteb(folder: Path, results: Scores) -> list[Path]:
-    """Write a file for each task of MTEB that the scores are of, and one about the model; the files written.
+    """Write a file for each task of MTEB with scores, and one about the model; return the files written.
 
     Left out are subsets that MTEB does not have or that have another number of items there, those without its main
-    score, and averages; without any other, nothing is written. What an earlier call wrote below `folder`, of whatever
-    model, is removed first; any other file stays. The model is called `isoglot/` and the last part of its name (of
+    score, and averages; without any other, nothing is written. The output of earlier calls below `folder`, for any
+    model, is removed first; all other files stay. The model is called `isoglot/` and the last part of its name (of
     RUN/model, RUN), since MTEB requires two parts; its revision is its fingerprint, or that of its vectors. The same
     results give the same bytes.
     """
@@ -199,7 +199,7 @@ def write_mteb(folder: Path, results: Scores) -> list[Path]:
 
 
 def _name(model: str) -> str:
-    """What tells a model apart: the last part of its name; of RUN/model, as training writes it, RUN."""
+    """The name of a model in results: the last part of its path; for RUN/model, as training writes it, RUN."""
     path = Path(model)
     return path.parent.name if path.name == "model" and path.parent.name else path.name
 
@@ -250,7 +250,7 @@ def _subset(at: MtebTask, ours: str) -> str | None:
 
 
 def _plain(codes: Sequence[str]) -> frozenset[str]:
-    """Languages without scripts, none if one of the codes is no language (`4b`)."""
+    """Languages without scripts, none if one of the codes is not a language (`4b`)."""
     known = all(is_language(code) for code in codes)
     return frozenset(canonical(code).partition("_")[0] for code in codes) if known else frozenset()
 

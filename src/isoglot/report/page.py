@@ -211,7 +211,7 @@ def page(
     `EvaluationError` when there is nothing to show, and `CorpusError` for an unknown language.
     """
     if not any(result for result in results):
-        raise EvaluationError("there are no scores to show; pass results written by `isoglot evaluate`")
+        raise EvaluationError("no scores to show; pass results written by `isoglot evaluate`")
     sections = [section for section in _sections(results, canonical_list(seen)) if section.blocks]
     names = _labels(results)
     models = [(name, result.model if name != result.model else "") for name, result in zip(names, results, strict=True)]

@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from plotly.graph_objects import Figure as Interactive
 
-LIMIT = 2000  # default maximum of sentences; of more, single points can't be told apart, and t-SNE takes long
+LIMIT = 2000  # default maximum of sentences; with more, points overlap and t-SNE is slow
 ENDINGS = (".html", ".png", ".svg", ".pdf")
 
 Plane = NDArray[np.float64]
 
-_FEWEST = 5  # points below which there are no neighbourhoods to preserve, and PCA is used
+_FEWEST = 5  # with fewer points PCA is used, since there are too few neighbours to preserve
 _ROUNDING = 1e-9  # sums of squares below are those of equal vectors
 _SIDE = 6.4  # inches of the square that holds the points
 _NAMED, _TOGETHER = 20, 0.15  # joined groups up to which those within this share of the side are labelled
@@ -89,8 +89,8 @@ def plot(
 
     model      an encoder, a name or folder for `isoglot.load`, anything else with `encode(texts)`, a function from N
                texts to an array (N, D), or the vectors (N, D) of all sentences in their order
-    texts      sentences, or whatever `isoglot.data.groups_of` accepts: tuples of translations, `Group`s, a DataFrame,
-               or a dict from languages to lists of equal length (empty sentences of which are left out)
+    texts      sentences, or any data that `isoglot.data.groups_of` accepts: tuples of translations, `Group`s, a
+               DataFrame, or a dict from languages to lists of equal length (empty sentences are left out)
     output     a file to write: .html (interactive), .png, .svg or .pdf
     method     pca, tsne or umap; see `project`
     color      "language", or the name of an extra of the groups
@@ -272,7 +272,7 @@ def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Cho
             last, _, _, dropped = heapq.heappop(kept)
             size, bound = size - len(dropped.texts), -last
     if not total:
-        raise EvaluationError("there are no sentences to show; pass files that contain text")
+        raise EvaluationError("no sentences to show; pass files that contain text")
     if not size:
         raise EvaluationError(f"no group fits into {limit} sentences; raise the limit")
     _, numbers, starts, chosen = zip(*sorted(kept, key=lambda entry: entry[1]), strict=True)

@@ -160,7 +160,7 @@ def lacking(
     With `data`, the folder that was evaluated, also which of them `languages` left out although they are there, and,
     once for each set, the command that downloads it.
     """
-    lines, said = list[str](), set[str]()
+    lines, shown = list[str](), set[str]()
     cells = SUITES[suite].table(scores)
     found = {task: _found(task, data, languages) for task in dict.fromkeys(key[0] for c in cells for key in c.lacking)}
     for cell in cells:
@@ -169,8 +169,8 @@ def lacking(
         narrowed = [key for key in cell.lacking if _narrowed(key[1], *found[key[0]])]
         tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
         commands = dict.fromkeys(get_command(task, data=data) for task in tasks) if data else {}
-        new = [command for command in commands if command and command not in said]
-        said.update(new)
+        new = [command for command in commands if command and command not in shown]
+        shown.update(new)
         some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
         why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
         how = f"; get it with: {' and '.join(new)}" if new else ""

@@ -46,7 +46,7 @@ def mine_shards(
     `x` (N, D) and `y` (M, D): arrays, which are sent to every machine, or files on a disk that every machine sees, as
     `open_shards` takes them. Beside the result, 12 · k bytes for each row of both, this process holds nothing large;
     a worker holds one block of both sides and `budget` bytes. Raises `ValueError` for what `mine` refuses,
-    `EncoderError` for files that are no vectors.
+    `EncoderError` for files that are not vectors.
     """
     for name, value, valid in (("margin", margin, MARGINS), ("direction", direction, DIRECTIONS)):
         if value not in valid:
@@ -108,7 +108,7 @@ def _block(
 
 
 def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
-    """Take in the neighbours of one more block, in place: by score, then by row number, in whatever order they come."""
+    """Merge the neighbours of one more block in place, by score, then by row number; blocks can come in any order."""
     k = best.scores.shape[1]
     # A place that is still empty has the lowest score, and an id after all others, so that it never wins a tie.
     empty = np.where(best.scores == LOWEST, np.iinfo(np.int64).max, best.ids)

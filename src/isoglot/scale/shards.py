@@ -51,9 +51,9 @@ class Shards:
 
 
 def open_shards(source: Path | Sequence[Path]) -> Shards:
-    """Vectors in one `.npy` file, in the files given in their order, or in those of a folder, sorted by name.
+    """Vectors in one `.npy` file, in several files in their order, or in those of a folder, sorted by name.
 
-    Raises `EncoderError` when there are none, when one is no table of numbers, and when their widths differ.
+    Raises `EncoderError` if there are none, if one is not a table of numbers, and if their widths differ.
     """
     if isinstance(source, Path):
         files = sorted(source.glob("*.npy")) if source.is_dir() else [source]

@@ -227,7 +227,7 @@ def neighbours(
     small for the smallest tile.
     """
     _check(x, y, k, metric)
-    k = min(k, max(len(x), len(y), 1))  # there are no more, and their memory would exceed any budget
+    k = min(k, max(len(x), len(y), 1))  # at most as many as there are rows, which bounds the memory
     n, m, kept = len(x), len(y), k if matmul is None else k + spare
     forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:

@@ -284,7 +284,7 @@ def hard_negatives(
     found, so that enough are left without the translations.
 
     `gold` are pairs (rows of x, rows of y), (P,) both, of all known translations; a row of `x` may have several. Best
-    first, of equal cosines the lowest row first; -1 where there are no more. `budget` and `progress`: see
+    first, of equal cosines the lowest row first; padded with -1. `budget` and `progress`: see
     `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` refuses.
     """
     source, target = (np.asarray(column, np.int64) for column in gold)

@@ -77,7 +77,7 @@ def _between(pairs: Pairs, cut: int) -> float:
         return score
     after = float(pairs.score[cut + 1])
     middle = after + (score - after) / 2
-    return middle if middle > after else score  # there is no number between two neighbouring floats
+    return middle if middle > after else score  # two neighbouring floats have none in between
 
 
 def _quality(threshold: float, right: int, kept: int, gold: int) -> Quality:

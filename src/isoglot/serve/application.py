@@ -282,4 +282,4 @@ async def _on_disconnect(_request: Request, _error: Exception) -> Response:
 
 async def _on_fault(_request: Request, _error: Exception) -> Response:
     """Starlette raises the error again after this answer, so that the server logs it."""
-    return Problem(500, "The server failed on this request; its log says why.").response()
+    return Problem(500, "Internal server error; see the log of the server.").response()

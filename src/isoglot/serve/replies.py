@@ -23,7 +23,7 @@ CLOSE = {"Connection": "close"}
 
 
 class Problem(Exception):  # noqa: N818 - reported to the client, not a fault of the program
-    """A request that is not answered as asked; the message says what to do."""
+    """A request that cannot be answered; the message explains how to fix it."""
 
     def __init__(
         self,

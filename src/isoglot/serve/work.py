@@ -1,7 +1,7 @@
 """One thread in which everything is encoded and searched, in slices that are shared fairly.
 
-The event loop hands jobs over and never computes. While one slice is computed, whatever comes in waits for the next,
-which takes a part of every job that waits: two hundred single queries are encoded together, and a request of two
+The event loop queues jobs and never computes. Jobs that arrive while a slice is computed wait for the next one, which
+takes a part of every waiting job: two hundred single queries are encoded together, and a request of two
 thousand texts holds up a query for one slice, not for all of its texts. The kinds of work (searches, embeddings) take
 turns. A slice is cut by characters, and their number follows the time that slices take: a static model gets through a
 million while a transformer on a CPU is at some thousands.

@@ -98,7 +98,7 @@ class Choice:
         return 0 < self.patience <= self.since
 
     def cost(self, score: float | None) -> float:
-        """What the best encoder has the least of: the score or its negative; infinite where there is no number."""
+        """The value minimized by the best encoder: the score or its negative; infinite for a missing score."""
         if score is None or not math.isfinite(score):
             return math.inf
         return score if self.lower else -score

@@ -32,7 +32,7 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
             stream.write(json.dumps({"step": step, "bytes": path.stat().st_size, "sha256": digest(path)}))
     except (OutputError, OSError, RuntimeError) as error:  # torch turns some write errors into RuntimeError
         rest = [old.name for old in _manifests(folder) if old != path.with_suffix(".json")]
-        intact = f"{rest[0].removesuffix('.json')} is intact" if rest else "there is no earlier checkpoint"
+        intact = f"{rest[0].removesuffix('.json')} is intact" if rest else "no earlier checkpoint"
         reason = getattr(error.__cause__ or error, "strerror", None) or error
         raise CheckpointError(
             f"{path}: cannot be written ({reason}); {intact}; make room and run again with --resume"

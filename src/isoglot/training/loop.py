@@ -1,10 +1,10 @@
 """The training loop: stages, steps, evaluations and checkpoints, in the order in which they happen.
 
 A run lives in one folder: `run.json` (what is run), `log.jsonl`, `checkpoints/` and `model/`, which is the best encoder
-by the dev score, or the last one if there is none. A run that is interrupted and resumed gives the same model, bit for
-bit on one device, as one that is not: whatever changes from step to step is in the checkpoint.
+by the dev score, or the last one without a dev score. A run that is interrupted and resumed gives the same model, bit
+for bit on one device, as an uninterrupted one: all state that changes between steps is in the checkpoint.
 
-What is run is a `Plan`, which holds objects and no names: an encoder, streams, objectives. `train.py` makes one from
+The input is a `Plan`, which holds objects and no names: an encoder, streams, objectives. `train.py` makes one from
 the arguments of a call, `recipes.py` from a recipe.
 """
 

@@ -198,7 +198,7 @@ def choices_of(recipe: Recipe) -> list[Choice]:
     for place, settings in enumerate(recipe.evaluation):
         where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
         if settings.task not in TASKS:
-            raise RecipeError(f"{where}.task: there is no task {shown(settings.task)}; {nearest(settings.task, TASKS)}")
+            raise RecipeError(f"{where}.task: unknown task {shown(settings.task)}; {nearest(settings.task, TASKS)}")
         task = TASKS[settings.task]
         metric = find(task, settings.metric, where=where)
         dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)

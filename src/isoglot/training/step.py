@@ -2,9 +2,9 @@
 
 Three observations carry it. An objective is a function of the batch's vectors alone, so its gradient can be taken at
 the vectors first and pushed into the encoder afterwards, chunk by chunk (gradient caching, Gao et al. 2021, section
-3): activations never exceed one chunk, whatever the batch. Rows of like length share a chunk, so padding is what
-their lengths differ by, whatever the order of the batch. And if every rank sees the vectors of all ranks, each can
-compute the whole loss and keep the gradient of its own rows: the sum over ranks is the gradient of one process.
+3): activations never exceed one chunk, for any batch size. Rows of similar length share a chunk, so there is little
+padding for any order of the batch. And if every rank sees the vectors of all ranks, each can compute the whole loss and
+keep the gradient of its own rows: the sum over ranks is the gradient of one process.
 
 The price of gradient caching is a second forward pass. A batch of at most `graph_tokens` tokens keeps its graph and
 does not pay it; both paths give the same gradient, dropout included.
@@ -54,7 +54,7 @@ class StepReport:
 
 
 class Replay(AbstractContextManager[None]):
-    """The random state at creation, put back inside `with`, so that dropout draws the same masks again."""
+    """The random state at creation, restored inside `with`, so that dropout samples the same masks again."""
 
     def __init__(self, device: torch.device) -> None:
         self.device, self.state = device, random_state(device)

@@ -39,7 +39,7 @@ from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Term, run
 from isoglot.training.progress import Display, Report, Status
 from isoglot.training.recipes import plan_of
 
-EVALUATIONS = 10  # of a run, or checkpoints where there is no dev score, unless a number of steps is passed
+EVALUATIONS = 10  # per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
 
 

@@ -172,7 +172,7 @@ def test_an_encoder_around_another_is_copied_with_it():
     assert type(trimmed.encoder) is Around
     tokens = trimmed.encoder.tokenize(CORPUS)
     assert torch.equal(trimmed.encoder(tokens), around(around.tokenize(CORPUS)))
-    with pytest.raises(EncoderError, match="Around.*BPE \\+ BPE"):
+    with pytest.raises(EncoderError, match=r"Around.*BPE \+ BPE"):
         trim(Around(toy, build_transformer()), CORPUS)
 
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_cut_is_said():
         with pytest.raises(CorpusError, match="no sentences"):
             trim(toy, nothing)
     words = Tokenizer(models.WordLevel({UNKNOWN: 0, "cat": 1}, unk_token=UNKNOWN))
-    with pytest.raises(EncoderError, match="this StaticEncoder has WordLevel; pass"):
+    with pytest.raises(EncoderError, match=r"StaticEncoder.*WordLevel"):
         trim(StaticEncoder(torch.zeros(2, 4), words), CORPUS)
 
 

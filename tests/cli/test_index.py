@@ -94,7 +94,7 @@ def test_wrong_objects_are_named_with_their_line(folder, monkeypatch, line, mess
         search.run(folder, [], as_json=True)
 
 
-@pytest.mark.parametrize(("query", "message"), [("", "query:2: is blank"), ("\udcff", "query:2: .* UTF-8")])
+@pytest.mark.parametrize(("query", "message"), [("", "query:2: .*blank"), ("\udcff", "query:2: .* UTF-8")])
 def test_queries_that_are_none_are_refused(folder, query, message):
     with pytest.raises(CorpusError, match=message):
         search.run(folder, ["cat", query])

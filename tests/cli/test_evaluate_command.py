@@ -76,7 +76,7 @@ def test_a_copy_that_cannot_be_told_names_the_task(data, capsys):
     show_list(data)
     shown = " ".join(capsys.readouterr().out.split())
     assert "tatoeba (1 subsets" in shown
-    assert "2 revisions of the set are there" in shown
+    assert "2 revisions of the set" in shown
 
 
 def test_without_a_finished_task_nothing_is_written(data):

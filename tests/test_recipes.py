@@ -20,7 +20,7 @@ from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder
 NAMES = list(recipes.names())
 PAPER = [name for name in NAMES if name.startswith("paper/")]
 FILES = ("vectors", "entities")  # options that are paths
-MISSING = "no such file|no such folder|is not a folder|is no folder|no pair|no files? |two files are needed"
+MISSING = "no such file|no such folder|not a folder|no pair|no files? |two files are needed"
 
 
 def streams(recipe):

@@ -93,9 +93,9 @@ def _validate(data: Mapping[str, Any], chain: Sequence[inherit.Layer]) -> Recipe
         found = error.errors()
         # An error inside a list makes the list too short as well; only the inner one helps.
         outer = [item for item in found if any(_inside(other["loc"], item["loc"]) for other in found)]
-        told = [item for item in found if item not in outer][:3]
+        inner = [item for item in found if item not in outer][:3]
         raise RecipeError(
-            "; ".join(f"{inherit.writer(chain, item['loc'])}: {_explain(item)}" for item in told)
+            "; ".join(f"{inherit.writer(chain, item['loc'])}: {_explain(item)}" for item in inner)
         ) from error
 
 

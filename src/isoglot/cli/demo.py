@@ -77,7 +77,7 @@ def _run(output: Path) -> None:
     all_three[label].save(output, before=[results for name, results in all_three.items() if name != label])
     with atomic_write(output / "report.md") as stream:
         stream.write("# isoglot demo\n\n" + to_markdown(table))
-    say(f"   The dev pairs chose {label}.")
+    say(f"   Chosen on the dev pairs: {label}.")
     find_translations(load(output / "model"), output / "mined.tsv")
     finish(output, time.monotonic() - began)
 
@@ -103,7 +103,7 @@ def find_translations(encoder: Encoder, path: Path) -> None:
             stream.write(f"{score:.4f}\t{sides[0][source]}\t{sides[1][target]}\n")
     right = round(found.precision * len(pairs))
     say(
-        f"   {len(pairs)} pairs mined, {right} of them right, of {len(gold)} there are: "
+        f"   {len(pairs)} pairs mined, {right} correct, of {len(gold)} to find: "
         f"precision {found.precision:.1%}, recall {found.recall:.1%}, F1 {found.f1:.1%}"
     )
 
@@ -134,7 +134,7 @@ def finish(output: Path, seconds: float) -> None:
         "Next:",
         f"  isoglot encode {output / 'model'} sentences.txt --output vectors.npy",
         f"  isoglot evaluate {output / 'model'} --data FOLDER --output scores",
-        "  isoglot recipe show start/static > mine.toml    # then name your own files in it, and",
+        "  isoglot recipe show start/static > mine.toml    # then set your own files in it, and",
         "  isoglot train mine.toml --output my-run",
     )
     for line in lines:

@@ -18,7 +18,7 @@ from wiki_world import FOREIGN, IDS, KINDS, contents, make, world
 
 from isoglot.data.readers.entities import read_entities
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
-from isoglot.wikipedia import Choice, Limits, Listener, Sources, build
+from isoglot.wikipedia import Choice, Limits, Sources, build
 from oracle import hard_negatives_allowed
 
 pytest.importorskip("mwparserfromhell", reason="needs the extra `wikipedia`")
@@ -181,7 +181,7 @@ def victim(sources, folder, words, when):
         if name == words and done >= when:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    make(sources, folder / "again", listener=Listener(progress))
+    make(sources, folder / "again", progress=progress)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the victim is a fork of this process")
@@ -215,7 +215,7 @@ def test_a_cut_dump_is_a_remark_also_when_resumed(made, tmp_path):
     cut = Sources((str(tmp_path / "cut.xml"),), wikidata=tmp_path / "cut.json")
     for name in ("one", "two"):
         told = []
-        report = build(cut, tmp_path / name, work=tmp_path / "work", listener=Listener(remark=told.append))
+        report = build(cut, tmp_path / name, work=tmp_path / "work", report=told.append)
         assert len(told) == 2
         assert told == report["remarks"]
         assert "cut.xml: truncated" in told[0]
@@ -246,7 +246,7 @@ def test_mistakes_are_one_line(made, tmp_path):
 
 
 def test_a_missing_library_is_named(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("isoglot.wikipedia.sources._PARSERS", ("mwparserfromhell", "no-such-package"))
+    monkeypatch.setattr(MODULE, "_PARSERS", ("mwparserfromhell", "no-such-package"))
     with pytest.raises(IsoglotError, match=r'needs no-such-package: pip install "isoglot\[wikipedia\]"'):
         build(made[0], tmp_path / "out", work=tmp_path / "work")
 

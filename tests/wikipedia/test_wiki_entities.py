@@ -9,8 +9,7 @@ import pytest
 from wiki_dumps import names
 
 from isoglot.errors import CorpusError
-from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
-from isoglot.wikipedia.tables import Entity, entity_of
+from isoglot.wikipedia.entities import Entity, entity_lines, entity_of, title_rows, type_rows, wikidata_lines
 
 WIKIS = {"en": names("en"), "de": names("de")}
 

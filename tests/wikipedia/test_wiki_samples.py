@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from isoglot.wikipedia.dump import open_dump, pages
-from isoglot.wikipedia.entities import entity_lines, wikidata_lines
-from isoglot.wikipedia.tables import entity_of
+from isoglot.wikipedia.entities import entity_lines, entity_of, wikidata_lines
 from isoglot.wikipedia.titles import Names
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))

@@ -6,17 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.wikipedia.sentences import (
+from isoglot.wikipedia.wikitext import (
     MARKUP,
     ONLY_LINKS,
     TOO_LONG,
     TOO_SHORT,
     Limits,
+    Link,
+    Paragraph,
     fault,
     is_table,
     split,
 )
-from isoglot.wikipedia.wikitext import Link, Paragraph
 
 pytest.importorskip("sentencex", reason="needs the extra `wikipedia`")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from isoglot.wikipedia.tables import (
+from isoglot.wikipedia.entities import (
     Entity,
     entity_of,
     find,

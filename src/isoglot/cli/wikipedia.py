@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say
-from isoglot.data.files import check_output, exclusive, work_folder
-
-if TYPE_CHECKING:
-    from isoglot.wikipedia import Choice, Sources
-
-KNOWN = (  # paths in the work folder
-    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|remarks\.txt"
-    r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
-)
 
 
 def wikipedia(
@@ -61,7 +51,7 @@ def wikipedia(
     ] = None,
 ) -> None:
     """Extract sentences with linked entities from Wikipedia dumps; the same command resumes."""
-    from isoglot.wikipedia import Choice, Limits, Sources
+    from isoglot.wikipedia import Choice, Limits, Sources, build
 
     on_interrupt("run the same command again to resume")
     sources = Sources(tuple(dumps), wikidata, titles, types, Limits(min_length, max_length))
@@ -69,29 +59,8 @@ def wikipedia(
         min_links=min_links, count_language=count_language, all_pages=all_pages, keep_lonely=keep_lonely,
         candidates=candidates, share=per_entity, size=sample, seed=seed,
     )  # fmt: skip
-    run(sources, output, choice=choice, workers=workers, work=work)
-
-
-def run(sources: Sources, output: Path, *, choice: Choice, workers: int = 1, work: Path | None = None) -> None:
-    """Make the folder and report what is in it. Raises `IsoglotError` for what the user can fix."""
-    from isoglot.wikipedia import Listener, build
-    from isoglot.wikipedia.sources import check
-
-    dumps = [name if Path(name).exists() else name.partition("=")[2] for name in sources.dumps]
-    inputs = [*dumps, sources.wikidata, sources.titles, sources.types]
-    whole = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
-    place = work or whole.with_name(f"{whole.name}.work")
-    check_output(output, inputs=inputs, folder=True, whole=True)
-    check(sources, output)
-    with (
-        Progress("", unit="") as progress,
-        exclusive(output),
-        work_folder(
-            place, "a work folder of wikipedia", KNOWN, keep=work is not None, inputs=[*inputs, output]
-        ) as folder,
-    ):
-        listener = Listener(progress.part, say)
-        report = build(sources, output, work=folder, choice=choice, workers=workers, listener=listener)
+    with Progress("", unit="") as progress:
+        report = build(sources, output, choice=choice, work=work, workers=workers, progress=progress.part, report=say)
         for line in _lines(report):
             say(line)
 

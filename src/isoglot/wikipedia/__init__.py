@@ -1,8 +1,7 @@
 """Entity-linked sentences from Wikipedia dumps, as EASE trains on them (Nishikawa et al. 2022, section 3)."""
 
-from isoglot.wikipedia.build import Listener, build
-from isoglot.wikipedia.choose import Choice
-from isoglot.wikipedia.sentences import Limits
-from isoglot.wikipedia.sources import Sources
+from isoglot.wikipedia.build import Sources, build
+from isoglot.wikipedia.sample import Choice
+from isoglot.wikipedia.wikitext import Limits
 
-__all__ = ["Choice", "Limits", "Listener", "Sources", "build"]
+__all__ = ["Choice", "Limits", "Sources", "build"]

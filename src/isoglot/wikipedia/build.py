@@ -13,77 +13,163 @@ is named by a digest of these. Builds with other sampling settings use the same 
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache, partial
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import atomic_write, temporary_folder
-from isoglot.wikipedia.choose import REPORT, Choice, Part, write_choice
+from isoglot.data.files import atomic_write, check_output, exclusive, temporary_folder, work_folder
+from isoglot.errors import IsoglotError, RecipeError
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
-from isoglot.wikipedia.entities import entity_lines, title_rows, type_rows, wikidata_lines
-from isoglot.wikipedia.links import Reading, read_articles
+from isoglot.wikipedia.entities import (
+    Entity,
+    entity_lines,
+    entity_of,
+    find,
+    make_tables,
+    open_tables,
+    title_rows,
+    type_rows,
+    wikidata_lines,
+)
+from isoglot.wikipedia.sample import REPORT, Choice, Part, write_choice
 from isoglot.wikipedia.shards import Map, mapping, read_shards, write_shards
-from isoglot.wikipedia.sources import Sources, check, digest, versions
-from isoglot.wikipedia.tables import Entity, entity_of, make_tables, open_tables
-from isoglot.wikipedia.titles import normal
+from isoglot.wikipedia.titles import Names, normal
+from isoglot.wikipedia.wikitext import MARKUP, Limits, Paragraph, UnreadableError, fault, is_table, read, split
+
+Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
+Report = Callable[[str], None]
+
+_FORMAT = 1  # of the files in the work folder
+_KNOWN = (  # their paths
+    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|remarks\.txt"
+    r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
+)
+_PARSERS = ("mwparserfromhell", "sentencex")
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Callbacks: `progress(pass, done, total)`, total 0 if it is not known, and `remark(message)`."""
+class Sources:
+    """The files: dumps as `FILE` or `CODE=FILE`, and either a Wikidata dump or a table of titles; types as a table."""
 
-    progress: Callable[[str, int, int], None] = lambda _pass, _done, _total: None
-    remark: Callable[[str], None] = lambda _message: None
+    dumps: tuple[str, ...]
+    wikidata: Path | None = None
+    titles: Path | None = None
+    types: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def files(self) -> list[str | Path | None]:
+        """All of them, without codes."""
+        dumps = [name if Path(name).exists() else name.partition("=")[2] for name in self.dumps]
+        return [*dumps, self.wikidata, self.titles, self.types]
+
+    @property
+    def digest(self) -> str:
+        """Of the files' names, sizes and times, and of the settings on which the passes before sampling depend."""
+        facts: list[Any] = [_FORMAT, version("isoglot"), asdict(self.limits), versions(), self.dumps]
+        for name in self.files:
+            path = Path(os.path.realpath(name)) if name else None  # resolve() raises RuntimeError for a link to itself
+            facts.append([str(path), path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None)
+        return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
 def build(
     sources: Sources,
     output: Path,
     *,
-    work: Path,
     choice: Choice | None = None,
+    work: Path | None = None,
     workers: int = 1,
-    listener: Listener | None = None,
+    progress: Progress = lambda _pass, _done, _total: None,
+    report: Report = lambda _message: None,
 ) -> dict[str, Any]:
-    """Make the folder `output` and return its report. The passes are kept in `work`, which the caller removes.
+    """Make the folder `output` and return its report.
+
+    work      folder that keeps the passes; None: OUTPUT.work, removed at the end. The same call resumes from it
+    workers   processes
+    progress  called with (pass, done, total), total 0 if it is not known
+    report    called with a message about each truncated file
 
     Raises `CorpusError` for an invalid input file, `RecipeError` for settings, `IsoglotError` if a library is missing
     or `output` exists.
     """
-    choice, listener = choice or Choice(), listener or Listener()
-    check(sources, output)
+    whole = Path(os.path.abspath(output))  # "." has no name that could be made longer  # noqa: PTH100
+    check_output(output, inputs=sources.files, folder=True, whole=True)
+    if output.exists():
+        raise IsoglotError(f"{output}: already exists; remove it or choose another folder")
+    if not sources.dumps:
+        raise RecipeError("no dump; pass at least one")
+    if (sources.wikidata is None) == (sources.titles is None):
+        raise RecipeError(
+            "pass either a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), not both"
+        )
+    if missing := [name for name, found in versions().items() if not found]:
+        raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')
+    place, inputs = work or whole.with_name(f"{whole.name}.work"), [*sources.files, output]
+    with (
+        exclusive(output),
+        work_folder(place, "a work folder of wikipedia", _KNOWN, keep=work is not None, inputs=inputs) as folder,
+    ):
+        return _build(sources, output, folder / sources.digest, choice or Choice(), workers, progress, report)
+
+
+def versions() -> dict[str, str]:
+    """Versions of the libraries that read wikitext and split sentences; empty: not installed."""
+    found = dict.fromkeys(_PARSERS, "")
+    for name in _PARSERS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _build(
+    sources: Sources, output: Path, folder: Path, choice: Choice, workers: int, progress: Progress, report: Report
+) -> dict[str, Any]:
     dumps = [open_dump(name) for name in sources.dumps]
-    folder = work / digest(sources)
     with mapping(workers) as spread:
-        heads = _redirects(dumps, folder, spread, listener)
-        tables = _tables(sources, dumps, folder, spread, listener)
-        parts = _articles(dumps, heads, Reading(dumps[0].names, tables, 0, sources.limits), spread, listener)
-    remarks = [*(remark for head in heads for remark in head["remarks"]), *_kept_remarks(folder)]
+        heads = _redirects(dumps, folder, spread, progress)
+        tables = _tables(sources, dumps, folder, spread, progress)
+        parts = _articles(dumps, heads, tables, sources.limits, spread, progress)
+    kept = folder / "remarks.txt"
+    remarks = [remark for head in heads for remark in head["remarks"]]
+    remarks += kept.read_text(encoding="utf-8").rstrip("\n").split("\n") if kept.exists() else []
     for remark in remarks:
-        listener.remark(remark)
+        report(remark)
     settings = json.loads(json.dumps({**asdict(sources), **asdict(choice)}, default=str))
-    report: dict[str, Any] = {"settings": settings, "parsers": versions(), "remarks": remarks}
-    read = [
-        {"file": dump.path.name, "wiki": dump.names.wiki, "lang": dump.lang, **head["counts"], **_counts(part)}
-        for dump, head, part in zip(dumps, heads, parts, strict=True)
+    of_dumps = [
+        {"file": dump.path.name, "wiki": dump.names.wiki, "lang": dump.lang, **head["counts"], **_counts(shards)}
+        for (dump, shards), head in zip(parts, heads, strict=True)
     ]
-    with closing(open_tables(tables)) as base:
-        return _write(parts, base, output, choice, report | {"dumps": read}, listener)
+    found: dict[str, Any] = {"settings": settings, "parsers": versions(), "remarks": remarks, "dumps": of_dumps}
+    with closing(open_tables(tables)) as base, temporary_folder(output) as temporary:
+        whole = temporary / "whole"
+        whole.mkdir()
+        found |= write_choice(parts, base, whole, choice, lambda name: progress(name, 0, 0))
+        with atomic_write(whole / REPORT) as file:
+            file.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+        whole.rename(output.resolve())
+    return found
 
 
-def _redirects(dumps: list[Dump], folder: Path, spread: Map, listener: Listener) -> list[dict[str, Any]]:
+def _redirects(dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> list[dict[str, Any]]:
     """Write each dump's file of redirects; return the counts and remarks at their ends."""
     paths = [folder / f"redirects-{number:03d}.jsonl" for number in range(len(dumps))]
     todo = [(dump, path) for dump, path in zip(dumps, paths, strict=True) if not path.exists()]
-    listener.progress("redirects", len(dumps) - len(todo), len(dumps))
+    progress("redirects", len(dumps) - len(todo), len(dumps))
     for done, _ in enumerate(spread(_write_redirects, todo), len(dumps) - len(todo) + 1):
-        listener.progress("redirects", done, len(dumps))
+        progress("redirects", done, len(dumps))
     return [json.loads(path.read_text(encoding="utf-8").rpartition("\n")[2]) for path in paths]
 
 
@@ -103,7 +189,7 @@ def _write_redirects(work: tuple[Dump, Path]) -> None:
         file.write(json.dumps({"counts": counts, "remarks": remarks}, ensure_ascii=False))
 
 
-def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, listener: Listener) -> Path:
+def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> Path:
     path = folder / "tables.sqlite"
     if path.exists():
         return path
@@ -112,17 +198,22 @@ def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, list
     if sources.wikidata:
         kept = folder / "entities"
         items = partial(wikidata_lines, sources.wikidata, partial(_keep_remark, folder))
-        progress = partial(_report, listener, "entities", 0, 0)
-        write_shards(kept, items, partial(entity_lines, wikis=wikis), spread, progress=progress)
+        work = partial(entity_lines, wikis=wikis)
+        write_shards(kept, items, work, spread, progress=lambda done: progress("entities", done, 0))
         entities = map(entity_of, read_shards(kept))
     else:
         assert sources.titles is not None  # checked at the beginning
         entities = title_rows(sources.titles, wikis)
     if sources.types:
         entities = chain(entities, type_rows(sources.types))
-    listener.progress("tables", 0, 1)
+    progress("tables", 0, 1)
     make_tables(path, entities, _all_redirects(folder))
     return path
+
+
+def _keep_remark(folder: Path, message: str) -> None:
+    with atomic_write(folder / "remarks.txt") as file:
+        file.write(message + "\n")
 
 
 def _all_redirects(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -135,55 +226,86 @@ def _all_redirects(folder: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _articles(
-    dumps: list[Dump], heads: list[dict[str, Any]], reading: Reading, spread: Map, listener: Listener
+    dumps: list[Dump], heads: list[dict[str, Any]], tables: Path, limits: Limits, spread: Map, progress: Progress
 ) -> list[Part]:
     totals = [head["counts"]["pages"] - head["counts"]["redirects"] - head["counts"]["others"] for head in heads]
-    parts, before, stamp = [], 0, reading.tables.stat().st_mtime_ns
-    for number, (dump, total) in enumerate(zip(dumps, totals, strict=True)):
-        folder = reading.tables.parent / f"articles-{number:03d}"
-        work = partial(read_articles, reading=Reading(dump.names, reading.tables, stamp, reading.limits))
-        progress = partial(_report, listener, "articles", sum(totals), before)
-        write_shards(folder, partial(_only_articles, dump), work, spread, progress=progress)
-        parts.append(Part(dump.names.wiki, dump.lang, folder))
-        before += total
+    parts = []
+    for number, dump in enumerate(dumps):
+        folder, before = tables.parent / f"articles-{number:03d}", sum(totals[:number])
+        work = partial(read_articles, names=dump.names, tables=tables, limits=limits)
+        advance = partial(_advance, progress, before, sum(totals))
+        write_shards(folder, partial(_only_articles, dump), work, spread, progress=advance)
+        parts.append((dump, folder))
     return parts
+
+
+def _advance(progress: Progress, before: int, total: int, done: int) -> None:
+    progress("articles", before + done, total)
 
 
 def _only_articles(dump: Dump) -> Iterator[Page]:
     return (page for page in pages(dump, lambda _message: None) if page.namespace == 0 and page.redirect is None)
 
 
-def _report(listener: Listener, name: str, total: int, before: int, done: int) -> None:
-    listener.progress(name, before + done, total)
-
-
-def _counts(part: Part) -> dict[str, int]:
+def _counts(folder: Path) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    for line in read_shards(part.folder):
+    for line in read_shards(folder):
         if line.startswith('{"counts"'):
             counts.update(json.loads(line)["counts"])
     return dict(sorted(counts.items()))
 
 
-def _keep_remark(folder: Path, message: str) -> None:
-    with atomic_write(folder / "remarks.txt") as file:
-        file.write(message + "\n")
+def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: Limits) -> list[str]:
+    """One line of JSON for each article that links an entity, then one with the total `counts`.
+
+    An article has its `page` title and `own` entity, `links` (how often the text links each entity), `linked` (every
+    entity linked anywhere in the markup, including tables and templates) and `sentences`, each a text with places
+    `[start, end, entity]`.
+    """
+    counts: Counter[str] = Counter()
+    entity = lru_cache(maxsize=None)(partial(find, _opened(tables), names.wiki))
+    records = (_read_article(article, names, entity, limits, counts) for article in articles)
+    lines = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in records if one["links"]]
+    return [*lines, json.dumps({"counts": dict(sorted(counts.items()))}) + "\n"]
 
 
-def _kept_remarks(folder: Path) -> Sequence[str]:
-    path = folder / "remarks.txt"
-    return path.read_text(encoding="utf-8").rstrip("\n").split("\n") if path.exists() else []
-
-
-def _write(
-    parts: list[Part], base: Any, output: Path, choice: Choice, report: dict[str, Any], listener: Listener
+def _read_article(
+    article: Page, names: Names, entity: Callable[[str], str | None], limits: Limits, counts: Counter[str]
 ) -> dict[str, Any]:
-    """The folder under another name, then under its own."""
-    with temporary_folder(output) as temporary:
-        whole = temporary / "whole"
-        whole.mkdir()
-        report |= write_choice(parts, base, whole, choice, lambda name: listener.progress(name, 0, 0))
-        with atomic_write(whole / REPORT) as file:
-            file.write(json.dumps(report, ensure_ascii=False, indent=2) + "\n")
-        whole.rename(output.resolve())
-    return report
+    record: dict[str, Any] = {"page": article.title, "own": entity(normal(article.title, names))}
+    counts["articles"] += 1
+    try:
+        paragraphs, titles = read(article.text, names)
+    except UnreadableError:
+        counts["articles that cannot be parsed"] += 1
+        return record | {"links": {}}
+    known = [entity(link.title) for paragraph in paragraphs for link in paragraph.links]
+    counts["links in text"] += len(known)
+    counts["links to an entity"] += sum(one is not None for one in known)
+    record["links"] = dict(Counter(one for one in known if one))
+    record["linked"] = sorted({one for title in titles if (one := entity(title))})
+    found = (_sentences(one, names.wiki, entity, limits, counts) for one in paragraphs if one.links)
+    record["sentences"] = [sentence for sentences in found for sentence in sentences]
+    return record
+
+
+def _sentences(
+    paragraph: Paragraph, wiki: str, entity: Callable[[str], str | None], limits: Limits, counts: Counter[str]
+) -> list[Any]:
+    """Sentences of a paragraph that link an entity and have no fault."""
+    kept = []
+    for text, links in split(paragraph, wiki):
+        places = [[link.start, link.end, one] for link in links if (one := entity(link.title))]
+        if not places:
+            continue
+        problem = MARKUP if is_table(paragraph) else fault(text, links, limits)
+        counts[f"sentences {problem}" if problem else "sentences kept"] += 1
+        if not problem:
+            kept.append([text, places])
+    return kept
+
+
+@lru_cache(maxsize=1)
+def _opened(path: Path) -> sqlite3.Connection:
+    """The tables, opened once in a process."""
+    return open_tables(path)

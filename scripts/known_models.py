@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isoglot.cli.console import Progress, say
-from isoglot.cli.evaluate import Subject, open_subject
+from isoglot.cli.options import open_encoder
 from isoglot.data.files import atomic_write
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import main_metrics
@@ -22,12 +22,12 @@ from isoglot.report.evaluate import described, evaluate
 from isoglot.report.scores import Scores, read_results
 from isoglot.report.tables import side_by_side, to_markdown
 
-SUBJECTS = {
-    "multilingual-e5-small": Subject("multilingual-e5-small"),
-    "multilingual-e5-small+query": Subject("multilingual-e5-small", prompt="query: "),
-    "use-multilingual-v3": Subject("use-multilingual-v3"),
-    "all-MiniLM-L6-v2": Subject("all-MiniLM-L6-v2"),
-    "glove-6b-50d": Subject("glove-6b-50d"),
+MODELS = {  # name of the row -> name of the model, its settings
+    "multilingual-e5-small": ("multilingual-e5-small", {}),
+    "multilingual-e5-small+query": ("multilingual-e5-small", {"prompt": "query: "}),
+    "use-multilingual-v3": ("use-multilingual-v3", {}),
+    "all-MiniLM-L6-v2": ("all-MiniLM-L6-v2", {}),
+    "glove-6b-50d": ("glove-6b-50d", {}),
 }
 
 
@@ -36,7 +36,8 @@ def score(name: str, folder: Path, *, data: Path, tasks: Sequence[str], cache: P
     earlier = read_results(folder) if (folder / "results.json").exists() else Scores(model=name)
     if not _lacking(tasks, earlier):
         return earlier
-    _, model = open_subject(SUBJECTS[name])
+    known, chosen = MODELS[name]
+    model = open_encoder(known, device="auto", **chosen)
     _, settings = described(model)
     if earlier.settings != settings:
         earlier = Scores((), name, settings)
@@ -66,10 +67,10 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--tasks", default=",".join(name for name in TASKS if not name.endswith("/finetune")))
-    parser.add_argument("--models", default=",".join(SUBJECTS))
+    parser.add_argument("--models", default=",".join(MODELS))
     words = parser.parse_args()
     found: dict[str, Scores] = {}
-    for name in SUBJECTS:
+    for name in MODELS:
         if name in words.models.split(","):
             folder = words.output / name
             found[name] = score(name, folder, data=words.data, tasks=words.tasks.split(","), cache=words.cache)

@@ -24,13 +24,14 @@ from typing import Any
 
 from isoglot import __version__
 from isoglot import recipe as recipes
-from isoglot.cli import negatives
 from isoglot.data.files import atomic_write
+from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve
 from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score
+from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.report.evaluate import evaluate
 from isoglot.report.scores import Scores, read_results, write_results
 from isoglot.report.tables import Grid, shown, to_markdown
@@ -84,7 +85,8 @@ def prepare(comparison: dict[str, Any], asked: Asked) -> None:
         if path.parent == asked.output / "negatives":
             say(f"mining hard negatives of {path.stem}")
             pairs = asked.data / wanted["pairs"] / path.stem
-            negatives.run(negatives.Asked(wanted["model"], pairs, path.stem.split("-"), places), path, count=3)
+            groups = read_pairs(pairs, languages=path.stem.split("-"), leakage=list(map(Path, places)))
+            write_jsonl(path, add_hard_negatives(wanted["model"], groups, count=3))
 
 
 def run(name: str, row: dict[str, Any], columns: Sequence[dict[str, Any]], seed: int, asked: Asked) -> Scores:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isoglot.cli import index as verb
+from isoglot.cli.index import index
 
 LINES = {
     "eng": ["The cat sits on the mat.", "A dog runs through the park.", "<script>alert(1)</script> & <b>bold</b>"],
@@ -19,5 +19,5 @@ def make_index(folder, encoder):
     for code, lines in LINES.items():
         (folder / f"{code}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         sources.append(f"{code}={folder / code}.txt")
-    verb.run(str(folder / "model"), sources, folder / "index")
+    index(str(folder / "model"), sources, folder / "index")
     return folder / "index"

@@ -18,7 +18,7 @@ from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.encode import encode
-from isoglot.cli.mine import command
+from isoglot.cli.mine import mine as command
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
 from isoglot.mining import pipeline as cluster

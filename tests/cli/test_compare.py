@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from isoglot.cli.compare import run
+from isoglot.cli.compare import compare as run
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.report.compare import compare
 from isoglot.report.scores import Scores, write_results
 
-SETTINGS = {"tasks": [], "metrics": [], "resamples": 200, "seed": 0, "output": None}
+SETTINGS = {"resamples": 200}
 
 
 @pytest.fixture

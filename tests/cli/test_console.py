@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from isoglot.cli import console
-from isoglot.cli.tasks import show_list
+from isoglot.cli.tasks import tasks
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.suites import SUITES
 from isoglot.report.tables import Grid, by_language, by_suite
@@ -150,5 +150,5 @@ def test_lists_break_between_words_on_a_terminal_and_never_in_a_pipe(monkeypatch
     assert all(len(line) <= 60 for line in lines[:-1])
     assert lines[-1] == "  " + text.split()[-1]
     assert all(line.startswith("  w") for line in lines[:-1])
-    show_list(None)
+    tasks(None)
     assert "https://github.com/facebookresearch/LASER" in capsys.readouterr().out

@@ -37,7 +37,7 @@ def sts17():
 
 
 def test_list_has_what_is_known_of_every_set(capsys, tmp_path):
-    data.show_list(tmp_path)
+    data.list_sets(tmp_path)
     out = capsys.readouterr().out
     sets = [out[match.start() :].split("\n")[:4] for match in re.finditer(r"(?m)^\S", out)]
     assert [lines[0].split()[0] for lines in sets] == list(catalogue())
@@ -51,16 +51,16 @@ def test_list_has_what_is_known_of_every_set(capsys, tmp_path):
     assert "manual" in known["mldoc"]
     assert "no checksums recorded, expected: 204 × dev/*.dev with 997 lines, 204 × devtest" in known["flores-200"]
     assert "size unknown" not in out
-    data.show_list()
+    data.list_sets(None)
     assert "here" not in capsys.readouterr().out.splitlines()[0]
 
 
 def test_list_fits_a_terminal_of_80_columns_and_keeps_addresses_whole(capsys, monkeypatch):
-    data.show_list()
+    data.list_sets(None)
     piped = capsys.readouterr().out
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    data.show_list()
+    data.list_sets(None)
     lines = capsys.readouterr().out.splitlines()
     assert {f"  {one.address}" for one in catalogue().values()} <= set(lines)
     assert all(len(line) <= 80 for line in lines if not line.startswith("  https://"))
@@ -73,7 +73,7 @@ def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
     out, err = capsys.readouterr()
     assert out == f"{tmp_path / 'sts17-crosslingual-sts'}\n"
     assert "licence: not stated by MTEB" in err
-    data.check([], tmp_path)
+    data.check(tmp_path, [])
     assert capsys.readouterr().out.startswith("sts17-crosslingual-sts: ok: 11 files; as first downloaded")
 
 
@@ -96,11 +96,11 @@ def test_names_are_looked_up_before_anything_is_fetched(tmp_path, mirror):
 
 def test_check_of_an_empty_folder_says_what_to_do(capsys, tmp_path):
     with pytest.raises(typer.Exit) as ended:
-        data.check([], tmp_path)
+        data.check(tmp_path, [])
     assert ended.value.exit_code == 1
     assert "isoglot data get NAME" in capsys.readouterr().err
     with pytest.raises(typer.Exit):
-        data.check(["mldoc"], tmp_path)
+        data.check(tmp_path, ["mldoc"])
     assert capsys.readouterr().out == "mldoc: absent\n"
 
 
@@ -110,12 +110,12 @@ def test_damaged_checksums_are_named(tmp_path, text):
     folder.mkdir()
     (folder / "checksums.tsv").write_bytes(text)
     with pytest.raises(CorpusError, match=r"checksums\.tsv"):
-        data.check(["sts17-crosslingual-sts"], tmp_path)
+        data.check(tmp_path, ["sts17-crosslingual-sts"])
 
 
 def test_check_of_a_good_copy_ends_well(capsys, tmp_path):
     folder = tmp_path / "mldoc"
     folder.mkdir()
-    data.check(["mldoc"], tmp_path)
+    data.check(tmp_path, ["mldoc"])
     assert capsys.readouterr().out == "mldoc: unknown: checksums not recorded\n"
     assert find("mldoc").manual

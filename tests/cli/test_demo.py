@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoglot.cli.demo import dev_pairs, run
+from isoglot.demo import dev_pairs, run
 from isoglot.errors import OutputError
 from isoglot.settings import BUNDLED
 

@@ -17,7 +17,7 @@ from isoglot.errors import CorpusError
 from isoglot.wikipedia import entity_training
 
 app = typer.Typer()
-app.command()(entities.command)
+app.command()(entities.entities)
 
 
 @app.command()
@@ -26,7 +26,7 @@ def other() -> None:
 
 
 def invoke(*words):
-    return CliRunner().invoke(app, ["command", *map(str, words)])
+    return CliRunner().invoke(app, ["entities", *map(str, words)])
 
 
 @pytest.fixture

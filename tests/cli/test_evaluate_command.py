@@ -9,9 +9,10 @@ import pytest
 from cases import by_text
 
 import isoglot
-from isoglot.cli.evaluate import Subject, open_subject, run, write_texts
+from isoglot.cli import evaluate as verb
+from isoglot.cli.evaluate import open_subject
 from isoglot.cli.main import main
-from isoglot.cli.tasks import show_list
+from isoglot.cli.tasks import tasks as show_list
 from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation.tasks.sts import Sts
 from isoglot.report.scores import read_results
@@ -26,7 +27,7 @@ def data(tmp_path):
 
 
 def evaluate(data, *tasks):
-    run(Subject(function="cases:by_text"), data / "scores", data=data, tasks=tasks, languages=(), cache=None)
+    verb.evaluate(data / "scores", data, function="cases:by_text", tasks=",".join(tasks))
 
 
 def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
@@ -94,23 +95,23 @@ def test_in_python_the_error_is_raised(data):
 def test_what_has_no_effect_is_refused(data, option):
     (name,) = option
     with pytest.raises(EvaluationError, match=rf"^--{name.replace('_', '-')} is for a MODEL"):
-        open_subject(Subject(function="cases:by_text", **option))
+        open_subject(None, "cases:by_text", **option)
     with pytest.raises(EvaluationError, match=r"--vectors and --texts"):
-        open_subject(Subject(model="glove-6b-50d", texts=data))
+        open_subject("glove-6b-50d", texts=data)
 
 
 def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_encoded(data):
     (data / "file").write_text("")
     for places in ({"output": data / "file", "cache": None}, {"output": data / "new", "cache": data / "file" / "deep"}):
         with pytest.raises(OutputError, match=r"file: is a file|file is not a folder"):
-            run(Subject(function="cases:by_text"), data=data, tasks=["tatoeba"], languages=(), **places)
+            verb.evaluate(data=data, function="cases:by_text", tasks="tatoeba", **places)
     with pytest.raises(OutputError, match="is a folder"):
-        write_texts(data, data=data, tasks=["tatoeba"], languages=())
+        verb.evaluate(data, data, tasks="tatoeba", texts_only=True)
 
 
 def test_a_name_that_is_no_function(data):
     with pytest.raises(EvaluationError, match=r"^--function math:pi: .*float"):
-        open_subject(Subject(function="math:pi"))
+        open_subject(None, "math:pi")
 
 
 def test_results_are_written_though_the_page_fails(data, monkeypatch):
@@ -167,15 +168,7 @@ def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
 
 
 def test_seen_languages_are_told_apart_on_the_page(data, capsys):
-    run(
-        Subject(function="cases:by_text"),
-        data / "scores",
-        data=data,
-        tasks=["tatoeba"],
-        languages=(),
-        cache=None,
-        seen=["deu"],
-    )
+    verb.evaluate(data / "scores", data, function="cases:by_text", tasks="tatoeba", seen="deu")
     assert "seen" in (data / "scores" / "page.html").read_text(encoding="utf-8")
 
 

@@ -11,7 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.fit import fit, run, sentences
+from isoglot.cli.fit import fit
+from isoglot.data.files import read_texts
 from isoglot.encoders import StaticEncoder, encode, load
 from isoglot.errors import CorpusError, EncoderError, OutputError
 
@@ -26,7 +27,7 @@ def project(tmp_path):
 
 
 def test_whitening(project, capsys):
-    run("whitening", str(project / "model"), project / "lines.txt", project / "white", dim=3)
+    fit("whitening", str(project / "model"), project / "lines.txt", project / "white", dim=3)
     assert "50 sentences, 3 dimensions with" in capsys.readouterr().err
     vectors = encode(load(project / "white"), CORPUS, normalize_embeddings=False)
     np.testing.assert_allclose(np.cov(vectors.T), np.eye(3), atol=1e-3)
@@ -44,15 +45,19 @@ def test_a_flow_by_the_command_line(project):
     assert encode(opened, CORPUS).shape == (50, 8)
 
 
+def sentences(path):
+    return [text for _, text in read_texts(path) if text.strip()]
+
+
 def test_json_strings_and_compressed_lines(tmp_path):
     (tmp_path / "a.jsonl").write_text('"one\\ntwo"\n\n"  "\n"three"\n', encoding="utf-8")
-    assert list(sentences(tmp_path / "a.jsonl")) == ["one\ntwo", "three"]
+    assert sentences(tmp_path / "a.jsonl") == ["one\ntwo", "three"]
     (tmp_path / "a.txt.bz2").write_bytes(bz2.compress(b'"one"\n \ntwo\n'))
-    assert list(sentences(tmp_path / "a.txt.bz2")) == ['"one"', "two"]
+    assert sentences(tmp_path / "a.txt.bz2") == ['"one"', "two"]
     for line in ("no", json.dumps({"text": "x"})):
         (tmp_path / "b.jsonl").write_text(f'"a"\n{line}\n', encoding="utf-8")
         with pytest.raises(CorpusError, match=r"b.jsonl:2: .*one JSON string a line"):
-            list(sentences(tmp_path / "b.jsonl"))
+            sentences(tmp_path / "b.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +71,7 @@ def test_json_strings_and_compressed_lines(tmp_path):
 )
 def test_a_wrong_setting_is_one_line_and_writes_nothing(project, transform, settings, words):
     with pytest.raises(EncoderError, match=words) as caught:
-        run(transform, str(project / "model"), project / "lines.txt", project / "out", **settings)
+        fit(transform, str(project / "model"), project / "lines.txt", project / "out", **settings)
     assert "\n" not in str(caught.value)
     assert sorted(path.name for path in project.iterdir()) == ["lines.txt", "model"]
 
@@ -74,11 +79,11 @@ def test_a_wrong_setting_is_one_line_and_writes_nothing(project, transform, sett
 def test_bad_files(project):
     (project / "few.txt").write_text("one\n", encoding="utf-8")
     with pytest.raises(EncoderError, match=r"few.txt: a covariance.*got 1"):
-        run("whitening", str(project / "model"), project / "few.txt", project / "out")
+        fit("whitening", str(project / "model"), project / "few.txt", project / "out")
     with pytest.raises(CorpusError, match="no such file"):
-        run("whitening", str(project / "model"), project / "none.txt", project / "out")
+        fit("whitening", str(project / "model"), project / "none.txt", project / "out")
     (project / "taken").mkdir()
     (project / "taken" / "diary.txt").write_text("dear\n", encoding="utf-8")
     with pytest.raises(OutputError, match="has no list of files"):
-        run("whitening", str(project / "model"), project / "lines.txt", project / "taken")
+        fit("whitening", str(project / "model"), project / "lines.txt", project / "taken")
     assert sorted(path.name for path in project.iterdir()) == ["few.txt", "lines.txt", "model", "taken"]

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from index_folder import LINES, make_index
-from isoglot.cli import index as verb
-from isoglot.cli import search
+from isoglot.cli.export import export
+from isoglot.cli.index import index
+from isoglot.cli.search import search
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, OutputError
 from isoglot.index import Index, SearchError, table
@@ -39,7 +40,7 @@ def lines_of(capsys):
 
 def test_a_sentence_of_the_index_is_found_first(folder, capsys):
     capsys.readouterr()
-    search.run(folder, [LINES["ara"][0]], k=3)
+    search(folder, [LINES["ara"][0]], k=3)
     rows = [line.split("\t") for line in lines_of(capsys)]
     assert [row[1] for row in rows] == ["1", "2", "3"]
     assert rows[0] == [LINES["ara"][0], "1", "1.000000", "ara", f"{folder.parent / 'ara.txt'}:1", LINES["ara"][0]]
@@ -49,7 +50,7 @@ def test_queries_come_from_stdin_and_answers_are_json(folder, capsys, monkeypatc
     capsys.readouterr()
     stdin = io.TextIOWrapper(io.BytesIO("cat\r\n\n  \n\u2028dog\n".encode()))
     monkeypatch.setattr(sys, "stdin", stdin)
-    search.run(folder, [], k=20, languages=["de", "en"], as_json=True)
+    search(folder, [], k=20, languages="de,en", as_json=True)
     found = [json.loads(line) for line in capsys.readouterr().out.split("\n") if line]
     assert [one["query"] for one in found] == ["cat", "\u2028dog"]
     for one in found:
@@ -59,7 +60,7 @@ def test_queries_come_from_stdin_and_answers_are_json(folder, capsys, monkeypatc
         assert scores == sorted(scores, reverse=True)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"cat\n\xff\n")))
     with pytest.raises(CorpusError, match=r"stdin:2: is not UTF-8"):
-        search.run(folder, [])
+        search(folder, [])
 
 
 def from_stdin(monkeypatch, data):
@@ -69,10 +70,10 @@ def from_stdin(monkeypatch, data):
 def test_queries_may_be_objects(folder, capsys, monkeypatch):
     capsys.readouterr()
     from_stdin(monkeypatch, b'{"query": "A dog\\nruns"}\r\nthe cat\n')
-    search.run(folder, [], k=1, as_json=True)
+    search(folder, [], k=1, as_json=True)
     assert [json.loads(line)["query"] for line in lines_of(capsys)] == ["A dog\nruns", "the cat"]
     from_stdin(monkeypatch, b'{"query": "A dog"}\n')
-    search.run(folder, [], k=1)
+    search(folder, [], k=1)
     assert lines_of(capsys)[0].startswith('{"query": "A dog"}\t1\t')  # without --json a line is what it is
 
 
@@ -91,19 +92,19 @@ def test_queries_may_be_objects(folder, capsys, monkeypatch):
 def test_wrong_objects_are_named_with_their_line(folder, monkeypatch, line, message):
     from_stdin(monkeypatch, b"the cat\n" + line)
     with pytest.raises(CorpusError, match=f"stdin:2: {message}|stdin:2: .*{message}"):
-        search.run(folder, [], as_json=True)
+        search(folder, [], as_json=True)
 
 
 @pytest.mark.parametrize(("query", "message"), [("", "query:2: .*blank"), ("\udcff", "query:2: .* UTF-8")])
 def test_queries_that_are_none_are_refused(folder, query, message):
     with pytest.raises(CorpusError, match=message):
-        search.run(folder, ["cat", query])
+        search(folder, ["cat", query])
 
 
 @pytest.mark.parametrize("k", [8, 9, 10**12, 10**30])
 def test_more_than_there_is_gives_all_there_is(folder, capsys, k):
     capsys.readouterr()
-    search.run(folder, ["the cat", "a dog"], k=k)
+    search(folder, ["the cat", "a dog"], k=k)
     assert len(lines_of(capsys)) == 2 * 8
 
 
@@ -111,16 +112,16 @@ def test_more_than_there_is_gives_all_there_is(folder, capsys, k):
 def test_odd_lines_are_queries_too(folder, capsys, monkeypatch, line):
     capsys.readouterr()
     from_stdin(monkeypatch, line)
-    search.run(folder, [], k=2, as_json=True)
+    search(folder, [], k=2, as_json=True)
     (found,) = [json.loads(one) for one in lines_of(capsys)]
     assert (found["query"], len(found["hits"])) == (line.decode(), 2)
 
 
 def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_path):
     (tmp_path / "more.jsonl").write_text(json.dumps({"text": "a\tb\nc\rd", "id": "odd"}) + "\n")
-    verb.run(str(tmp_path / "model"), [str(tmp_path / "more.jsonl")], folder)
+    index(str(tmp_path / "model"), [str(tmp_path / "more.jsonl")], folder)
     capsys.readouterr()
-    search.run(folder, ["a\tb\nc\rd"], k=1)
+    search(folder, ["a\tb\nc\rd"], k=1)
     assert lines_of(capsys) == ["a b c d\t1\t1.000000\tund\todd\ta b c d"]
 
 
@@ -129,11 +130,11 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     with (tmp_path / "tha.txt").open("a", encoding="utf-8") as stream:
         stream.write("สุนัขวิ่ง\n")
     capsys.readouterr()
-    verb.run(str(tmp_path / "model"), sources, folder)
+    index(str(tmp_path / "model"), sources, folder)
     out, err = capsys.readouterr()
     assert out.strip() == str(folder)
     assert "1 sentences added, 8 already there; 9 in the index (flat)" in err
-    verb.run(str(tmp_path / "model"), sources, folder, kind="hnsw")
+    index(str(tmp_path / "model"), sources, folder, kind="hnsw")
     assert "0 sentences added, 9 already there; 9 in the index (hnsw)" in capsys.readouterr().err
 
 
@@ -141,26 +142,26 @@ def test_another_model_or_another_prompt_is_refused(folder, tmp_path, toy_tokeni
     StaticEncoder.create(toy_tokenizer, 8, seed=5).save(tmp_path / "other")
     source = str(tmp_path / "eng.txt")
     with pytest.raises(SearchError, match="is not the model of this index"):
-        verb.run(str(tmp_path / "other"), [source], folder)
+        index(str(tmp_path / "other"), [source], folder)
     with pytest.raises(SearchError, match="is not the model of this index"):
-        search.run(folder, ["cat"], model=str(tmp_path / "other"))
+        search(folder, ["cat"], model=str(tmp_path / "other"))
     with pytest.raises(SearchError, match="made with prompt None, not 'x'"):
-        verb.run(str(tmp_path / "model"), [source], folder, prompt="x")
+        index(str(tmp_path / "model"), [source], folder, prompt="x")
     (tmp_path / "model").rename(tmp_path / "moved")
-    search.run(folder, ["cat"], model=str(tmp_path / "moved"))
+    search(folder, ["cat"], model=str(tmp_path / "moved"))
 
 
 def test_prompts_are_remembered(tmp_path, toy_static, capsys):
     toy_static.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("The cat\n")
     where = (str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i")
-    verb.run(*where, prompt="A dog ", query_prompt="A dog runs ")
-    verb.run(*where)
+    index(*where, prompt="A dog ", query_prompt="A dog runs ")
+    index(*where)
     assert "0 sentences added, 1 already there" in capsys.readouterr().err
-    search.run(tmp_path / "i", ["The cat"])
+    search(tmp_path / "i", ["The cat"])
     assert float(lines_of(capsys)[0].split("\t")[2]) < 0.9999
-    with Index.open(tmp_path / "i") as index:
-        assert (index.origin.prompt, index.origin.query_prompt) == ("A dog ", "A dog runs ")
+    with Index.open(tmp_path / "i") as made:
+        assert (made.origin.prompt, made.origin.query_prompt) == ("A dog ", "A dog runs ")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +171,7 @@ def test_wrong_options_make_nothing(tmp_path, toy_static, options, message):
     toy_static.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("The cat\n")
     with pytest.raises((SearchError, CorpusError), match=message):
-        verb.run(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", **options)
+        index(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", **options)
     assert not (tmp_path / "i").exists()
 
 
@@ -180,14 +181,14 @@ def test_a_file_that_cannot_be_read_binds_no_folder(tmp_path, toy_static, conten
     if content is not None:
         (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(CorpusError, match=r"a\.txt"):
-        verb.run(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", prompt="x")
+        index(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", prompt="x")
     assert not (tmp_path / "i").exists()
 
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from isoglot.cli import index as verb
+from isoglot.cli.index import index
 from isoglot.index import table
 table.ROWS = 4
 folder, at = sys.argv[1], int(sys.argv[2])
@@ -207,7 +208,7 @@ def synced(descriptor):  # before and after vectors are on disk, and before thei
 os.fsync = synced
 
 sys.addaudithook(watch)
-verb.run(f"{folder}/model", [f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
+index(f"{folder}/model", [f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
 print(len(met))
 """
 
@@ -228,7 +229,7 @@ def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_
     toy_static.save(tmp_path / "model")
     (tmp_path / "more.txt").write_text("".join(f"{word} {i}\n" for i in range(5) for word in ("cat", "mat")))
     (tmp_path / "first.txt").write_text("The cat\nA dog\nruns\n")
-    verb.run(str(tmp_path / "model"), [str(tmp_path / "first.txt")], tmp_path / "i", kind="hnsw")
+    index(str(tmp_path / "model"), [str(tmp_path / "first.txt")], tmp_path / "i", kind="hnsw")
 
     def append(at):
         return subprocess.run(
@@ -245,10 +246,10 @@ def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_
         shutil.rmtree(tmp_path / "i")
         shutil.copytree(tmp_path / "before", tmp_path / "i")
         assert append(at).returncode == -signal.SIGKILL
-        with Index.open(tmp_path / "i") as index:  # whole pieces, whatever the moment
-            assert len(index) in (3, 7, 11, 13)
-            assert index.search(index.vectors([2]), 1)[0][0].row == 2
-        verb.run(str(tmp_path / "model"), [f"eng={tmp_path}/more.txt"], tmp_path / "i", kind="hnsw")
+        with Index.open(tmp_path / "i") as made:  # whole pieces, whatever the moment
+            assert len(made) in (3, 7, 11, 13)
+            assert made.search(made.vectors([2]), 1)[0][0].row == 2
+        index(str(tmp_path / "model"), [f"eng={tmp_path}/more.txt"], tmp_path / "i", kind="hnsw")
         found = content(tmp_path / "i")
         assert [name for name, _ in found[0]] == [name for name, _ in expected[0]], at
         assert found == expected
@@ -256,7 +257,7 @@ def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_
 
 def test_export_writes_every_row(folder, tmp_path, capsys):
     parquet = pytest.importorskip("pyarrow.parquet")
-    verb.export(folder, tmp_path / "out.parquet")
+    export(folder, tmp_path / "out.parquet")
     assert "8 sentences" in capsys.readouterr().err
     table = parquet.read_table(tmp_path / "out.parquet")
     assert table["text"].to_pylist() == [text for lines in LINES.values() for text in lines]
@@ -266,14 +267,14 @@ def test_export_writes_every_row(folder, tmp_path, capsys):
 def test_an_index_is_not_exported_over_itself(folder, name):
     before = content(folder)
     with pytest.raises(OutputError):
-        verb.export(folder, folder / name)
+        export(folder, folder / name)
     assert content(folder) == before
 
 
 def test_more_hits_than_sentences_are_all_of_them(folder, capsys):
-    search.run(folder, ["red cat"], k=10**30)
+    search(folder, ["red cat"], k=10**30)
     out, err = capsys.readouterr()
     there = len(out.splitlines())
     assert f"only {there} sentences exist" in err
-    search.run(folder, ["red cat"], k=there)
+    search(folder, ["red cat"], k=there)
     assert "are there" not in capsys.readouterr().err

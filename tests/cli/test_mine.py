@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from command_line import locked_elsewhere, runner
 
-from isoglot.cli.mine import command
+from isoglot.cli.mine import mine as command
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.errors import CorpusError, EncoderError, OutputError, RecipeError
 from isoglot.mining.pipeline import size_of

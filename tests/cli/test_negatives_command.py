@@ -7,12 +7,12 @@ import lzma
 import pytest
 from command_line import runner
 
-from isoglot.cli.negatives import command
+from isoglot.cli.negatives import negatives
 from isoglot.data.readers import read_jsonl
 from isoglot.encoders import encode, load
 from isoglot.errors import CorpusError, RecipeError
 
-run = runner(negatives=command)
+run = runner(negatives=negatives)
 PAIRS = [
     ("the cat", "die Katze"),
     ("the dog", "der Hund"),

@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from isoglot.cli.plot import read_groups, run
+from isoglot.cli.plot import plot as run
+from isoglot.data.readers.files import read_files
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.report.plot import LIMIT
 
@@ -51,7 +52,7 @@ def folder(toy_static, tmp_path, monkeypatch):
     ],
 )
 def test_files_are_read_by_their_endings(folder, names, options, expected):
-    found = read_groups([folder / name for name in names], **options)
+    found = read_files([folder / name for name in names], **options)
     assert [" ".join(group.langs) for group in found] == expected
 
 
@@ -94,14 +95,14 @@ def test_a_language_that_is_not_known_is_named_so(folder):
     ("names", "output", "options", "error", "message"),
     [
         (["news.eng"], "map.gif", {}, EvaluationError, r"map\.gif: "),
-        (["news.eng"], "map.png", {"parallel": True}, EvaluationError, "two files or more"),
+        (["news.eng"], "map.png", {"parallel": True}, CorpusError, "two files or more"),
         (["news.eng"], "map.png", {"layout": "mds"}, EvaluationError, "'mds'"),
         (["news.eng"], "map.png", {"color": "topic"}, EvaluationError, "no such extra"),
         (["news.eng", "plain.txt"], "map.png", {"parallel": True}, CorpusError, r"plain\.txt"),
         (["absent.txt"], "map.png", {}, CorpusError, "no such file"),
-        (["news.eng"], "map.png", {"languages": ["xx"]}, CorpusError, "unknown language 'xx'"),
-        (["news.eng"], "map.png", {"languages": ["eng", "deu"]}, EvaluationError, "2 languages were given"),
-        (["news.eng", "news.deu"], "map.png", {"languages": "abc", "parallel": True}, EvaluationError, "3 languages"),
+        (["news.eng"], "map.png", {"languages": "xx"}, CorpusError, "unknown language 'xx'"),
+        (["news.eng"], "map.png", {"languages": "eng,deu"}, CorpusError, "got 2 languages"),
+        (["news.eng", "news.deu"], "map.png", {"languages": "a,b,c", "parallel": True}, CorpusError, "3 languages"),
     ],
 )
 def test_errors(folder, names, output, options, error, message):

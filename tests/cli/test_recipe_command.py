@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from isoglot.cli import recipe as command
-from isoglot.cli import train
+from isoglot import recipe as recipes
+from isoglot.cli.recipe import check
+from isoglot.cli.train import train
 from isoglot.errors import RecipeError
 from isoglot.training.recipes import check_files
 
@@ -15,9 +16,9 @@ from isoglot.training.recipes import check_files
 def both(name, folder, words):
     """The error of `check`, which `train` must give too, before it writes anything."""
     with pytest.raises(RecipeError, match=words):
-        command.check(name, [])
+        check(name)
     with pytest.raises(RecipeError, match=words):
-        train.run(name, folder / "run", overrides=[], seeds=1, resume=False)
+        train(name, folder / "run")
     assert not (folder / "run").exists()
 
 
@@ -38,6 +39,6 @@ def test_a_data_set_that_is_there_is_looked_into(tmp_path, monkeypatch):
     for name in ("xtreme-xnli", "tatoeba-laser", "sts17-official"):
         Path(tmp_path, name).mkdir()
     for path in ("data:xtreme-xnli", "data:xtreme", "data:*/dev", "data:**/dev"):
-        check_files(command.recipes.load("cpu/mpcl", [f"streams.0.sources.0.path={path}"]), "")
+        check_files(recipes.load("cpu/mpcl", [f"streams.0.sources.0.path={path}"]), "")
     with pytest.raises(RecipeError, match=r"there is no xnli\* in"):
-        check_files(command.recipes.load("cpu/mpcl", ["streams.0.sources.0.path=data:xnli*"]), "")
+        check_files(recipes.load("cpu/mpcl", ["streams.0.sources.0.path=data:xnli*"]), "")

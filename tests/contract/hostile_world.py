@@ -153,7 +153,7 @@ def toy_models(monkeypatch) -> None:
 
 def small_demo(monkeypatch, folder: Path) -> None:
     """The demo on fifteen lines of each bundled file, two steps a recipe."""
-    from isoglot.cli import demo
+    from isoglot import demo
 
     for part in ("dev", "test", "mine"):
         for path in sorted((settings.BUNDLED / part).glob("*tur-eng*")):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
-from isoglot.cli import report as command
+from isoglot.cli.report import report as command
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.report import charts
@@ -326,9 +326,9 @@ def test_the_command_reads_results_and_writes_the_page(tmp_path):
     for name in "ab":
         write_results(tmp_path / name, small(name))
     output = tmp_path / "page.html"
-    command.run([tmp_path / "a", tmp_path / "b"], output, seen=["de"], title=None)
+    command([tmp_path / "a", tmp_path / "b"], output, seen="de")
     assert output.read_text(encoding="utf-8") == page([small("a"), small("b")], seen=["de"])
-    command.run([tmp_path / "a"], output, seen=[], title="T")
+    command([tmp_path / "a"], output, title="T")
     assert "<h1>T</h1>" in output.read_text(encoding="utf-8")
 
 

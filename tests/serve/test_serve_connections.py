@@ -259,7 +259,7 @@ def test_a_taken_port_and_an_impossible_one_are_said(server, encoder):
             Server(app, host, port, Limits())
 
 
-SERVE = "import sys; from isoglot.cli.serve import run; from pathlib import Path; run(Path(sys.argv[1]), port=0)"
+SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -16,7 +16,7 @@ from index_folder import LINES, make_index
 
 pytest.importorskip("faiss")
 
-SERVE = "import sys; from isoglot.cli.serve import run; from pathlib import Path; run(Path(sys.argv[1]), port=0)"
+SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
 HITS = [
     {"score": 0.9, "id": "x" * 200, "text": "<img src=x onerror=alert(1)>" + "w" * 300, "language": "eng", "tag": "en"},
     {"score": 0.5, "id": "b", "text": LINES["ara"][0], "language": "ara", "tag": "ar"},

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from isoglot.cli.console import say, show_grid, show_json
-from isoglot.data.files import check_json, check_output
-from isoglot.errors import EvaluationError
-from isoglot.report.compare import compare
-from isoglot.report.scores import files_of
+from isoglot.cli.options import Json, split
 
 
-def run(
-    results: Sequence[str],
-    *,
-    tasks: Sequence[str],
-    metrics: Sequence[str],
-    resamples: int,
-    seed: int,
-    output: Path | None,
-    page: Path | None = None,
-    as_json: bool = False,
+def compare(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            help="Folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds."
+        ),
+    ],
+    tasks: Annotated[str, typer.Option(help="Tasks to compare, separated by commas; default: all.")] = "",
+    metrics: Annotated[
+        str, typer.Option(help="Metrics to compare, separated by commas; default: the main one of each task.")
+    ] = "",
+    resamples: Annotated[
+        int, typer.Option(min=1, help="Number of bootstrap samples; minimum number of permutations.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
+    ] = None,
+    page: Annotated[Path | None, typer.Option(help="Output HTML page with all figures.")] = None,
+    as_json: Json = False,
 ) -> None:
-    """Compare folders of results or files, each `PATH` or `NAME=PATH`; equal names are seeds of one system.
+    """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
+    from isoglot.data.files import check_json, check_output
+    from isoglot.report.compare import compare
+    from isoglot.report.scores import files_of
 
-    Tables go to stdout, what was left out to stderr, `compare.md` and `compare.json` into `output`, the HTML page to
-    `page`. Raises `EvaluationError`.
-    """
     named = [_named(argument) for argument in results]
     inputs = [file for _, path in named for file in files_of(Path(path))]
     if output is not None:
@@ -40,13 +47,9 @@ def run(
     if page is not None:
         check_output(page, inputs=inputs)
     found = compare(
-        *(path for _, path in named),
-        names=[name for name, _ in named],
-        tasks=tasks,
-        metrics=metrics,
-        resamples=resamples,
-        seed=seed,
-    )
+        *(path for _, path in named), names=[name for name, _ in named],
+        tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed,
+    )  # fmt: skip
     if as_json:
         show_json(found.to_dict())
     else:
@@ -65,8 +68,10 @@ def run(
 
 
 def _named(argument: str) -> tuple[str | None, str]:
+    from isoglot.errors import EvaluationError
+
     name, mark, path = argument.partition("=")
-    if not mark or "/" in name or Path(argument).exists():  # a path may hold "=" itself
+    if not mark or "/" in name or Path(argument).exists():  # a path may contain "=" itself
         return None, argument
     if not name or not path:
         raise EvaluationError(f"{argument!r} is neither a path nor NAME=PATH")

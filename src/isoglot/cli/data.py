@@ -1,4 +1,4 @@
-"""`isoglot data list|get|import|check`: sets of the catalogue, fetched, in one normal form, and whether they are right.
+"""`isoglot data list`, `get`, `import` and `check`: the data sets of the catalogue.
 
 Lists and findings go to stdout, progress to stderr.
 """
@@ -6,24 +6,23 @@ Lists and findings go to stdout, progress to stderr.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isoglot.cli import console
 from isoglot.cli.console import say, wrapped
-from isoglot.data.sets import DataSet, Network, catalogue, find, present
-from isoglot.data.sets import check as check_set
-from isoglot.data.sets import get as get_set
-from isoglot.data.sets.importers import import_folder
+from isoglot.cli.options import Data, DataIfThere, finite
+
+if TYPE_CHECKING:
+    from isoglot.data.sets import DataSet
 
 
-def show_list(data: Path | None = None) -> None:
-    """Four lines for each set, the last its address; with a folder, also whether it is there (`check` reads the files).
+def list_sets(data: DataIfThere) -> None:
+    """List the data sets with use, languages, rows and licence."""
+    from isoglot.data.sets import catalogue, present
 
-    A terminal gets them wrapped between words, a pipe whole. An address is never broken.
-    """
     for one in catalogue().values():
         there = f" (here: {present(one, data)})" if data else ""
         size = f"{one.rows:,} {one.unit}" if one.rows else "size unknown"
@@ -42,11 +41,17 @@ def _known(one: DataSet) -> str:
     return f"{how}{counts and f', expected: {counts}'}"
 
 
-def get(names: Sequence[str], data: Path, *, base_url: str = "", timeout: float = 30.0, attempts: int = 5) -> None:
-    """Download sets into folders of their names below `data`; the folders go to stdout, one a line.
+def get(
+    names: Annotated[list[str], typer.Argument(help="Names of data sets (`isoglot data list`).")],
+    data: Data,
+    base_url: Annotated[str, typer.Option(help="Mirror to download from, laid out as <mirror>/<host>/<path>.")] = "",
+    timeout: Annotated[float, typer.Option(min=0.1, callback=finite, help="Read timeout in seconds.")] = 30.0,
+    attempts: Annotated[int, typer.Option(min=1, help="Maximum attempts per file.")] = 5,
+) -> None:
+    """Download and verify data sets; resume interrupted downloads."""
+    from isoglot.data.sets import Network, find
+    from isoglot.data.sets import get as get_set
 
-    Names are looked up before anything is fetched. Raises `CorpusError` as `isoglot.data.sets.get`.
-    """
     console.on_interrupt("run the same command again to resume the download")
     network = Network(mirror=base_url, timeout=timeout, attempts=attempts)
     for one in [find(name) for name in names]:
@@ -61,16 +66,28 @@ def get(names: Sequence[str], data: Path, *, base_url: str = "", timeout: float 
         typer.echo(folder)
 
 
-def import_(name: str, folder: Path, data: Path) -> None:
-    """Write the set `name`, whose published files are in `folder`, in its normal form into a folder of `data`."""
+def import_(
+    name: Annotated[str, typer.Argument(help="Name of the set, such as tatoeba-laser.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with the files as they are published.")],
+    data: Annotated[Path, typer.Option(help="Folder to write into; the set gets a folder of its name.")],
+) -> None:
+    """Write a set in the normal form that the tasks read, with checksums of the published files."""
+    from isoglot.data.sets.importers import import_folder
+
     target, rows = import_folder(name, folder, data)
-    typer.echo(f"{name}: {rows:,} rows", err=True)
+    say(f"{name}: {rows:,} rows")
     typer.echo(target)
 
 
-def check(names: Sequence[str], data: Path) -> None:
-    """One line for each set: those named, or all that are there. Exit code 1 if any is absent or wrong."""
-    sets = [find(name) for name in names] or [one for one in catalogue().values() if (data / one.name).is_dir()]
+def check(
+    data: Data,
+    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets; default: all that exist.")] = None,
+) -> None:
+    """Check data sets; exit with 1 if any is absent, incomplete or wrong."""
+    from isoglot.data.sets import catalogue, find
+    from isoglot.data.sets import check as check_set
+
+    sets = [find(name) for name in names or []] or [one for one in catalogue().values() if (data / one.name).is_dir()]
     if not sets:
         how = f"isoglot data get NAME --data {shlex.quote(str(data))}"
         say(f"{data}: contains no data set; download one with: {how}")

@@ -1,28 +1,21 @@
-"""`isoglot encode`: lines in, vectors out, resuming where an earlier run stopped."""
+"""`isoglot encode`: the vectors of the lines of a file; an interrupted run can be resumed."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from isoglot.cli import console
 from isoglot.cli.options import Cores, Device, Json, Model, Pooling, Prompt, Ray, open_encoder, output_format, split
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
-_ROWS = 4096  # rows written at once
 _LINES = 100_000
 
 
@@ -104,12 +97,15 @@ def _encode(
     places: int | list[str],
     device: str,
 ) -> dict[str, Any]:
-    from isoglot.data.files import check_output
+    from isoglot.data.files import atomic_write, check_output, read_lines
+    from isoglot.data.vectors import write_vectors
     from isoglot.encoders.resumable import encode_file
     from isoglot.errors import EncoderError
 
     to_stdout = str(output) == "-"
-    form = form or "jsonl" if to_stdout else output_format(output, FORMATS, given=form)
+    form = output_format(
+        Path("stdout") if to_stdout else output, ({".jsonl": "jsonl"} if to_stdout else {}) | FORMATS, given=form
+    )
     with ExitStack() as stack:
         if to_stdout or str(source) == "-":
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
@@ -131,9 +127,10 @@ def _encode(
                 raise EncoderError(f"{model}: {error}") from error
         seconds = time.monotonic() - began
         if to_stdout:
-            _write(form, text, vectors, table, sys.stdout.buffer)
+            write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_lines(text)), form=form)
         elif form != "npy":
-            _save(form, text, vectors, table, output)
+            with atomic_write(output, binary=True) as stream:
+                write_vectors(stream, vectors, (line for _, line in read_lines(text)), form=form)
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
@@ -143,57 +140,6 @@ def _stdin(path: Path) -> Path:
     with path.open("wb") as stream:
         shutil.copyfileobj(sys.stdin.buffer, stream)
     return path
-
-
-def _save(form: str, text: Path, vectors: NDArray[Any], table: Path, output: Path) -> None:
-    from isoglot.data.files import atomic_write
-
-    with atomic_write(output, binary=True) as stream:
-        _write(form, text, vectors, table, stream)
-
-
-def _write(form: str, text: Path, vectors: NDArray[Any], table: Path, stream: IO[bytes]) -> None:
-    """Write lines with their vectors as JSON lines or Parquet, or the table as it is."""
-    writers: dict[str, Callable[[], None]] = {
-        "npy": lambda: _copy(table, stream),
-        "jsonl": lambda: _write_jsonl(_blocks(text, vectors), stream),
-        "parquet": lambda: _write_parquet(_blocks(text, vectors), vectors.shape[1], stream),
-    }
-    writers[form]()
-
-
-def _copy(table: Path, stream: IO[bytes]) -> None:
-    with table.open("rb") as file:
-        shutil.copyfileobj(file, stream)
-
-
-def _blocks(text: Path, vectors: NDArray[Any]) -> Iterator[tuple[list[str], NDArray[Any]]]:
-    from isoglot.data.files import read_lines
-
-    lines = (line for _, line in read_lines(text))
-    for start in range(0, len(vectors), _ROWS):
-        yield list(islice(lines, _ROWS)), vectors[start : start + _ROWS]
-
-
-def _write_jsonl(blocks: Iterator[tuple[list[str], NDArray[Any]]], stream: IO[bytes]) -> None:
-    for texts, rows in blocks:
-        for text, row in zip(texts, rows.astype("float64").round(8).tolist(), strict=True):
-            stream.write(json.dumps({"text": text, "vector": row}, ensure_ascii=False).encode() + b"\n")
-
-
-def _write_parquet(blocks: Iterator[tuple[list[str], NDArray[Any]]], dim: int, stream: IO[bytes]) -> None:
-    from isoglot.errors import EncoderError
-
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise EncoderError("Parquet needs pyarrow; install it with: pip install pyarrow") from error
-    schema = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32(), dim))])
-    with parquet.ParquetWriter(stream, schema) as writer:
-        for texts, rows in blocks:
-            values = pa.FixedSizeListArray.from_arrays(pa.array(rows.astype("float32").reshape(-1)), dim)
-            writer.write_table(pa.table([pa.array(texts), values], schema=schema))
 
 
 def _encode_with_ray(

@@ -14,7 +14,7 @@ import typer
 from isoglot.cli.console import say
 
 
-def command(
+def entities(
     folder: Annotated[Path, typer.Argument(help="Output folder of `isoglot wikipedia`, with entities.tsv.")],
     vectors: Annotated[
         Path | None,

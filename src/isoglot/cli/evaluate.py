@@ -2,67 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say, show_grid
-from isoglot.cli.options import imported, open_encoder
-from isoglot.encoders import Encoder
+from isoglot.cli.options import Data, Device, Json, Languages, Output, Pooling, Prompt, imported, open_encoder, split
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode
-from isoglot.evaluation.precomputed import Precomputed, export_texts
-from isoglot.report.evaluate import evaluate
-from isoglot.report.scores import check_folder
+
+if TYPE_CHECKING:
+    from isoglot.encoders import Encoder
+    from isoglot.evaluation.base import Encode
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """What is evaluated: a model by name with its settings, a Python function, or a table of vectors with its texts."""
-
-    model: str | None = None
-    pooling: str | None = None
-    prompt: str | None = None
-    max_length: int | None = None
-    function: str | None = None
-    vectors: Path | None = None
-    texts: Path | None = None
-    device: str = "auto"
-
-
-def run(
-    subject: Subject,
-    output: Path,
-    *,
-    data: Path | None,
-    tasks: Sequence[str],
-    languages: Sequence[str],
-    cache: Path | None,
-    seen: Sequence[str] = (),
-    as_json: bool = False,
+def evaluate(
+    output: Output,
+    data: Data,
+    model: Annotated[
+        str | None, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")
+    ] = None,
+    tasks: Annotated[
+        str, typer.Option(help="Tasks and suites, separated by commas (`isoglot tasks` lists them).")
+    ] = "quick",
+    languages: Languages = "",
+    pooling: Pooling = None,
+    prompt: Prompt = None,
+    max_length: Annotated[int | None, typer.Option(min=2, help="Maximum tokens per text.")] = None,
+    cache: Annotated[Path | None, typer.Option(help="Folder that keeps vectors for later evaluations.")] = None,
+    seen: Annotated[
+        str, typer.Option(help="Languages of the training data, separated by commas; the page marks them.")
+    ] = "",
+    function: Annotated[
+        str | None, typer.Option(help="Python function to evaluate, module:name; texts in, vectors out.")
+    ] = None,
+    vectors: Annotated[Path | None, typer.Option(help="NumPy file of vectors to evaluate; requires --texts.")] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="Texts of --vectors: plain lines, or JSON strings (.jsonl).")
+    ] = None,
+    texts_only: Annotated[
+        bool, typer.Option("--write-texts", help="Write the texts of the tasks to OUTPUT and stop.")
+    ] = False,
+    device: Device = "auto",
+    as_json: Json = False,
 ) -> None:
-    """Evaluate and save; tables, or results.json, go to stdout, what is missing and the time taken to stderr."""
-    check_folder(output, inputs=[subject.vectors, subject.texts])  # before the model is opened
-    name, model = open_subject(subject)
+    """Score a model per language; write tables, a page and results for programs."""
+    from isoglot.evaluation.precomputed import export_texts
+    from isoglot.report.evaluate import evaluate
+    from isoglot.report.scores import check_folder
+
+    if texts_only:
+        if made := [name for name, given in (("MODEL", model), ("--vectors", vectors), ("--cache", cache)) if given]:
+            raise typer.BadParameter(f"--write-texts encodes nothing; remove {made[0]}")
+        count = export_texts(output, split(tasks), data=data, languages=split(languages), report=say)
+        say(f"wrote {count:,} texts to {output}, one JSON string per line")
+        return
+    check_folder(output, inputs=[vectors, texts])  # before the model is opened
+    settings = {"pooling": pooling, "prompt": prompt, "max_length": max_length}
+    subject = open_subject(model, function, vectors, texts, device=device, **settings)
     if cache is not None:
         on_interrupt("run the same command again to resume; the vectors in --cache are kept")
     with Progress("encoding") as progress:
         scores = evaluate(
-            model,
-            tasks,
-            data=data,
-            languages=languages,
-            cache=cache,
-            output=output,
-            seen=seen,
-            name=name,
-            skip_missing=True,
-            report=say,
-            progress=progress,
-        )
+            subject, split(tasks), data=data, languages=split(languages), cache=cache, output=output,
+            seen=split(seen), name=model or function, skip_missing=True, report=say, progress=progress,
+        )  # fmt: skip
     if as_json:
         typer.echo((output / "results.json").read_text(encoding="utf-8"), nl=False)
     else:
@@ -71,34 +75,33 @@ def run(
     say(f"wrote {output / 'page.html'} and results.json")
 
 
-def write_texts(path: Path, *, data: Path | None, tasks: Sequence[str], languages: Sequence[str]) -> None:
-    """Write every text that the tasks would encode."""
-    count = export_texts(path, tasks, data=data, languages=languages, report=say)
-    say(f"wrote {count:,} texts to {path}, one JSON string per line")
+def open_subject(
+    model: str | None,
+    function: str | None = None,
+    vectors: Path | None = None,
+    texts: Path | None = None,
+    *,
+    device: str = "auto",
+    **settings: Any,
+) -> Encoder | Encode:
+    """What is evaluated: a model with its settings, a Python function, or a table of vectors with its texts.
 
+    Raises `EvaluationError` unless exactly one is specified.
+    """
+    from isoglot.evaluation.precomputed import Precomputed
 
-def open_subject(subject: Subject) -> tuple[str | None, Encoder | Encode]:
-    """The name and the model. Raises `EvaluationError` unless exactly one is specified."""
-    given = [subject.model, subject.function, subject.vectors]
-    if sum(entry is not None for entry in given) != 1:
+    if sum(entry is not None for entry in (model, function, vectors)) != 1:
         raise EvaluationError("specify one thing to evaluate: MODEL, --function module:name, or --vectors with --texts")
-    if (subject.texts is None) != (subject.vectors is None):
+    if (texts is None) != (vectors is None):
         raise EvaluationError("--vectors and --texts belong together: line i of the texts is the text of row i")
-    if subject.model is not None:
-        chosen: dict[str, Any] = {
-            "pooling": subject.pooling,
-            "prompt": subject.prompt,
-            "max_length": subject.max_length,
-        }
-        return subject.model, open_encoder(subject.model, device=subject.device, **chosen)
-    for option in ("pooling", "prompt", "max_length"):
-        if getattr(subject, option) is not None:
+    if model is not None:
+        return open_encoder(model, device=device, **settings)
+    for option, value in settings.items():
+        if value is not None:
             raise EvaluationError(
                 f"--{option.replace('_', '-')} is for a MODEL; it does not change vectors or functions, so remove it"
             )
-    if subject.vectors is not None and subject.texts is not None:
-        return None, Precomputed(subject.vectors, subject.texts)
-    return subject.function, _function(str(subject.function))
+    return Precomputed(vectors, texts) if vectors is not None and texts is not None else _function(str(function))
 
 
 def _function(name: str) -> Encode:

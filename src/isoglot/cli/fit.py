@@ -1,8 +1,7 @@
-"""`isoglot fit`: a transform fitted to a model's vectors of some text, and saved with the model as a part of it."""
+"""`isoglot fit`: fit a transform to the vectors of a text and save it as a part of the model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -34,28 +33,7 @@ def fit(
     device: Device = "auto",
 ) -> None:
     """Fit whitening or a normalizing flow to a model and save both as one model."""
-    run(
-        transform, model, corpus, output, dim=dim, permutation=permutation, epochs=epochs, seed=seed,
-        pooling=pooling, prompt=prompt, device=device,
-    )  # fmt: skip
-
-
-def run(
-    transform: str,
-    model: str,
-    corpus: Path,
-    output: Path,
-    *,
-    dim: int | None = None,
-    permutation: str = "random",
-    epochs: int = 1,
-    seed: int = 0,
-    pooling: str | None = None,
-    prompt: str | None = None,
-    device: str = "auto",
-) -> None:
-    """Fit and save. Lines without text are left out, repeated ones count as often as they stand there."""
-    from isoglot.data.files import check_output
+    from isoglot.data.files import check_output, read_texts
     from isoglot.encoders import fit_flow, fit_whitening, layout
     from isoglot.errors import EncoderError
 
@@ -64,8 +42,9 @@ def run(
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; remove it, or use whitening")
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
-    with layout.replacing(output) as new, Progress("fitting") as progress:  # before the work, it refuses a wrong folder
-        encoder, texts = open_encoder(model, device=device, pooling=pooling, prompt=prompt), sentences(corpus)
+    with layout.replacing(output) as new, Progress("fitting") as progress:  # raises for a wrong folder before the work
+        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
+        texts = (text for _, text in read_texts(corpus) if text.strip())
         try:
             found = (
                 fit_whitening(encoder, texts, dim=dim, progress=progress)
@@ -76,13 +55,3 @@ def run(
             raise EncoderError(f"{model}, {corpus}: {error}") from error
         found.encoder.save(new)
     say(f"{found}: {output}")
-
-
-def sentences(corpus: Path) -> Iterator[str]:
-    """The lines with text of a file; of one called `.jsonl`, plain or compressed, their JSON strings.
-
-    Raises `CorpusError` for what cannot be read, naming the line.
-    """
-    from isoglot.data.files import read_texts
-
-    return (text for _, text in read_texts(corpus) if text.strip())

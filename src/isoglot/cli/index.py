@@ -1,55 +1,51 @@
-"""`isoglot index` and `isoglot export`: files of sentences into a searchable folder, and that folder into Parquet."""
+"""`isoglot index`: files of sentences into a searchable folder."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import Progress, say
-from isoglot.cli.options import announce
-from isoglot.data.files import check_output
-from isoglot.data.languages import UNKNOWN
-from isoglot.errors import SearchError
-from isoglot.index import Index, read_sentences
+from isoglot.cli.console import Progress, on_interrupt, say
+from isoglot.cli.options import Device, Model, Pooling, Prompt, announce
 
 
-def run(
-    model: str,
-    sources: Sequence[str],
-    output: Path,
-    *,
-    language: str = UNKNOWN,
-    kind: str | None = None,
-    pooling: str | None = None,
-    prompt: str | None = None,
-    query_prompt: str | None = None,
-    device: str = "auto",
+def index(
+    model: Model,
+    sources: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Text, .tsv or .jsonl files; CODE=FILE sets the language.")
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the index; sentences are added to an existing one.")
+    ],
+    language: Annotated[str, typer.Option(help="Language of files that do not specify one.")] = "und",
+    kind: Annotated[
+        str | None,
+        typer.Option(help="Kind: flat (exact; default), ivf, ivf-pq, hnsw, or a FAISS index_factory string."),
+    ] = None,
+    pooling: Pooling = None,
+    prompt: Prompt = None,
+    query_prompt: Annotated[str | None, typer.Option(help="Prefix of every query; default: that of sentences.")] = None,
+    device: Device = "auto",
 ) -> None:
-    """Make an index of files, each `FILE` or `CODE=FILE`, or add them to an existing one; print the folder.
+    """Build a search index of sentences, or add sentences to one."""
+    from isoglot.data.files import check_output
+    from isoglot.errors import SearchError
+    from isoglot.index import Index, read_sentences
 
-    An existing index keeps its prompts and its pooling. Raises `SearchError`, `CorpusError`, `EncoderError`.
-    """
+    on_interrupt("run the same command again to add the rest")
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
     sentences = chain.from_iterable(read_sentences(source, language=language) for source in sources)
-    words = {"pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
     try:
         announce(device)
         with Progress("indexing", unit="sentences") as bar:
             Index.build(
-                model, sentences, folder=output, kind=kind, device=device, progress=bar, report=say, **words
-            ).close()
+                model, sentences, folder=output, kind=kind, device=device, pooling=pooling, prompt=prompt,
+                query_prompt=query_prompt, progress=bar, report=say,
+            ).close()  # fmt: skip
     except ValueError as error:
         raise SearchError(f"index: {error}") from error
     typer.echo(output)
-
-
-def export(folder: Path, output: Path) -> None:
-    """Write an index to a Parquet file outside of its folder."""
-    check_output(output)
-    with Index.open(folder) as index:
-        rows = index.export(output)
-    say(f"{rows:,} sentences: {output}")

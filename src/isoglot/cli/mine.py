@@ -1,4 +1,4 @@
-"""`isoglot mine`."""
+"""`isoglot mine`: translations from two files, or paraphrases from one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isoglot.cli import console
 from isoglot.cli.options import Cores, Device, Json, Pooling, Prompt, Ray, device_line, finite, imported
 
 
-def command(
+def mine(
     words: Annotated[
         list[str],
         typer.Argument(metavar="[MODEL] A [B]", help="Model and two text files, or one file for pairs within it."),

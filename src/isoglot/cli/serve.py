@@ -1,44 +1,49 @@
-"""`isoglot serve`: a page to search an index with, and vectors for programs that speak to OpenAI's interface."""
+"""`isoglot serve`: a search page for an index, and embeddings in the shape of OpenAI's interface."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import announce
-from isoglot.index import Index, SearchError
+from isoglot.cli.options import Device, Effort, IndexFolder, IndexModel, announce
 
 
-def run(
-    folder: Path,
-    *,
-    host: str = "127.0.0.1",
-    port: int = 8765,
-    model: str | None = None,
-    effort: int | None = None,
-    allow_hosts: Sequence[str] = (),
-    allow_origins: Sequence[str] = (),
-    device: str = "auto",
+def serve(
+    index: IndexFolder,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; the default serves this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8765,
+    model: IndexModel = None,
+    effort: Effort = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="Host name that requests may use, or '*'; repeatable.")
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(help="Origin whose pages may send requests, such as https://example.org, or '*'; repeatable."),
+    ] = None,
+    device: Device = "auto",
 ) -> None:
-    """Serve an index until interrupted; its address goes to stdout. Port 0 takes a free one. Raises `SearchError`."""
-    from isoglot.serve import create_app, serve
+    """Serve an index as a web page and an OpenAI-compatible API."""
+    from isoglot.errors import SearchError
+    from isoglot.index import Index
+    from isoglot.serve import create_app
+    from isoglot.serve import serve as run
 
-    with Index.open(folder, model, device=device) as index:
+    with Index.open(index, model, device=device) as found:
         announce(device)
-        encoder = index.model
+        hosts = [host, *(allow_host or [])]
         try:
-            app = create_app(
-                index, encoder, effort=effort, allow_hosts=[host, *allow_hosts], allow_origins=allow_origins
-            )
+            app = create_app(found, found.model, effort=effort, allow_hosts=hosts, allow_origins=allow_origin or [])
         except ValueError as error:
             raise SearchError(f"--allow-origin: {error}") from None
 
         def started(url: str) -> None:
             typer.echo(url)
-            say(f"{len(index):,} sentences; stop with Ctrl-C")
+            say(f"{len(found):,} sentences; stop with Ctrl-C")
 
-        serve(app, host=host, port=port, started=started)
+        run(app, host=host, port=port, started=started)
         say("stopped")

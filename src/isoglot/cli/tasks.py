@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from isoglot.cli.console import wrapped
-from isoglot.errors import EvaluationError
-from isoglot.evaluation import TASKS, Task
-from isoglot.evaluation.suites import SUITES
+from isoglot.cli.options import DataIfThere
+
+if TYPE_CHECKING:
+    from isoglot.evaluation import Task
 
 
-def show_list(data: Path | None) -> None:
-    """Print suites, then tasks; with a folder of data, how many subsets of each task are in it."""
+def tasks(data: DataIfThere) -> None:
+    """List suites and tasks, with the number of subsets found in the data folder."""
+    from isoglot.evaluation import TASKS
+    from isoglot.evaluation.suites import SUITES
+
     typer.secho("Suites", bold=True)
     for name, suite in SUITES.items():
         _entry(name, f"{suite.about}; tasks: {', '.join(suite.tasks)}")
@@ -23,6 +28,8 @@ def show_list(data: Path | None) -> None:
 
 
 def _found(task: Task, data: Path) -> str:
+    from isoglot.errors import EvaluationError
+
     try:
         return f" ({len(task.subsets(data)) or 'no'} subsets in {data})"
     except EvaluationError as error:

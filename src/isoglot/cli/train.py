@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoglot import recipe as recipes
 from isoglot.cli import console
-from isoglot.cli.options import device_line
-from isoglot.encoders.device import resolve
-from isoglot.training import ranks
-from isoglot.training.loop import Outcome
-from isoglot.training.recipes import train_seeds
+from isoglot.cli.options import Device, Output, device_line
+
+if TYPE_CHECKING:
+    from isoglot.training.loop import Outcome
 
 
-def run(name: str, output: Path, *, overrides: Sequence[str], seeds: int, resume: bool, device: str = "auto") -> None:
-    """Train, and print the folders of the models; messages go to stderr."""
+def train(
+    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe (`isoglot recipe list`).")],
+    output: Output,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in OUTPUT.")] = False,
+    device: Device = "auto",
+) -> None:
+    """Train an encoder with a recipe."""
+    from isoglot import recipe as recipes
+    from isoglot.encoders.device import resolve
+    from isoglot.training import ranks
+    from isoglot.training.recipes import train_seeds
+
     console.on_interrupt("run the same command with --resume to continue from the newest checkpoint")
     place = resolve(device)
     if ranks.is_first():
         console.say(device_line(place))
-    outcomes = train_seeds(recipes.load(name, overrides), output, name=name, seeds=seeds, resume=resume, device=place)
+    found = recipes.load(recipe, overrides or [])
+    outcomes = train_seeds(found, output, name=recipe, seeds=seeds, resume=resume, device=place)
     if not ranks.is_first():
         return
     for outcome in outcomes:
-        best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{_way(outcome)}"
+        best = "" if outcome.best is None else f", best dev score {outcome.best:.4f}{_direction(outcome)}"
         console.say(f"{outcome.steps} steps in {outcome.seconds:.0f} s{best}")
         typer.echo(outcome.model)
     if seeds > 1:
-        _show_summary(outcomes, output / "seeds.json")
+        console.say(_summary(outcomes, output / "seeds.json"))
 
 
-def _show_summary(outcomes: Sequence[Outcome], path: Path) -> None:
+def _summary(outcomes: list[Outcome], path: Path) -> str:
+    import json
+
     if all(outcome.best is None for outcome in outcomes):
-        console.say("no scores to average over seeds: the recipe has no [evaluation]")
-        return
+        return "no scores to average over seeds: the recipe has no [evaluation]"
     found = json.loads(path.read_text(encoding="utf-8"))
     deviation = found["standard_deviation"]
     spread = "" if deviation is None else f" ± {deviation:.4f} (sample standard deviation)"
-    console.say(f"dev score over {found['n']} seeds: {found['mean']:.4f}{spread}{_way(outcomes[0])}")
+    return f"dev score over {found['n']} seeds: {found['mean']:.4f}{spread}{_direction(outcomes[0])}"
 
 
-def _way(outcome: Outcome) -> str:
+def _direction(outcome: Outcome) -> str:
     return ", lower is better" if outcome.lower_is_better else ""

@@ -1,21 +1,25 @@
-"""Tables of vectors, one row each: opened without running what they hold, checked, and scaled to length one."""
+"""Tables of vectors, one row per text: opened without running code, checked, scaled to length one, and written."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from isoglot.data.files import binary_format, first_bytes
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, OutputError
 
 TYPES = ("float16", "float32", "float64")
 
 _MAGIC = b"\x93NUMPY"
 _SAVE = "save one table of floats, a row for each text, with numpy.save"
 _BLOCK = 1 << 22  # values looked at together
+_ROWS = 4096  # rows written at once
 
 
 def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
@@ -91,3 +95,41 @@ def require_finite(table: NDArray[Any], path: str | Path) -> None:
             row = start + int(bad.argmax())
             problem = f"row {row} holds NaN, infinity or a value beyond float32 (rows count from 0); encode it again"
             raise CorpusError(problem, file=path)
+
+
+def write_vectors(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str], *, form: str) -> None:
+    """Write vectors (N, D) to a binary stream: `npy`, or `jsonl` or `parquet` with the N texts beside them.
+
+    JSON lines have the keys `text` and `vector`, rounded to 8 decimals; Parquet the columns `text` and `vector`, in
+    float32. Raises `OutputError` if pyarrow is missing.
+    """
+    if form == "npy":
+        np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(vectors))
+        for start in range(0, len(vectors), _ROWS):  # numpy's own writer needs a stream with a position, unlike a pipe
+            stream.write(np.ascontiguousarray(vectors[start : start + _ROWS]).tobytes())
+    elif form == "jsonl":
+        for some, rows in _blocks(texts, vectors):
+            for text, row in zip(some, rows.astype("float64").round(8).tolist(), strict=True):
+                stream.write(json.dumps({"text": text, "vector": row}, ensure_ascii=False).encode() + b"\n")
+    else:
+        _write_parquet(stream, vectors, texts)
+
+
+def _blocks(texts: Iterable[str], vectors: NDArray[Any]) -> Iterator[tuple[list[str], NDArray[Any]]]:
+    lines = iter(texts)
+    for start in range(0, len(vectors), _ROWS):
+        yield list(islice(lines, _ROWS)), vectors[start : start + _ROWS]
+
+
+def _write_parquet(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str]) -> None:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise OutputError("Parquet needs pyarrow; install it with: pip install pyarrow") from error
+    dim = vectors.shape[1]
+    schema = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32(), dim))])
+    with parquet.ParquetWriter(stream, schema) as writer:
+        for some, rows in _blocks(texts, vectors):
+            values = pa.FixedSizeListArray.from_arrays(pa.array(rows.astype("float32").reshape(-1)), dim)
+            writer.write_table(pa.table([pa.array(some), values], schema=schema))

@@ -8,8 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isoglot.data import Group
+from isoglot.data import Group, filters
+from isoglot.data.files import without_compression
 from isoglot.data.groups import Languages, groups_of
+from isoglot.data.readers import read
 from isoglot.encoders import Encoder, encode, load
 from isoglot.errors import CorpusError
 from isoglot.search import hard_negatives
@@ -58,3 +60,19 @@ def add_hard_negatives(
         replace(group, hard_negatives=tuple(some), hard_langs=tuple(targets[text] for text in some))
         for group, some in zip(groups, hard, strict=True)
     ]
+
+
+def read_pairs(path: Path, *, languages: Sequence[str] = (), leakage: Sequence[Path] = ()) -> list[Group]:
+    """The pairs of a file, or of a folder of two line-aligned files, without exact duplicates.
+
+    Pairs with a sentence of the test files `leakage` are removed. Raises `CorpusError` if none are left.
+    """
+    options = {"languages": list(languages)} if languages else {}
+    suffix = Path(without_compression(path.name)).suffix
+    reader = "folder" if path.is_dir() else {".jsonl": "jsonl", ".tmx": "tmx"}.get(suffix, "tsv")
+    groups = read(reader, path, **options)
+    if leakage:
+        groups = filters.remove_leaks(groups, filters.test_sentences(leakage))
+    if not (found := list(filters.deduplicate(groups))):
+        raise CorpusError("no pairs are left", file=path)
+    return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from isoglot.data.files import json_object, read_lines
+from isoglot.data.files import atomic_write, json_object, read_lines
 from isoglot.data.groups import Group, group_of
 from isoglot.data.languages import UNKNOWN, OnUnknown, canonical
 from isoglot.errors import CorpusError
@@ -35,3 +37,13 @@ def read_jsonl(
             raise CorpusError(str(error), file=path, line=number) from None
         if group.texts:
             yield group
+
+
+def write_jsonl(path: Path, groups: Iterable[Group]) -> None:
+    """Write groups as JSON lines that `read_jsonl` reads back."""
+    with atomic_write(path) as stream:
+        for group in groups:
+            item: dict[str, Any] = {"texts": group.texts, "langs": group.langs, "key": group.key}
+            item |= {"hard_negatives": group.hard_negatives, "hard_langs": group.hard_langs}
+            item |= {"extras": dict(group.extras)} if group.extras else {}
+            stream.write(json.dumps(item, ensure_ascii=False) + "\n")

@@ -1,0 +1,64 @@
+"""Groups of files of any format, chosen by suffix: what `plot`, `trim` and `negatives` read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from isoglot.data.files import without_compression
+from isoglot.data.groups import Group
+from isoglot.data.languages import UNKNOWN, canonical
+from isoglot.data.readers import read
+from isoglot.data.readers.aligned import read_aligned, split_name
+from isoglot.errors import CorpusError
+
+_READERS = {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}
+
+
+def read_files(
+    files: Sequence[Path], *, languages: Sequence[str] = (), parallel: bool = False, skip_empty: bool = True
+) -> Iterator[Group]:
+    """The groups of the files, read by suffix; plain text is one group per line, without blank lines.
+
+    languages   of plain text files, one for each or one for all, instead of those in their names; of the columns of
+                TSV; of JSONL sentences without one
+    parallel    line i of every file has the same meaning
+    skip_empty  False: a blank line of plain text is a group too
+
+    Raises `CorpusError` if the languages do not match the files, and for invalid files.
+    """
+    if not parallel:
+        for place, file in enumerate(files):
+            yield from _read(file, _of(place, files, languages), languages, skip_empty=skip_empty)
+        return
+    named = [(file, _language(file, _of(place, files, languages), languages)) for place, file in enumerate(files)]
+    if len(named) < 2:
+        raise CorpusError("parallel text needs two files or more, one for each language")
+    yield from read_aligned(named)
+
+
+def _of(place: int, files: Sequence[Path], languages: Sequence[str]) -> str | None:
+    """The language of a file: the only one, or the one at its place; None if there is not one for each."""
+    if len(languages) == 1:
+        return languages[0]
+    return languages[place] if len(languages) == len(files) else None
+
+
+def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_empty: bool) -> Iterator[Group]:
+    if file.is_dir():
+        return read("folder", file, **({"languages": list(languages)} if languages else {}))
+    reader = _READERS.get(Path(without_compression(file.name)).suffix, "lines")
+    if reader == "tsv" and languages:
+        return read("tsv", file, languages=list(languages))
+    if reader == "jsonl" and language:
+        return read("jsonl", file, language=language)
+    if reader == "lines":
+        return read("lines", file, language=_language(file, language, languages), skip_empty=skip_empty)
+    return read(reader, file)
+
+
+def _language(file: Path, given: str | None, languages: Sequence[str]) -> str:
+    if languages and given is None:
+        raise CorpusError(f"got {len(languages)} languages; pass one for all files, or one for each", file=file)
+    code = given or split_name(file.name)[1] or UNKNOWN
+    return canonical(code, file=file)

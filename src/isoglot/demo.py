@@ -1,0 +1,149 @@
+"""`isoglot demo`: train, evaluate and mine on the bundled text.
+
+Two encoders are trained from scratch, on plain pairs and on pairs joined into groups. Dev data select one of them. Both
+and the untrained encoder are scored on the official test, and the selected one mines translations from two shuffled
+files. Each step calls the function behind another verb.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from isoglot import recipe as recipes
+from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
+from isoglot.encoders import Encoder, encode, layout, load
+from isoglot.encoders.device import resolve
+from isoglot.evaluation.base import Score
+from isoglot.report.evaluate import evaluate
+from isoglot.report.scores import Scores
+from isoglot.report.tables import Grid, side_by_side, to_markdown
+from isoglot.search.pairs import mine
+from isoglot.search.threshold import quality, tune
+from isoglot.settings import BUNDLED
+from isoglot.training.progress import Display
+from isoglot.training.recipes import make_encoder, train_seeds
+
+RECIPES = ("demo/pairs", "demo/groups")
+KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model folder
+    r"(runs/(pairs|groups)/)?(model|\.model\.[0-9a-f]{8}\.(new|old))/.+|mteb/.+|"
+    r"runs/(pairs|groups)/(run\.json|log\.jsonl|checkpoints/step-\d+\.(pt|json)|tensorboard/.+)|"
+    r"runs/\.(pairs|groups)\.lock|report\.md|mined\.tsv|results\.(md|json)|page\.html|items\.npz|details\.jsonl"
+)
+MINED = "tur"  # language mined against English
+
+
+Report = Callable[[str], None]
+
+
+def run(output: Path, *, report: Report = print, show: Callable[[Grid], None] | None = None) -> None:
+    """Write the demo into a folder.
+
+    report  called with each message
+    show    called with the table of scores; default: reported as Markdown
+
+    Raises `OutputError` for a folder that contains something other than a demo, and while another demo writes there.
+    """
+    check_output(output, folder=True)
+    with exclusive(output):
+        own(output, "a demo", KNOWN)
+        runs = [output / "runs" / Path(name).name for name in RECIPES]
+        for folder in (output, *runs):
+            if folder.is_dir():
+                layout.prepare(folder / "model")
+        for folder in runs:  # of an earlier demo
+            shutil.rmtree(folder, ignore_errors=True)
+        _run(output, report, show or (lambda table: report(to_markdown(table))))
+
+
+def _run(output: Path, report: Report, show: Callable[[Grid], None]) -> None:
+    began = time.monotonic()
+    report("1. An untrained encoder, for comparison")
+    with Display() as display:
+        first = recipes.load(RECIPES[0])
+        tables = {"untrained": scores_on_test(make_encoder(first, display.report, seed=first.seed))}
+    models: dict[Path, float] = {}
+    for number, name in enumerate(RECIPES, 2):
+        recipe = recipes.load(name)
+        report(f"{number}. Training by the recipe {name}: {recipe.description}")
+        (outcome,) = train_seeds(recipe, output / "runs" / Path(name).name, device=resolve())
+        tables[Path(name).name] = scores_on_test(load(outcome.model))
+        if outcome.best is not None:
+            models[outcome.model] = -outcome.best if outcome.lower_is_better else outcome.best
+    chosen = max(models, key=models.__getitem__)
+    load(chosen).save(output / "model")
+    table = side_by_side(tables, task="tatoeba", metric="accuracy/mean")
+    report("4. Accuracy on the official Tatoeba test, mean of both directions, in percent")
+    show(table)
+    all_three = {label: Scores(scores, label) for label, scores in tables.items()}
+    label = chosen.parent.name
+    all_three[label].save(output, before=[results for name, results in all_three.items() if name != label])
+    with atomic_write(output / "report.md") as stream:
+        stream.write("# isoglot demo\n\n" + to_markdown(table))
+    report(f"   Chosen on the dev pairs: {label}.")
+    find_translations(load(output / "model"), output / "mined.tsv", report)
+    report(summary(output, time.monotonic() - began))
+
+
+def scores_on_test(encoder: Encoder) -> list[Score]:
+    """Scores on the official test files."""
+    return evaluate(encoder, ["tatoeba"], data=BUNDLED / "test")
+
+
+def find_translations(encoder: Encoder, path: Path, report: Report) -> None:
+    """Mine two shuffled files with a threshold tuned on dev text, report precision and recall, write the pairs."""
+    files = [BUNDLED / "mine" / f"{MINED}-eng.{side}.xz" for side in (MINED, "eng")]
+    sides = [[text for _, text in read_lines(file)] for file in files]
+    report(
+        f"5. Mining translations from two shuffled files: {len(sides[0]):,} lines in {MINED}, {len(sides[1]):,} in eng"
+    )
+    threshold = dev_threshold(encoder)
+    pairs = mine(*(encode(encoder, side) for side in sides)).above(threshold)
+    rows = (line.split("\t") for _, line in read_lines(BUNDLED / "mine" / f"{MINED}-eng.gold.tsv"))
+    next(rows)  # the header
+    gold = {(int(source) - 1, int(target) - 1) for source, target in rows}
+    found = quality(pairs, gold)
+    with atomic_write(path) as stream:
+        for source, target, score in zip(pairs.source, pairs.target, pairs.score, strict=True):
+            stream.write(f"{score:.4f}\t{sides[0][source]}\t{sides[1][target]}\n")
+    right = round(found.precision * len(pairs))
+    report(
+        f"   {len(pairs)} pairs mined, {right} correct, of {len(gold)} to find: "
+        f"precision {found.precision:.1%}, recall {found.recall:.1%}, F1 {found.f1:.1%}"
+    )
+
+
+def dev_threshold(encoder: Encoder) -> float:
+    """The margin with the best F1 on the dev pairs after replacing half of the translations by other sentences."""
+    sources, targets = dev_pairs(MINED)
+    others = [text for path in sorted((BUNDLED / "dev").glob("*.eng.xz")) if f".{MINED}-" not in path.name
+              for _, text in read_lines(path)]  # fmt: skip
+    half = len(sources) // 2
+    pairs = mine(encode(encoder, sources), encode(encoder, targets[:half] + others[: 2 * half]))
+    return tune(pairs, {(i, i) for i in range(half)}).threshold
+
+
+def dev_pairs(code: str) -> tuple[list[str], list[str]]:
+    """Both sides of a language's dev pairs."""
+    first, second = (BUNDLED / "dev" / f"tatoeba.{code}-eng.{side}.xz" for side in (code, "eng"))
+    return [text for _, text in read_lines(first)], [text for _, text in read_lines(second)]
+
+
+def summary(output: Path, seconds: float) -> str:
+    """The files of the demo and the next commands."""
+    return "\n".join(
+        (
+            f"Done in {seconds:.0f} s.",
+            f"  model    {output / 'model'}",
+            f"  report   {output / 'page.html'} (open it in a browser), {output / 'results.md'}, "
+            f"{output / 'results.json'}",
+            f"  mined    {output / 'mined.tsv'} (score, Turkish, English; best first)",
+            "Next:",
+            f"  isoglot encode {output / 'model'} sentences.txt --output vectors.npy",
+            f"  isoglot evaluate {output / 'model'} --data FOLDER --output scores",
+            "  isoglot recipe show start/static > mine.toml    # set your own files in it, then",
+            "  isoglot train mine.toml --output my-run",
+        )
+    )

@@ -1,0 +1,214 @@
+"""A simulated accelerator: tensors of a device of their own, whose values lie in the CPU's memory.
+
+It fails where a real one would, when an operation mixes tensors of two devices, and records each time that the host
+waits for it: a value is read (`item`, `if tensor`, `.cpu()`), the size of a result depends on values (`nonzero`, a
+Boolean index, `unique`), or a tensor is copied to it while the host waits. So neither needs a GPU to be tested.
+
+It is PyTorch's backend for others, PrivateUse1. Factories reach it by the fallback of its dispatch key, all other
+operations by the `__torch_dispatch__` of its tensors, in every thread. Its random numbers are its own. What it does not
+simulate: gradients of embeddings are dense, and products under autocast stay in float32.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.utils import backend_registration
+from torch.utils._pytree import tree_iter, tree_map
+
+NAME = "sim"
+SOURCE = str(Path(__file__).parent.parent / "src" / "isoglot")
+aten = torch.ops.aten
+# Operations whose result has a size that depends on values, which the host must read.
+SIZED = {
+    aten.nonzero.default, aten.masked_select.default, aten._unique2.default, aten.unique_dim.default,
+    aten.unique_consecutive.default, aten.bincount.default, aten.equal.default, aten._local_scalar_dense.default,
+}  # fmt: skip
+COPIES = {aten._to_copy.default, aten.copy_.default}
+INDEXED = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default, aten._index_put_impl_.default}
+
+
+class Sim:
+    """The state of the simulated device: whether it is there, its random numbers, and the waits so far."""
+
+    present = False
+    random: Tensor
+    waits: ClassVar[Counter[str]] = Counter()
+
+
+class SimTensor(Tensor):
+    """A tensor on the simulated device; `raw` holds its values."""
+
+    raw: Tensor
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @staticmethod
+    def __new__(cls, raw: Tensor) -> SimTensor:
+        made = Tensor._make_wrapper_subclass(
+            cls, raw.shape, strides=raw.stride(), storage_offset=raw.storage_offset(), dtype=raw.dtype,
+            device=torch.device(NAME, 0),
+        )  # fmt: skip
+        made.raw = raw
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, operation, types, args=(), kwargs=None):
+        return _run(operation, args, kwargs or {})
+
+    def __reduce_ex__(self, protocol):
+        return SimTensor, (self.raw,)
+
+    def tolist(self) -> Any:
+        return self.cpu().tolist()
+
+    def __repr__(self, **_: Any) -> str:
+        return f"SimTensor({self.raw})"
+
+
+def _run(operation: Any, args: Any, kwargs: Any) -> Any:
+    if operation._can_decompose():
+        found = operation.decompose(*args, **kwargs)
+        if found is not NotImplemented:
+            return found
+    there = _target(operation, args, kwargs)
+    _check(operation, args, kwargs)
+    inputs = [given for given in tree_iter((args, kwargs)) if isinstance(given, SimTensor)]
+    plain_args, plain_kwargs = tree_map(_plain, (args, kwargs))
+    with torch.inference_mode(False), _own_random(operation):  # a view in that mode has to be what its base is
+        result = operation(*plain_args, **plain_kwargs)
+        known = {id(given.raw): given for given in inputs}
+        return tree_map(lambda made: _wrapped(made, known) if there else made, result)
+
+
+def _run_with(operation: Any, *args: Any, **kwargs: Any) -> Any:
+    return _run(operation, args, kwargs)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, SimTensor):
+        return value.raw
+    return torch.device("cpu") if isinstance(value, torch.device) and value.type == NAME else value
+
+
+def _wrapped(made: Any, known: dict[int, SimTensor]) -> Any:
+    if not isinstance(made, Tensor):
+        return made
+    return known[id(made)] if id(made) in known else SimTensor(made)
+
+
+def _target(operation: Any, args: Any, kwargs: Any) -> bool:
+    """Whether the result is on the simulated device; copies between devices are recorded."""
+    asked = kwargs.get("device")
+    if operation is aten.copy_.default:
+        there, source = isinstance(args[0], SimTensor), isinstance(args[1], SimTensor)
+        waits = not (kwargs.get("non_blocking") or (len(args) > 2 and args[2]))
+    else:
+        there = asked is None or torch.device(asked).type == NAME
+        source = operation in COPIES and isinstance(args[0], SimTensor)
+        waits = not kwargs.get("non_blocking", False)
+    if operation in COPIES and there != source and waits:
+        _wait("copied to the device" if there else "copied to the host")
+    return there
+
+
+def _check(operation: Any, args: Any, kwargs: Any) -> None:
+    """Record a wait, and raise for tensors of two devices."""
+    masks = [index for index in (args[1] if operation in INDEXED else ()) if index is not None]
+    if operation in SIZED or (operation is aten.repeat_interleave.Tensor and kwargs.get("output_size") is None):
+        _wait(operation.__name__)
+    elif any(mask.dtype in (torch.bool, torch.uint8) for mask in masks):
+        filled = operation is not aten.index.Tensor and args[2].numel() == 1 and len(masks) == 1
+        if not filled:  # that is `masked_fill`
+            _wait(f"{operation.__name__} with a mask")
+    if operation in INDEXED and any(not isinstance(index, SimTensor) for index in masks):
+        _wait("index copied to the device")
+        args = (args[0], *args[2:])  # indices may lie on the host
+    tensors = [given for given in tree_iter((args, kwargs)) if isinstance(given, Tensor)]
+    strange = [given for given in tensors if not isinstance(given, SimTensor) and given.ndim]
+    if strange and operation not in COPIES:
+        raise RuntimeError(f"{operation}: tensors of two devices, {NAME} and cpu {tuple(strange[0].shape)}")
+    if isinstance(kwargs.get("generator"), torch.Generator):
+        raise RuntimeError(f"{operation}: a generator of the CPU for a tensor on {NAME}")
+
+
+def _wait(what: str) -> None:
+    frames = [frame for frame in traceback.extract_stack() if frame.filename.startswith(SOURCE)]
+    where = f"{Path(frames[-1].filename).relative_to(SOURCE)}:{frames[-1].lineno}" if frames else "elsewhere"
+    Sim.waits[f"{where} {what}"] += 1
+
+
+@contextmanager
+def _own_random(operation: Any) -> Iterator[None]:
+    if torch.Tag.nondeterministic_seeded not in operation.tags:
+        yield
+        return
+    outside = torch.get_rng_state()
+    torch.set_rng_state(Sim.random)
+    try:
+        yield
+    finally:
+        Sim.random = torch.get_rng_state()
+        torch.set_rng_state(outside)
+
+
+def _dense_rows(grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse=False):
+    return aten.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+@contextmanager
+def simulated() -> Iterator[torch.device]:
+    """Let the device be there, as `torch.accelerator`, inside the block."""
+    _register()
+    Sim.present, Sim.random, tensor = True, torch.Generator().manual_seed(0).get_state(), torch.tensor
+
+    def from_data(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
+        return tensor(*args, **kwargs).to(device)  # PyTorch's own does not know such tensors
+
+    torch.tensor = from_data
+    try:
+        yield torch.device(NAME, 0)
+    finally:
+        Sim.present, torch.tensor = False, tensor
+
+
+@contextmanager
+def waits() -> Iterator[Counter[str]]:
+    """How often the host waits for the device inside the block, by line of the source."""
+    Sim.waits = found = Counter()
+    yield found
+    Sim.waits = Counter()
+
+
+_library: list[torch.library.Library] = []  # registrations end with it
+
+
+def _register() -> None:
+    if _library:
+        return
+    hook = type("Hook", (torch._C._acc.PrivateUse1Hooks,), {
+        "is_available": lambda _: Sim.present, "has_primary_context": lambda *_: True, "is_built": lambda _: True,
+    })()  # fmt: skip
+    module = SimpleNamespace(
+        is_available=lambda: Sim.present, is_initialized=lambda: True, device_count=lambda: 1,
+        current_device=lambda: 0, _is_in_bad_fork=lambda: False, is_bf16_supported=lambda including_emulation: True,
+        manual_seed_all=lambda seed: None, get_amp_supported_dtype=lambda: [torch.bfloat16, torch.float16],
+        get_rng_state=lambda *_: Sim.random.clone(), set_rng_state=lambda state, *_: setattr(Sim, "random", state),
+    )  # fmt: skip
+    backend_registration._setup_privateuseone_for_python_backend(NAME, module, hook)
+    # Two parts of PyTorch's own would come first: `arange` resizes what it fills, sparse rows are tensors of their own.
+    made = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
+    made[0].fallback(_run_with, "PrivateUse1")
+    for name in ("default", "start", "start_step"):
+        operation = getattr(aten.arange, name)
+        made[1].impl(operation, partial(_run_with, operation), "PrivateUse1")
+    made[1].impl("embedding_backward", _dense_rows, "AutogradPrivateUse1")
+    _library.extend(made)

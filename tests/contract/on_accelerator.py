@@ -1,0 +1,110 @@
+"""What runs on the simulated accelerator: nothing mixes devices, results are the CPU's, the host waits seldom.
+
+`test_accelerator.py` starts it in a process of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from accelerator import simulated, waits
+from conftest import SENTENCES
+from isoglot.objectives import OBJECTIVES
+from isoglot.settings import OptimizerSettings
+from isoglot.training.loop import move
+from isoglot.training.step import StepLimits, backward
+from toys import ToyEncoder, toy_batch, toy_objective
+
+ONE, MANY = 10**9, 12  # tokens of a chunk: one chunk, a dozen chunks
+# The most waits of a step: with one chunk, and for each further chunk, of which there are twelve.
+STEP, CHUNK = 50, 7
+
+
+@pytest.fixture
+def device():
+    with simulated() as device:
+        yield device
+
+
+def example():
+    return toy_batch([2, 2, 3, 1, 2, 2, 4], hard=[1, 0, 1, 1, 0, 2, 0], keys=[1, 2, 3, 4, 2, 6, 7])
+
+
+def stepped(name, device, chunk):
+    """The gradients and the state of the objective after one step and its hook."""
+    encoder = ToyEncoder().to(device)
+    objective = toy_objective(name, encoder).to(device)
+    report = backward(encoder, objective, example().to(device), StepLimits(chunk, 0))
+    with torch.no_grad():
+        objective.after_step(encoder, report.batch)
+    found = [p.grad.to_dense() for p in (*encoder.parameters(), *objective.parameters()) if p.grad is not None]
+    return [*found, *objective.state_dict().values(), *report.losses.values()]
+
+
+@pytest.mark.parametrize("name", sorted(OBJECTIVES))
+@pytest.mark.parametrize("chunk", [ONE, MANY])
+def test_a_step_of_every_objective(device, name, chunk):
+    with waits() as found:
+        there = stepped(name, device, chunk)
+    here = stepped(name, torch.device("cpu"), chunk)
+    for one, other in zip(there, here, strict=True):
+        assert one.device == device
+        torch.testing.assert_close(one.cpu(), other)
+    assert sum(found.values()) <= STEP + (CHUNK * 12 if chunk == MANY else 0), found
+
+
+class Given:
+    """A stream that gives one batch."""
+
+    def __init__(self, name, encoder, device):
+        self.name, self.objective = name, toy_objective(name, encoder).to(device)
+
+    def next(self):
+        return example()
+
+
+def test_a_move_of_the_loop(device):
+    """Two streams, clipped, by the optimizer of a run."""
+    from isoglot.training import optimizer
+
+    states = []
+    for place in (torch.device("cpu"), device):
+        encoder = ToyEncoder().to(place)
+        streams = [Given(name, encoder, place) for name in ("info_nce", "pair_softmax")]
+        settings = OptimizerSettings(lr=0.1, precision="fp32")
+        adam = optimizer.build([encoder, *(stream.objective for stream in streams)], settings)
+        move(encoder, streams, adam, settings, StepLimits(MANY, 0), lr=0.1, device=place)
+        states.append([weight.cpu() for weight in encoder.state_dict().values()])
+    for one, other in zip(*states, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "first-last"])
+def test_inference_of_a_transformer(device, toy_transformer, pooling):
+    encoder = toy_transformer(pooling=pooling)
+    here = encoder.encode(SENTENCES)
+    there = encoder.to(device).encode(SENTENCES)
+    np.testing.assert_allclose(there, here, atol=1e-6)
+    assert encoder.encode(SENTENCES, convert_to_tensor=True).device == device
+
+
+def test_inference_of_a_static_encoder(device, toy_static):
+    here = toy_static.encode(SENTENCES)
+    np.testing.assert_allclose(toy_static.to(device).encode(SENTENCES), here, atol=1e-6)
+
+
+def test_a_mix_of_devices_is_an_error(device):
+    with pytest.raises(RuntimeError, match="two devices"):
+        torch.ones(2, device=device) + torch.ones(2)
+
+
+def test_waits_are_counted(device):
+    values = torch.arange(3.0).to(device)
+    with waits() as found:
+        _ = values + 1
+        assert not found
+        for wait in (values.sum().item, values.nonzero, values.cpu, lambda: values[values > 1]):
+            wait()
+        assert sum(found.values()) == 4

@@ -96,12 +96,28 @@ class TeacherSettings(_Opened):
     """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""
 
 
+class AdapterSettings(_Settings):
+    """Low-rank matrices that are trained in place of linear layers (LoRA)."""
+
+    rank: int = Field(16, strict=True, gt=0, le=1024, description="rank of the matrices")
+    alpha: Positive | None = Field(None, description="their product is scaled by alpha / rank; None: alpha = rank")
+    targets: Texts = Field((), description="last parts of the names of the linear layers; empty: all in a layer")
+
+
 class BackboneSettings(_Opened):
     """A Hugging Face encoder that is trained."""
 
     head: Literal["none", "tanh"] = Field("none", description="tanh: a layer over the pooled vector, in training only")
-    layers: Count | None = Field(None, description="keep only the first layers")
+    layers: Count | Annotated[tuple[Count, ...], Field(min_length=1)] | Text | None = Field(
+        None, description='keep so many first layers, those of a list of numbers from 1, or "every 3rd": 1, 4, 7, ...'
+    )
     freeze_embeddings: Flag = Field(False, description="leave the word embeddings as they are")
+    train_layers: Text | None = Field(
+        None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'
+    )
+    adapter: AdapterSettings | None = Field(
+        None, description="train low-rank matrices in all layers, or in those of train_layers, and nothing else"
+    )
 
 
 class TransformerSettings(BackboneSettings):

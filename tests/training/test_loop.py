@@ -152,6 +152,28 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
     assert (encode(load(straight.model), texts) == encode(load(resumed.model), texts)).all()
 
 
+@pytest.mark.parametrize(
+    "restriction", ['encoder.adapter={rank=2, targets=["query", "value"]}', 'encoder.train_layers="2"']
+)
+def test_a_run_with_frozen_weights_resumes_and_leaves_them(restriction, transformer_recipe):
+    recipe = load_recipe(transformer_recipe / "tiny.toml", [restriction, "encoder.head=none"])
+    train(recipe, transformer_recipe / "straight")
+    with pytest.raises(StoppedError):
+        train(recipe, transformer_recipe / "broken", watch=stop_after(6))
+    train(recipe, transformer_recipe / "broken", resume=True)
+    state = state_of(transformer_recipe / "straight")
+    assert_same(state, state_of(transformer_recipe / "broken"))
+    before = load(transformer_recipe / "base").state_dict()
+    same = {name for name in before if torch.equal(before[name], state["encoder"][name])}
+    if "adapter" in restriction:
+        assert same == before.keys()
+        adapter = transformer_recipe / "straight" / "model" / "adapter"
+        merged, alone = (encode(load(folder), ["red cat runs here"]) for folder in (adapter.parent, adapter))
+        assert abs(merged - alone).max() < 1e-3
+    else:
+        assert {name for name in before if ".layer.1." not in name} <= same < before.keys()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(OBJECTIVES))
 def test_every_objective_resumes(name, transformer_recipe):

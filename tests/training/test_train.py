@@ -81,6 +81,28 @@ def test_data_of_every_kind(kind, toy_static):
     assert steps == [(1, 3), (2, 3), (3, 3)]
 
 
+def test_an_adapter_in_memory_leaves_the_encoder_and_returns_a_merged_one(toy_transformer, tmp_path):
+    encoder = toy_transformer()
+    before = {name: value.clone() for name, value in encoder.state_dict().items()}
+    better = isoglot.train(encoder, rows(40), adapter={"rank": 2}, train_layers="2", batch_size=8)
+    assert_same(encoder.state_dict(), before)
+    assert all(weight.requires_grad for weight in encoder.backbone.encoder.parameters())
+    after = better.state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert after.keys() == before.keys()
+    assert changed == {name for name in before if ".layer.1." in name and before[name].ndim == 2}
+    assert better.origin == "", "its folder was temporary"
+
+
+def test_what_is_frozen_is_checked_before_the_data_are_read(toy_static, toy_transformer):
+    with pytest.raises(ValueError, match="transformers"):
+        isoglot.train(toy_static, rows(4), adapter={"rank": 2})
+    with pytest.raises(ValueError, match="rank"):
+        isoglot.train(toy_transformer(), rows(4), adapter={"rank": 0})
+    with pytest.raises(ValueError, match="train_layers"):
+        isoglot.train(toy_transformer(), rows(4), train_layers="7")
+
+
 def test_a_recipe_is_the_same_call_written_down(tmp_path, toy_static):
     write_corpus(tmp_path)
     toy_static.save(tmp_path / "base")

@@ -27,6 +27,7 @@ _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
 class Encoder(nn.Module):
     """Texts to tokens to vectors. Batching, inference, caches and saving are built on these members alone.
 
+    origin       what `isoglot.load` opened, as it can open it again; "" for an encoder made or changed in memory
     name         how results name the model: a packaged name, a hub id, or the name of a folder
     dim          width D of the vectors
     max_length   maximum tokens per text, special tokens included
@@ -47,6 +48,7 @@ class Encoder(nn.Module):
     """
 
     name: str = ""
+    origin: str = ""
     dim: int
     max_length: int
     prompt: str = ""

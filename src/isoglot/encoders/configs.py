@@ -133,6 +133,29 @@ class Flow(_Strict):
     permutation: Literal["random", "reversed"] = "random"
 
 
+class AdapterOrigin(_Strict):
+    """What adapter_config.json holds of this library's own: the weights an adapter belongs to, and the encoder."""
+
+    sha256: str
+    name: str = ""
+    pooling: str
+    max_length: Size
+    prompt: str = ""
+    prompts: dict[str, str] = {}
+    layers: list[Annotated[int, Field(gt=0)]] | None = None
+
+
+class Adapter(_Strict):
+    """adapter_config.json, in the layout of peft."""
+
+    peft_type: Literal["LORA"]
+    base_model_name_or_path: str
+    r: Annotated[int, Field(gt=0, le=65536)]
+    lora_alpha: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    target_modules: list[str]
+    isoglot: AdapterOrigin
+
+
 class Tower(_Strict):
     """An entry of towers.json; the name is that of a sub-folder."""
 

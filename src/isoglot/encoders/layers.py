@@ -108,15 +108,8 @@ def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of a module folder, from safetensors or an older pickle read without running its code."""
-    from safetensors.torch import load_file
-
     if (folder / "model.safetensors").is_file():
-        try:
-            return load_file(folder / "model.safetensors")
-        except Exception as error:  # the reader has exceptions of its own
-            raise EncoderError(
-                f"{folder}: the weights cannot be read: {error}; save or download the model again"
-            ) from error
+        return read_tensors(folder / "model.safetensors")
     path = folder / "pytorch_model.bin"
     if not path.is_file():
         raise EncoderError(f"{folder}: holds no weights; model.safetensors is missing")
@@ -127,6 +120,18 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
         raise EncoderError(f"{path}: {PICKLED}")
     return loaded
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file. Raises EncoderError."""
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(file)
+    except Exception as error:  # the reader has exceptions of its own
+        raise EncoderError(
+            f"{file.parent}: the weights cannot be read: {error}; save or download the model again"
+        ) from error
 
 
 def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:

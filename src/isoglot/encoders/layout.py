@@ -54,7 +54,7 @@ class Module:
 
 def is_model(folder: Path) -> bool:
     """Whether a folder has what a saved model begins with."""
-    return any((folder / name).is_file() for name in ("modules.json", "config.json"))
+    return any((folder / name).is_file() for name in ("modules.json", "config.json", "adapter_config.json"))
 
 
 @contextmanager

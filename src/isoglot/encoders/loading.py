@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 from isoglot import environment
-from isoglot.encoders import configs, layout, packaged
+from isoglot.encoders import adapters, configs, layout, packaged
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_weights, with_layers
@@ -44,12 +44,15 @@ def load(
 ) -> Encoder:
     """Open an encoder, in evaluation mode, by folder, packaged name, or hub id, looked for in this order.
 
+    A folder that holds an adapter alone opens as its backbone, found in the same way, with the adapter merged.
+
     name                          None: `$ISOGLOT_MODEL`, else `DEFAULT`
     device                        auto: the accelerator (CUDA, XPU or MPS) if there is one, else the CPU
     pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
     allow_download                download a hub id that is not in the local cache; else the network is not touched
     training                      further settings of `TransformerEncoder` (head, layers, freeze_embeddings,
-                                  sparse_embeddings, seed) or of `StaticEncoder` (token_weights, sparse)
+                                  train_layers, adapter, sparse_embeddings, seed) or of `StaticEncoder`
+                                  (token_weights, sparse)
 
     Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
     """
@@ -66,6 +69,9 @@ def load(
     given = {name: value for name, value in settings.items() if value is not None}
     encoder = read(folder, pooling=pooling, given=given)
     encoder.name = encoder.name or _name(str(name))
+    transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
+    if len(transformers) == 1 and not _is_adapter(folder):
+        transformers[0].origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     return encoder.to(place)
 
 
@@ -92,12 +98,14 @@ def find(name: str, *, allow_download: bool = False) -> Path:
 def _name(name: str) -> str:
     """How results name a model: a packaged name or hub id as it is; a folder by its own name, `model` by its parent's.
 
-    Training writes RUN/model, so RUN identifies the model.
+    Training writes RUN/model and perhaps RUN/model/adapter, so RUN identifies the model.
     """
     if not Path(name).is_dir():
         return name
     folder = Path(name).resolve()
-    return folder.parent.name if folder.name == "model" and folder.parent.name else folder.name
+    for own in (adapters.FOLDER, "model"):
+        folder = folder.parent if folder.name == own and folder.parent.name else folder
+    return folder.name
 
 
 def _hub(name: str, allow_download: bool) -> Path | None:
@@ -132,8 +140,12 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
 
 def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower: bool = False) -> Encoder:
     if not (folder / "modules.json").is_file():
+        if _is_adapter(folder):
+            return _adapted(folder, pooling, given)
         if not (folder / "config.json").is_file():
-            raise EncoderError(f"{folder}: not a model folder: neither modules.json nor config.json is there")
+            raise EncoderError(
+                f"{folder}: not a model folder: neither modules.json nor config.json nor {adapters.CONFIG} is there"
+            )
         return _transformer(folder, [], pooling, given)
     modules = layout.read_modules(folder)
     kinds = [module.kind for module in modules]
@@ -147,6 +159,41 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
     else:  # the prompts of towers are those of each
         given = {"prompt": saved.default, "prompts": saved.prompts, **given}
     encoder = with_layers(_first(folder, modules, pooling, given), layers)
+    encoder.name = saved.name
+    return encoder
+
+
+def _is_adapter(folder: Path) -> bool:
+    """Whether a folder holds an adapter alone."""
+    return (folder / adapters.CONFIG).is_file() and not (folder / "config.json").is_file()
+
+
+def _adapted(folder: Path, pooling: str | None, given: dict[str, Any]) -> Encoder:
+    """The backbone that an adapter's folder names, with the adapter merged."""
+    config = configs.read(folder / adapters.CONFIG, configs.Adapter)
+    saved = config.isoglot
+    try:
+        base = find(config.base_model_name_or_path)
+    except EncoderError as error:
+        raise EncoderError(
+            f"{folder / adapters.CONFIG}: base_model_name_or_path: {error}; or write where the backbone is now"
+        ) from error
+    if _is_adapter(base):
+        raise EncoderError(f"{folder}: its backbone {base} is an adapter too; save the merged model instead")
+    if "layers" in given:
+        raise EncoderError(f"{folder}: layers can't be chosen for an adapter; open the merged model instead")
+    later = {name: given[name] for name in ("train_layers", "adapter", "seed") if name in given}
+    now = {name: value for name, value in given.items() if name not in ("train_layers", "adapter")}
+    now = {"prompt": saved.prompt, "prompts": saved.prompts, "max_length": saved.max_length, **now}
+    encoder = _read(base, pooling or saved.pooling, {**now, **({"layers": saved.layers} if saved.layers else {})})
+    parts = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
+    if len(parts) != 1:
+        raise EncoderError(f"{folder}: its backbone {base} is not a transformer; save or download the adapter again")
+    adapters.merge(folder, config, parts[0].backbone)
+    try:
+        parts[0].restrict(**later)
+    except ValueError as error:
+        raise EncoderError(f"{folder}: {error}") from error
     encoder.name = saved.name
     return encoder
 

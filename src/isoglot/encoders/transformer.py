@@ -6,6 +6,7 @@ The backbone's own pooler, where a checkpoint has one, is kept for the saved fil
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -14,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.encoders import layout
+from isoglot.encoders import adapters, layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.tokenizer import digest, prompted, ragged
-from isoglot.errors import EncoderError
+from isoglot.settings import AdapterSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -79,12 +80,16 @@ class TransformerEncoder(Encoder):
     head               a new linear layer with tanh after cls pooling, in training mode only, never saved (SimCSE)
     prompt             put before every text
     prompts            further prompts by name
-    layers             keep only the first so many layers of the backbone
+    layers             keep only the first so many layers of the backbone, or those with these numbers, from 1: a list,
+                       or "every 3rd" (1, 4, 7, ...)
     freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
+    train_layers       train only these layers of the backbone, numbered from 1: "6-12"; all else there is frozen
+    adapter            train low-rank matrices in place of the linear layers of all layers or of train_layers, and
+                       nothing else of what is saved (see adapters.py)
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
     projections        layers after the pooling that a saved model has (see layers.py)
     normalizes         saved with a Normalize module, so that `encode` gives unit vectors by default
-    seed               random seed of the head's weights
+    seed               random seed of the weights of head and adapter
 
     Raises ValueError for settings that contradict each other or the backbone.
     """
@@ -101,8 +106,10 @@ class TransformerEncoder(Encoder):
         head: bool = False,
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
-        layers: int | None = None,
+        layers: int | str | Sequence[int] | None = None,
         freeze_embeddings: bool = False,
+        train_layers: str | None = None,
+        adapter: AdapterSettings | Mapping[str, Any] | None = None,
         sparse_embeddings: bool = False,
         projections: Sequence[Dense] = (),
         normalizes: bool = False,
@@ -118,8 +125,7 @@ class TransformerEncoder(Encoder):
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
         self.prompts = dict(prompts or {})
         self.concurrent = pooling not in FIRST_LAYER  # transformers 4 makes no promise for threads there
-        if layers is not None:
-            _keep_layers(backbone, layers)
+        self.layers = None if layers is None else _keep_layers(backbone, layers)
         if getattr(backbone, "pooler", None) is not None:
             backbone.pooler.requires_grad_(False)
         words = backbone.get_input_embeddings()
@@ -130,6 +136,23 @@ class TransformerEncoder(Encoder):
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head else None
         self.pad = int(tokenizer.pad_token_id or 0)
+        self.adapter: adapters.Attached | None = None
+        self.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
+
+    def restrict(
+        self,
+        *,
+        train_layers: str | None = None,
+        adapter: AdapterSettings | Mapping[str, Any] | None = None,
+        seed: int = 0,
+    ) -> None:
+        """Freeze what these settings of the class leave out of training. Raises ValueError."""
+        if adapter is not None and not isinstance(adapter, AdapterSettings):
+            adapter = AdapterSettings(**adapter)
+        attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
+        if attached is not None:
+            self.adapter = attached
+            self.projections.requires_grad_(False)
 
     @property
     def max_length(self) -> int:
@@ -167,7 +190,10 @@ class TransformerEncoder(Encoder):
         return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
 
     def save(self, folder: str | Path, *, name: str | None = None) -> None:
-        """Write backbone, tokenizer and pooling in the sentence-transformers layout, atomically; never the head."""
+        """Write backbone, tokenizer and pooling in the sentence-transformers layout, atomically; never the head.
+
+        An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
+        """
         layered = self.pooling in FIRST_LAYER
         kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
         kinds += [("Pooling", f"{len(kinds)}_Pooling")]
@@ -187,10 +213,19 @@ class TransformerEncoder(Encoder):
             denses = [new / path for kind, path in kinds if kind == "Dense"]
             for place, projection in zip(denses, self.projections, strict=True):
                 write_dense(place, cast(Dense, projection))
+            if self.adapter is not None and self.origin:
+                adapters.write(new / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
+
+    def _settings(self, name: str | None) -> dict[str, Any]:
+        """What an adapter has beside its backbone."""
+        return {
+            "name": name or "", "pooling": self.pooling, "max_length": self.max_length, "prompt": self.prompt,
+            "prompts": self.prompts, "layers": self.layers,
+        }  # fmt: skip
 
     def _save_backbone(self, folder: Path) -> None:
         with layout.quiet():
-            self.backbone.save_pretrained(folder)
+            adapters.merged(self.backbone).save_pretrained(folder)
         config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
         layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
 
@@ -215,17 +250,23 @@ def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
     return wish
 
 
-def _keep_layers(backbone: PreTrainedModel, count: int) -> None:
-    """Drop all but the first `count` layers, wherever the architecture keeps them."""
+def _keep_layers(backbone: PreTrainedModel, wish: int | str | Sequence[int]) -> list[int]:
+    """Drop all layers but those of the wish, and return their numbers, from 1."""
     depth = int(backbone.config.num_hidden_layers)
-    if not 1 <= count <= depth:
-        raise ValueError(f"layers must lie between 1 and the backbone's {depth}, got {count}")
-    stacks: list[Any] = [
-        module for module in backbone.modules() if isinstance(module, nn.ModuleList) and len(module) == depth
-    ]
-    if len(stacks) != 1:
-        raise EncoderError(f"cannot find the layers of a {type(backbone).__name__}; leave `layers` unset")
-    del stacks[0][count:]
-    backbone.config.num_hidden_layers = count
-    if getattr(backbone.config, "layer_types", None):
-        backbone.config.layer_types = backbone.config.layer_types[:count]
+    if isinstance(wish, str):
+        match = re.fullmatch(r"every (\d+)(?:st|nd|rd|th)", wish)
+        kept = list(range(1, depth + 1, int(match[1]))) if match and int(match[1]) else []
+    else:
+        kept = list(range(1, wish + 1)) if isinstance(wish, int) else list(wish)
+    if not kept or kept != sorted(set(kept)) or not 1 <= kept[0] <= kept[-1] <= depth:
+        raise ValueError(
+            f"layers must be a number, an increasing list or 'every 3rd', between 1 and the backbone's {depth}, "
+            f"got {wish!r}"
+        )
+    layers = adapters.stack(backbone)
+    for number in sorted({*range(1, depth + 1)} - {*kept}, reverse=True):
+        del layers[number - 1]
+    backbone.config.num_hidden_layers = len(kept)
+    if types := getattr(backbone.config, "layer_types", None):
+        backbone.config.layer_types = [types[number - 1] for number in kept]
+    return kept

@@ -160,7 +160,9 @@ def _copied(
         if table is not None:
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
     out = copy.deepcopy(encoder, memo)
-    if isinstance(part := inside(out), TransformerEncoder):
+    part = inside(out)
+    part.origin = ""
+    if isinstance(part, TransformerEncoder):
         _renumber(part, new)
     return out
 

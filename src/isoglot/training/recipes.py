@@ -238,6 +238,8 @@ def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encod
             head=settings.head == "tanh",
             layers=settings.layers,
             freeze_embeddings=settings.freeze_embeddings,
+            train_layers=settings.train_layers,
+            adapter=settings.adapter,
             seed=seed,
             device="cpu",
         )

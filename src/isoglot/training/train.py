@@ -20,7 +20,7 @@ from isoglot import environment
 from isoglot.data.batching import Batching
 from isoglot.data.corpus import Corpus, MemorySource
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
-from isoglot.encoders import StaticEncoder, load, packaged
+from isoglot.encoders import StaticEncoder, TransformerEncoder, load, packaged
 from isoglot.encoders.base import Encoder, identity
 from isoglot.encoders.device import resolve
 from isoglot.encoders.twins import Twins
@@ -33,7 +33,7 @@ from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
 from isoglot.progress import Progress, is_interactive
 from isoglot.recipe import load as load_recipe
-from isoglot.settings import OptimizerSettings, Recipe
+from isoglot.settings import AdapterSettings, OptimizerSettings, Recipe
 from isoglot.training.best import Choice, Dev, find, require_one_direction
 from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Term, run
 from isoglot.training.progress import Display, Report, Status
@@ -41,6 +41,7 @@ from isoglot.training.recipes import plan_of
 
 EVALUATIONS = 10  # per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
+ADAPTER_RATE = 5e-4
 
 
 def train(
@@ -55,6 +56,9 @@ def train(
     lr: float | None = None,
     warmup: int = 0,
     precision: str = "auto",
+    adapter: AdapterSettings | Mapping[str, Any] | None = None,
+    train_layers: str | None = None,
+    freeze_embeddings: bool = False,
     views: int | None = None,
     teacher: str | Path | Encoder | None = None,
     languages: Languages = None,
@@ -88,8 +92,13 @@ def train(
                  (weight, objective); an object is copied
     epochs, steps  length, one epoch by default
     batch_size   groups in a batch
-    lr, warmup   peak learning rate (5e-5; 0.02 for static encoders) after `warmup` steps, then linearly to zero
+    lr, warmup   peak learning rate (5e-5; 5e-4 for an adapter; 0.02 for static encoders) after `warmup` steps, then
+                 linearly to zero
     precision    float32, bfloat16, or auto: bfloat16 where the hardware multiplies it
+    adapter      train only low-rank matrices (LoRA) in the layers of a transformer: {"rank": 16}, and perhaps alpha and
+                 targets; the returned model has them merged, and with `output` they are also in `model/adapter/`
+    train_layers train only these layers of a transformer, numbered from 1: "6-12"; with `adapter`, where the adapter is
+    freeze_embeddings  do not train the word embeddings of a transformer
     views        how often each sentence is in the batch, under different dropout masks; by default 2 for sentences
                  without translations (SimCSE), else 1
     teacher      an encoder whose vectors the objective reads, such as those of `distillation`
@@ -123,7 +132,8 @@ def train(
         place = encoder.device if own else resolve(device)
         plan = _plan(
             encoder, data, dev=dev, objective=objective, epochs=epochs, steps=steps, batch_size=batch_size, lr=lr,
-            warmup=warmup, precision=precision, views=views, teacher=teacher, languages=languages, dev_data=dev_data,
+            warmup=warmup, precision=precision, adapter=adapter, train_layers=train_layers,
+            freeze_embeddings=freeze_embeddings, views=views, teacher=teacher, languages=languages, dev_data=dev_data,
             evaluate_every=evaluate_every, patience=patience, seed=seed or 0, device=place,
         )  # fmt: skip
     with ExitStack() as stack:
@@ -134,7 +144,12 @@ def train(
             folder = Path(output)
         shown_on = _listeners(stack, show_progress_bar, progress, report)
         outcome = run(plan, folder, device=place, resume=resume, report=shown_on[0], update=shown_on[1])
-        return load(outcome.model).to(place)
+        best = load(outcome.model).to(place)
+        if output is None:
+            for part in best.modules():
+                if isinstance(part, Encoder):
+                    part.origin = ""  # the folder is removed
+        return best
 
 
 def _listeners(
@@ -202,6 +217,9 @@ def _plan(
     lr: float | None,
     warmup: int,
     precision: str,
+    adapter: AdapterSettings | Mapping[str, Any] | None,
+    train_layers: str | None,
+    freeze_embeddings: bool,
     views: int | None,
     teacher: str | Path | Encoder | None,
     languages: Languages,
@@ -219,7 +237,8 @@ def _plan(
             raise ValueError(f"{name} must be positive, got {value!r}")
     terms = _terms(objective)
     encoder = _trainable(encoder, [term.copies for term in terms])
-    rate = RATES[isinstance(encoder, StaticEncoder)] if lr is None else lr
+    adapter = None if adapter is None else _checked(AdapterSettings, **dict(adapter))
+    rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
     kind = {"float32": "fp32", "bfloat16": "bf16"}.get(precision, precision)
     settings = _checked(OptimizerSettings, lr=rate, warmup=warmup, precision=kind)
     batching = _checked(Batching, size=batch_size, views=views or 1)
@@ -245,6 +264,10 @@ def _plan(
         "optimizer": settings.model_dump(mode="json"),
         "length": {"epochs": epochs, "steps": steps, "evaluate_every": every, "patience": patience},
     }
+    if adapter or train_layers is not None or freeze_embeddings:
+        encoder = _restricted(encoder, adapter, train_layers, freeze_embeddings=freeze_embeddings, seed=seed)
+        frozen = {"train_layers": train_layers, "freeze_embeddings": freeze_embeddings}
+        record["restricted"] = {"adapter": adapter and adapter.model_dump(mode="json"), **frozen}
     return Plan(
         encoder=lambda _: copy.deepcopy(encoder),
         stages=[StagePlan([stream], settings, epochs=None if steps else epochs or 1, steps=steps)],
@@ -342,6 +365,23 @@ def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
         raise ValueError("the encoder has two copies, which this objective can't train; pass encoder.first")
     if not any(weight.requires_grad for weight in encoder.parameters()):
         raise ValueError(f"a {type(encoder).__name__} without trainable weights can't be trained; pass another model")
+    return encoder
+
+
+def _restricted(
+    encoder: Encoder, adapter: AdapterSettings | None, train_layers: str | None, *, freeze_embeddings: bool, seed: int
+) -> Encoder:
+    """A copy of the encoder of which only a part is trained."""
+    encoder = copy.deepcopy(encoder)
+    transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
+    if not transformers:
+        raise ValueError(
+            f"adapter, train_layers and freeze_embeddings are for transformers, and this is a {type(encoder).__name__}"
+        )
+    for part in transformers:
+        if freeze_embeddings:
+            part.backbone.get_input_embeddings().requires_grad_(False)
+        part.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
     return encoder
 
 

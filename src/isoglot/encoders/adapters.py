@@ -108,7 +108,7 @@ def stack(backbone: Any) -> nn.ModuleList:
         raise EncoderError(
             f"cannot find the layers of a {type(backbone).__name__}; leave layers, train_layers and adapter unset"
         )
-    return cast(nn.ModuleList, found[0])
+    return found[0]
 
 
 def parse(text: str, depth: int) -> list[int]:

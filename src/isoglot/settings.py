@@ -95,6 +95,10 @@ class _Opened(_Settings):
 class TeacherSettings(_Opened):
     """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""
 
+    pivot: Text = Field(
+        "", description="language whose sentence of a group, else its first, is encoded for the whole group; empty: all"
+    )
+
 
 class AdapterSettings(_Settings):
     """Low-rank matrices that are trained in place of linear layers (LoRA)."""

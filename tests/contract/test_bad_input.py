@@ -164,6 +164,8 @@ CRLF_PASSES = {
         "sts22/v1",
         "tnews",
         "xsim/ntrex",
+        "xsim/ntrex-dev",
+        "xsim/ntrex-test",
     ),
 }
 

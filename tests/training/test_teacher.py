@@ -71,7 +71,7 @@ def opened(recipe):
     )
     settings = recipe.stages[0].streams[0].teacher
     model = open_teacher(recipe, settings)
-    return sources, table, teacher_columns(model, sources, table, report=silent)["teacher"]
+    return sources, table, teacher_columns(model, sources, table, pivot=settings.pivot, report=silent)["teacher"]
 
 
 def folders(project):
@@ -106,6 +106,19 @@ def test_joined_streams_too(project):
     assert table.sentences == len(texts)
     wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
     np.testing.assert_allclose(column(np.arange(len(texts))), wanted, atol=1e-6)
+
+
+def test_with_a_pivot_language_a_group_has_the_vector_of_its_sentence_in_it(project):
+    """Hard negatives too: their own vectors are not needed for the target of a group."""
+    _, table, column = opened(recipe_of(project, pivot="deu"))
+    texts = ["die Katze"] * 3 + ["der Hund"] * 3 + ["die Katze"] * 2 + ["das Meer"] * 2
+    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
+    np.testing.assert_allclose(column(np.arange(table.sentences)), wanted, atol=1e-6)
+    assert len(np.load(folders(project)[0] / "vectors.npy", mmap_mode="r")) == 3
+    _, _, column = opened(recipe_of(project, pivot="fra"))  # the first sentence where a group has no French one
+    texts = ["the cat"] * 3 + ["le chien"] * 3 + ["a cat\nand a dog"] * 2 + ["the sea"] * 2
+    wanted = encode(load(project / "teacher"), texts, normalize_embeddings=True)
+    np.testing.assert_allclose(column(np.arange(table.sentences)), wanted, atol=1e-6)
 
 
 def test_a_batch_carries_it_beside_its_rows(project):

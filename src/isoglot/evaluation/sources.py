@@ -24,7 +24,7 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tatoeba": ("tatoeba-laser",),
         "xsim/flores-devtest": ("flores-200",),
         "xsim/flores-dev": ("flores-200",),
-        "xsim/ntrex": ("ntrex-128",),
+        **dict.fromkeys(("xsim/ntrex", "xsim/ntrex-dev", "xsim/ntrex-test"), ("ntrex-128",)),
         "xsim/sib": ("sib-200",),
         "xsim/tico": ("tico-19",),
         **dict.fromkeys(("bucc/oracle", "bucc/dev-split"), ("xtreme-bucc2018", "bucc2018")),

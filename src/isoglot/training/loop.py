@@ -76,12 +76,14 @@ class StreamPlan:
     """Groups, how they are batched, and the objectives that read the batches.
 
     teacher  opens a frozen encoder whose vectors of every sentence are in the batches, as the column `teacher`
+    pivot    language of the one sentence of a group that the teacher encodes for all of it; empty: each its own
     """
 
     corpus: Corpus
     batching: Batching
     terms: Sequence[Term]
     teacher: Callable[[], Encoder] | None = None
+    pivot: str = ""
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
     columns: Columns = {}
     if teacher is not None:
         with ranks.first_alone():  # after the objectives, whose mistakes are found at once
-            columns = teacher_columns(teacher, plan.corpus, table, report=report)
+            columns = teacher_columns(teacher, plan.corpus, table, pivot=plan.pivot, report=report)
     batches = Batches(
         table,
         plan.batching,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
@@ -164,7 +165,8 @@ def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
         for place, one in enumerate(settings.objectives)
     ]
     teacher = partial(open_teacher, recipe, settings.teacher) if settings.teacher else None
-    return StreamPlan(recipe.corpus(settings), settings.batching, terms, teacher)
+    pivot = settings.teacher.pivot if settings.teacher else ""
+    return StreamPlan(recipe.corpus(settings), settings.batching, terms, teacher, pivot and canonical(pivot))
 
 
 def _term(recipe: Recipe, settings: ObjectiveSettings, *, where: str) -> Term:

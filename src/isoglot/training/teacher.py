@@ -33,21 +33,22 @@ _SILENCE = 30.0  # seconds between two lines about a long computation
 
 
 def teacher_columns(
-    teacher: Encoder, corpus: Corpus, table: GroupTable, *, report: Callable[[str], None]
+    teacher: Encoder, corpus: Corpus, table: GroupTable, *, pivot: str = "", report: Callable[[str], None]
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches.
 
     `teacher` gives, for row numbers (n,) of the table, the teacher's vectors (n, D') float32, of length one, D' being
-    the teacher's own width. Held in memory while they are computed: some 150 bytes for each distinct text.
+    the teacher's own width: its vectors of the sentences themselves or, with `pivot`, a language, of the sentence of
+    each group in that language, or else its first, so that only these are encoded. Held in memory while they are computed: some 150 bytes for each distinct text.
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    key = hashlib.sha256(f"{identity(teacher)} {corpus.digest()}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{identity(teacher)} {corpus.digest()}{pivot and f' {pivot}'}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
     if not (folder / "rows.npy").exists():
         what = f"teacher {teacher.name}".rstrip()
         report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
-        _compute(teacher, corpus, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
+        _compute(teacher, corpus, pivot, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
     return {"teacher": _column(folder, table)}
 
 
@@ -69,10 +70,10 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings) -> Encoder:
     return teacher.to(resolve())
 
 
-def _compute(teacher: Encoder, corpus: Corpus, folder: Path, progress: Callable[[int], None]) -> None:
+def _compute(teacher: Encoder, corpus: Corpus, pivot: str, folder: Path, progress: Callable[[int], None]) -> None:
     """Keep the vectors of all distinct texts, then write the row of each sentence."""
     store, rows, last = VectorStore(folder), array("q"), monotonic()
-    texts = _in_order(corpus)
+    texts = _in_order(corpus, pivot)
     while block := list(islice(texts, BLOCK)):
         rows.extend(store.encode(lambda new: teacher.encode(new, normalize_embeddings=True), block).tolist())
         if monotonic() - last > _SILENCE:
@@ -82,12 +83,14 @@ def _compute(teacher: Encoder, corpus: Corpus, folder: Path, progress: Callable[
         np.save(stream, np.frombuffer(rows, np.int64))
 
 
-def _in_order(corpus: Corpus) -> Iterator[str]:
-    """Every sentence of the stream in the order of the table's rows."""
+def _in_order(corpus: Corpus, pivot: str) -> Iterator[str]:
+    """What the teacher reads for every sentence of the stream, in the order of the table's rows."""
     for _, groups in corpus.named():
         for group in groups:
-            yield from group.texts
-            yield from group.hard_negatives
+            texts = [*group.texts, *group.hard_negatives]
+            if pivot:
+                texts = [group.texts[group.langs.index(pivot) if pivot in group.langs else 0]] * len(texts)
+            yield from texts
 
 
 def _column(folder: Path, table: GroupTable) -> Callable[[Array], Array]:

@@ -11,8 +11,8 @@ SENTENCES = 240
 PARTS = {"train": range(0, 160), "dev": range(160, 200), "test": range(200, 240)}
 
 
-def sentences(code):
-    return "".join(f"{code} {i}\n" for i in range(SENTENCES))
+def sentences(code, count=SENTENCES):
+    return "".join(f"{code} {i}\n" for i in range(count))
 
 
 def flores(part):
@@ -23,9 +23,13 @@ def flores(part):
     return data
 
 
-def ntrex(folder):
+def ntrex(folder, count=SENTENCES):
     for code in ("ref.deu", "ref.zho-CN", "src.eng"):
-        write(folder / "NTREX-128" / f"newstest2019-{code}.txt.xz", sentences(code).replace("\n", "\r\n"))
+        write(folder / "NTREX-128" / f"newstest2019-{code}.txt.xz", sentences(code, count).replace("\n", "\r\n"))
+
+
+def ntrex_whole(folder):
+    ntrex(folder, 1997)
 
 
 def sib(folder):
@@ -52,12 +56,12 @@ def own(folder):
         write(folder / "xsim" / f"news.{code}", sentences(code))
 
 
-def case(data, *languages):
+def case(data, *languages, count=SENTENCES):
     metrics = [f"{kind}/{margin}" for kind in ("error", "error-by-index") for margin in ORDER]
     return Case(
         data,
         perfect=dict.fromkeys(metrics, 0.0),
-        chance=dict.fromkeys(metrics, (1 - 1 / SENTENCES, 6 / SENTENCES)),
+        chance=dict.fromkeys(metrics, (1 - 1 / count, 6 / count)),
         languages=languages,
         where=r"language d\w+",
     )
@@ -67,6 +71,8 @@ CASES = {
     "xsim/flores-devtest": case(flores("devtest"), "deu_Latn", "kor_Hang"),
     "xsim/flores-dev": case(flores("dev"), "deu_Latn", "kor_Hang"),
     "xsim/ntrex": case(ntrex, "deu", "zho-CN"),
+    "xsim/ntrex-dev": case(ntrex_whole, "deu", "zho-CN", count=970),
+    "xsim/ntrex-test": case(ntrex_whole, "deu", "zho-CN", count=1027),
     "xsim/sib": case(sib, "deu_Latn", "kor_Hang"),
     "xsim/tico": case(tico, "de", "ko"),
     "xsim/own": case(own, "deu", "kor"),

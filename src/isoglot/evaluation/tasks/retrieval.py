@@ -342,6 +342,7 @@ Found = dict[str, dict[str, dict[str, Source]]]
 class NWay:
     """An N-way set: the set of `isoglot.data.sets` called `source`, of which all `splits` are read as one text.
 
+    `lines` are the first line (from 1) and the one after the last, of a set that is cut into a dev and a test half.
     Sentences of different languages belong together by their identifier (line or `index_id`). A language may have more
     than one text, each for certain partners: TICO-19 corrected its English for some languages.
     """
@@ -349,6 +350,7 @@ class NWay:
     name: str
     source: str
     splits: tuple[str, ...] = ("test",)
+    lines: tuple[int, int] | None = None
 
     def find(self, data: Path, *, task: str, languages: Sequence[str] = ()) -> Found:
         """The texts of the wanted languages and of English, in the order of their codes; none of a missing set.
@@ -377,6 +379,11 @@ class NWay:
             lacks = f"its {missing[0]}" if parts else f"its text for {partner}"
             raise EvaluationError(f"{where}, language {code}: beside {there}, {lacks} is missing; add it")
         rows = [row for split in self.splits for row in parts[split].read(f"{where}, language {code}")]
+        if self.lines is not None:
+            rows = [row for row in rows if int(row.id) in range(*self.lines)]
+            if not rows:
+                first, path = self.lines[0], parts[self.splits[0]].part.files[0]
+                raise EvaluationError(f"{where}, language {code}: {path} ends before line {first}; get it again")
         rows.sort(key=lambda row: int(row.id))
         for row, other in pairwise(rows):
             if row.id == other.id:
@@ -398,12 +405,15 @@ def check_aligned(texts: tuple[Rows, Rows], *, where: str) -> None:
     )
 
 
+NTREX_MIDDLE = 971  # the first line of document 62 of 123: no document is in both halves
 N_WAY: Mapping[str, NWay] = {
     one.name: one
     for one in (
         NWay("flores-devtest", "flores-200", ("devtest",)),
         NWay("flores-dev", "flores-200", ("dev",)),
         NWay("ntrex", "ntrex-128"),
+        NWay("ntrex-dev", "ntrex-128", lines=(1, NTREX_MIDDLE)),
+        NWay("ntrex-test", "ntrex-128", lines=(NTREX_MIDDLE, 1998)),
         NWay("sib", "sib-200", ("train", "dev", "test")),
         NWay("tico", "tico-19"),
         NWay("own", "own/aligned"),

@@ -272,7 +272,7 @@ REPEATED = {
 
 
 # Mined pairs of equal sentences stand out less, and where the threshold is tuned with them a few may fall below it.
-NEARLY = {"bucc/oracle": 0.06, "bucc/xtreme": 0.03}
+NEARLY = {"bucc/oracle": 0.06, "bucc/xtreme": 0.03, "xsim/ntrex-test": 1e-3}  # 1027 sentences have no exact tenth
 
 
 def test_sentences_that_stand_twice_count_by_the_rule_of_the_task(task):

@@ -32,7 +32,7 @@ LAYERS += [
     "environment",
 ]
 LAYERS += ["errors"]
-OWN_LAYER = {"settings": "recipe", "inherit": "recipe", "toml": "recipe", "__main__": "cli", "demo": "cli"}
+OWN_LAYER = {"settings": "recipe", "__main__": "cli", "demo": "cli"}
 
 
 def layer(name: str) -> str:

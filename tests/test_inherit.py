@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from isoglot.errors import RecipeError
-from isoglot.inherit import DEEPEST, PACKAGED, merge
-from isoglot.recipe import load, names, parse, show, text, tomllib
+from isoglot.recipe import DEEPEST, PACKAGED, load, merge, names, parse, show, text, tomllib
 
 BASE = """
 # What all of them share.

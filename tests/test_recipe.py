@@ -1,9 +1,11 @@
 """Recipes: what is accepted, and what an error says."""
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 from isoglot.errors import RecipeError
-from isoglot.recipe import find, load, names, parse
+from isoglot.recipe import dumps, find, load, names, parse, tomllib
 
 MINIMAL = """
 name = "mine"
@@ -105,3 +107,27 @@ def test_an_unknown_recipe_suggests_the_nearest():
 @pytest.mark.parametrize("name", list(names()))
 def test_packaged_recipes_are_valid(name):
     assert load(name).description
+
+
+VALUES = st.recursive(
+    st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=80)
+    | st.datetimes(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab. =#\"'[é", max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["name", "streams", "stages", "a b", "x"]), VALUES))
+def test_what_is_written_is_read_back(data):
+    assert tomllib.loads(dumps(data)) == data
+
+
+def test_long_values_are_broken_and_tables_have_headers():
+    stream = {"sources": [{"path": f"file-{number}"} for number in range(9)], "batching": {"size": 8}}
+    written = dumps({"streams": [stream], "optimizer": {"lr": 1e-5}, "name": "x"})
+    assert max(map(len, written.splitlines())) <= 120
+    assert written.startswith('name = "x"\n\n[[streams]]\n')
+    assert {"batching = { size = 8 }", "[optimizer]", "lr = 1e-5"} <= set(written.splitlines())

@@ -4,24 +4,42 @@ A recipe says which encoder is trained, by which stages, and how it is judged me
 groups come from, how they are batched, which objectives read them) and an optimiser. A recipe of one stage writes
 `[[streams]]` and `[optimizer]` at the top; a recipe of several writes `[[stages]]`, each with its own.
 
-Settings are frozen. An unknown key or a wrong value is a RecipeError that names the key, the value and the nearest
-valid one. The options of readers and objectives are checked by those, since they are theirs.
+Settings are frozen (`settings.py`). An unknown key or a wrong value is a RecipeError that names the key, the value and
+the nearest valid one. The options of readers and objectives are checked by those, since they are theirs.
+
+`extends` names a base: another file, relative to the one that names it, or a packaged recipe. `[variants.NAME]` in
+FILE.toml is one more recipe, FILE-NAME: by default it extends its own file. A file without `name` is a base only.
+
+What a recipe writes is merged over its base:
+
+- tables are merged key by key; a table with another `kind` replaces the base's;
+- everything else, lists included, replaces the base's value;
+- a table in place of a list changes elements of it, each addressed by its `name` or its number; the number after the
+  last one adds an element;
+- `false` removes what the base wrote, unless that is true or false.
+
+Relative paths stay relative to the file that wrote them. The exception are packaged recipes, which have no files beside
+them: their relative paths stand for files of the recipe that extends them.
 """
 
 from __future__ import annotations
 
-import difflib
+import json
+import math
+import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from isoglot import inherit, toml
-from isoglot.errors import RecipeError, shown
-from isoglot.inherit import PACKAGED, names
+from isoglot.errors import RecipeError, nearest, shown
 from isoglot.settings import Recipe
 
 if sys.version_info >= (3, 11):
@@ -29,7 +47,11 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["PACKAGED", "Recipe", "find", "load", "names", "parse", "show", "text"]
+PACKAGED = Path(__file__).parent / "recipes"
+DEEPEST = 16  # most files and variants between a recipe and its last base
+MOST_BYTES = 1 << 20  # of a recipe; the largest packaged one has 4 kB
+MOST_LEVELS = 16  # of tables and lists in one another
+WIDTH = 120  # of a line of TOML
 BOUNDS = {
     "greater_than": "more than",
     "greater_than_equal": "at least",
@@ -37,6 +59,22 @@ BOUNDS = {
     "less_than_equal": "at most",
 }
 KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic names them in the place of an error
+UNNAMED = {"streams": "train", "stages": "main"}  # names of elements that write none, as in settings.py
+PATHS = re.compile(
+    r"(?:^|\.)(?:leakage\.\d+|sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
+    r"|(?:^|\.)(?P<perhaps>sources\.[^.]+\.other|(?:encoder|teacher|towers\.[^.]+)\.model"  # else a name
+    r"|objectives\.[^.]+\.(?!name$)[^.]+)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one file or variant writes, and all of the recipe up to it."""
+
+    where: str
+    file: Path
+    variant: str
+    data: dict[str, Any]
 
 
 def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
@@ -45,58 +83,225 @@ def load(name: str | Path, overrides: Sequence[str] = ()) -> Recipe:
     data = deepcopy(chain[-1].data)
     for override in overrides:
         _override(data, override)
-    inherit.require_shallow(data, str(name))
+    _require_shallow(data, str(name))
     return _validate(data, chain)
+
+
+def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
+    """Validate settings, which may extend a recipe too; `where` begins the message of an error."""
+    _require_shallow(data, where)
+    chain = _layers(data, where, folder / "recipe", home=folder)
+    return _validate(chain[-1].data, chain)
 
 
 def show(name: str | Path) -> str:
     """A recipe with everything that it extends as one TOML text, below the first comments of all its files."""
     chain = _whole(name)
-    if len(chain) == 1 and not inherit.members(chain[0].file):
+    if len(chain) == 1 and not _members(chain[0].file):
         return text(name)
-    return toml.dumps(chain[-1].data, chain)
+    return dumps(chain[-1].data, chain)
 
 
 def text(name: str | Path) -> str:
     """What stands in the file of a recipe, given as for `find`."""
-    return inherit.read(find(name))
-
-
-def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recipe") -> Recipe:
-    """Validate settings, which may extend a recipe too; `where` begins the message of an error."""
-    inherit.require_shallow(data, where)
-    chain = inherit.stack(data, where=where, folder=folder)
-    return _validate(chain[-1].data, chain)
+    return _read(find(name))
 
 
 def find(name: str | Path) -> Path:
     """The file of a recipe given by path or by packaged name, such as `demo/pairs`."""
-    return inherit.locate(name)[0]
+    return _locate(name)[0]
 
 
-def _whole(name: str | Path) -> list[inherit.Layer]:
-    """The recipe and its bases, if it is more than a base."""
-    chain = inherit.layers(name)
-    members = inherit.members(chain[-1].file)
-    if members and not chain[-1].variant and "name" not in chain[-1].data:
+def names() -> Iterator[str]:
+    """Names of the packaged recipes."""
+    for file in sorted(PACKAGED.rglob("*.toml")):
+        for name in _in(file):
+            yield file.relative_to(PACKAGED).with_name(name).as_posix()
+
+
+def _whole(name: str | Path) -> list[Layer]:
+    """The bases of a recipe, the last one first, and the recipe itself, if it is more than a base."""
+    file, variant = _locate(name)
+    chain = _layers(*_written(file, variant), file, variant, home=file.parent)
+    members = _members(file)
+    if members and not variant and "name" not in chain[-1].data:
         raise RecipeError(f"{name}: a base without a name of its own; choose one of {', '.join(members)}")
     return chain
 
 
-def _validate(data: Mapping[str, Any], chain: Sequence[inherit.Layer]) -> Recipe:
-    """Settings, and the layers that they came from, for errors."""
-    if "folder" in data:
-        raise RecipeError(f"{chain[-1].where}: folder: no such setting; paths are relative to the file of the recipe")
+# Files, variants and bases
+
+
+def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
+    """The file of a recipe, and its variant or "".
+
+    `name` is a path relative to a folder, or the name of a packaged recipe, such as `demo/pairs`; anything else is a
+    RecipeError.
+    """
+    for path in (folder / name, PACKAGED / f"{name}.toml"):
+        try:
+            if path.is_file():
+                return path, ""
+        except (OSError, ValueError):  # too long for the file system, or with a NUL
+            continue
+        parts = path.stem.split("-") if path.suffix == ".toml" else []
+        for cut in range(len(parts) - 1, 0, -1):
+            family = path.with_name("-".join(parts[:cut]) + ".toml")
+            if family.is_file() and "-".join(parts[cut:]) in _variants(family):
+                return family, "-".join(parts[cut:])
+    beside = sorted((folder / name).parent.glob("*.toml")) if Path(name).suffix == ".toml" else []
+    known = [f"{one}.toml" for file in beside for one in _in(file)]
+    hint = nearest(Path(name).name, known) if known else nearest(str(name), names())
+    raise RecipeError(f"{shown(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
+
+
+def _called(file: Path, variant: str) -> str:
+    """What `_locate` finds a file, or a variant in it, by."""
+    stem = file.with_name(f"{file.stem}-{variant}" if variant else file.stem)
+    return stem.relative_to(PACKAGED).as_posix() if file.is_relative_to(PACKAGED) else f"{stem}{file.suffix}"
+
+
+def _members(file: Path) -> list[str]:
+    """Names of the recipes that are variants of a file."""
+    return [_called(file, variant) for variant in _variants(file)]
+
+
+def _in(file: Path) -> list[str]:
+    """Names of all recipes of a file, without its folder; of a file that cannot be read, its own."""
     try:
-        return Recipe.model_validate({**data, "folder": chain[-1].file.parent})
-    except ValidationError as error:
-        found = error.errors()
-        # An error inside a list makes the list too short as well; only the inner one helps.
-        outer = [item for item in found if any(_inside(other["loc"], item["loc"]) for other in found)]
-        inner = [item for item in found if item not in outer][:3]
-        raise RecipeError(
-            "; ".join(f"{inherit.writer(chain, item['loc'])}: {_explain(item)}" for item in inner)
-        ) from error
+        variants = [f"{file.stem}-{variant}" for variant in _variants(file)]
+        return variants if variants and "name" not in _parsed(file) else [file.stem, *variants]
+    except RecipeError:
+        return [file.stem]
+
+
+def _variants(file: Path) -> dict[str, dict[str, Any]]:
+    found = _parsed(file).get("variants", {})
+    if not isinstance(found, dict) or not all(isinstance(value, dict) for value in found.values()):
+        raise RecipeError(f"{file}: variants: write one table for each, [variants.NAME]")
+    return found
+
+
+def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
+    """What a file or a variant in it writes itself, and where."""
+    if variant:
+        return _variants(file)[variant], f"{file}: variants.{variant}"
+    return {key: value for key, value in _parsed(file).items() if key != "variants"}, str(file)
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    try:
+        data = _loads(_read(file))
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise RecipeError(f"{file}: not valid TOML: {error}") from error
+    _require_shallow(data, str(file))
+    return data
+
+
+@lru_cache(64)
+def _loads(content: str) -> dict[str, Any]:
+    """Kept, since a family is read once for each of its recipes; nobody changes it."""
+    return tomllib.loads(content)
+
+
+def _read(file: Path) -> str:
+    try:
+        if (size := file.stat().st_size) > MOST_BYTES:
+            raise RecipeError(f"{file}: has {size:,} bytes, and a recipe at most {MOST_BYTES:,}; is it a corpus?")
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(f"{file}: cannot be read as UTF-8 text: {error}") from error
+
+
+def _require_shallow(data: Mapping[str, Any], where: str) -> None:
+    """Raise RecipeError for tables and lists nested deeper than any setting is; counted without recursion."""
+    level: list[Any] = [data]
+    depth = 0
+    while level:
+        if depth > MOST_LEVELS:
+            raise RecipeError(f"{where}: tables and lists are nested more than {MOST_LEVELS} deep; no setting is")
+        inner = [value for part in level for value in (part.values() if isinstance(part, Mapping) else part)]
+        level, depth = [value for value in inner if isinstance(value, Mapping | list | tuple)], depth + 1
+
+
+def _layers(
+    own: Mapping[str, Any], where: str, file: Path, variant: str = "", *, home: Path, above: tuple[str, ...] = ()
+) -> list[Layer]:
+    """The layers of settings that are written in a file: those of their base, then their own."""
+    if where in above:
+        raise RecipeError(f"{where}: extends itself: {' -> '.join((*above, where))}")
+    if len(above) == DEEPEST:
+        raise RecipeError(f"{above[0]}: more than {DEEPEST} bases: {' -> '.join((*above, where))}")
+    below: list[Layer] = []
+    base = (file, "") if variant else None
+    if "extends" in own:
+        if not isinstance(own["extends"], str):
+            raise RecipeError(f"{where}: extends: name one file or packaged recipe (value {own['extends']!r})")
+        try:
+            found, named = _locate(own["extends"], file.parent)
+        except RecipeError as error:
+            raise RecipeError(f"{where}: extends: {error}") from error
+        base = Path(os.path.normpath(found)), named
+    if base is not None:
+        below = _layers(*_written(*base), *base, home=home, above=(*above, where))
+    given: dict[str, Any] = {key: value for key, value in own.items() if key != "extends"}
+    folder = Path(os.path.abspath(file.parent))  # noqa: PTH100 - links are kept
+    if folder != Path(os.path.abspath(home)) and not folder.is_relative_to(PACKAGED):  # noqa: PTH100
+        given = _rebase(given, folder, "")
+    return [*below, Layer(where, file, variant, merge(below[-1].data, given, where) if below else given)]
+
+
+def merge(base: Any, new: Any, where: str, key: str = "") -> Any:
+    """`new` over `base`, by the rules above; neither is changed. `where` and `key` are for errors."""
+    if not isinstance(new, dict):
+        return new
+    if isinstance(base, list):
+        return _change(base, new, where, key)
+    if not isinstance(base, dict) or ("kind" in base and new.get("kind", base["kind"]) != base["kind"]):
+        return new
+    merged = dict(base)
+    for name, value in new.items():
+        if value is False and not isinstance(base.get(name, False), bool):
+            del merged[name]
+        else:
+            merged[name] = merge(base.get(name), value, where, f"{key}.{name}" if key else name)
+    return merged
+
+
+def _change(base: list[Any], new: dict[str, Any], where: str, key: str) -> list[Any]:
+    """A list with some of its elements changed."""
+    unnamed = UNNAMED.get(key.rpartition(".")[2])
+    called = [element.get("name", unnamed) if isinstance(element, dict) else None for element in base]
+    changed, gone = list(base), set[int]()
+    for name, value in new.items():
+        at = int(name) if name.isdecimal() else called.index(name) if called.count(name) == 1 else -1
+        if 0 <= at < len(base):
+            changed[at] = merge(base[at], value, where, f"{key}.{name}")
+            gone |= {at} if value is False else set()
+        elif name == str(len(changed)):
+            changed.append(value)
+        else:
+            known = ", ".join([*filter(None, called), *map(str, range(len(base)))])
+            raise RecipeError(
+                f"{where}: {key}.{name}: {key} is a list in the base; change an element ({known}) or write a whole list"
+            )
+    return [value for at, value in enumerate(changed) if at not in gone]
+
+
+def _rebase(value: Any, folder: Path, key: str) -> Any:
+    """Settings with the relative paths in them made absolute."""
+    if isinstance(value, dict):
+        return {name: _rebase(inner, folder, f"{key}.{name}" if key else name) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_rebase(inner, folder, f"{key}.{number}") for number, inner in enumerate(value)]
+    found = PATHS.search(key) if isinstance(value, str) and value else None
+    if not found or value.startswith(("bundled:", "data:", "~")):
+        return value
+    path = folder / value
+    return value if found["perhaps"] and not path.exists() else str(path)
+
+
+# Overrides, validation and its messages
 
 
 def _override(data: dict[str, Any], assignment: str) -> None:
@@ -132,17 +337,50 @@ def _place(part: str) -> int:
     return int(part)
 
 
+def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
+    """Settings, and the layers that they came from, for errors."""
+    if "folder" in data:
+        raise RecipeError(f"{chain[-1].where}: folder: no such setting; paths are relative to the file of the recipe")
+    try:
+        return Recipe.model_validate({**data, "folder": chain[-1].file.parent})
+    except ValidationError as error:
+        found = error.errors()
+        # An error inside a list makes the list too short as well; only the inner one helps.
+        outer = [item["loc"] for item in found]
+        inner = [item for item in found if not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in outer)]
+        raise RecipeError(
+            "; ".join(f"{_writer(chain, item['loc'])}: {_explain(item)}" for item in inner[:3])
+        ) from error
+
+
+def _writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
+    """Who wrote what is at a place of the recipe: the last layer that changed it.
+
+    Parts of the place that lead nowhere are passed over: pydantic names tags, and stages that are written at the top.
+    """
+    found = chain[0]
+    for below, layer in pairwise(chain):
+        if _at(below.data, place) is not _at(layer.data, place):
+            found = layer
+    return found.where
+
+
+def _at(data: Any, place: Sequence[Any]) -> Any:
+    for part in place:
+        inside = part in data if isinstance(data, dict) else isinstance(data, list) and part in range(len(data))
+        data = data[part] if inside else data
+    return data
+
+
 def _explain(error: Any) -> str:
     """One error of pydantic as key, value and what to do."""
     place = [part for part in error["loc"] if part not in KINDS]
-    if "stages" in place[:1] and "stages" not in _text(error):  # written at the top, as the only stage
+    if "stages" in place[:1] and "stages" not in error["msg"]:  # written at the top, as the only stage
         place = place[2:] if place[1:2] == [0] else place
     place = [place[0], *place[2:]] if place[:2] == ["evaluation", 0] else place  # written as a table, as the only one
     key = ".".join(shown(str(part), quotes=False) for part in place) or "recipe"
     if error["type"] == "extra_forbidden":
-        known = _fields(error["loc"][:-1])
-        close = difflib.get_close_matches(str(place[-1]), known, n=1, cutoff=0.5)
-        hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+        hint = nearest(str(place[-1]), _fields(error["loc"][:-1]), most=99)
         return f"{key}: no such setting (value {shown(error['input'])}); {hint}"
     if error["type"] == "missing":
         return f"{key}: missing; it must be given"
@@ -156,14 +394,6 @@ def _explain(error: Any) -> str:
         message = f"must be {BOUNDS[error['type']]} {limit:{',' if isinstance(limit, int) else 'g'}}"
     given = "" if isinstance(error["input"], dict) else f" (value {shown(error['input'])})"
     return f"{key}: {message[0].lower()}{message[1:]}{given}"
-
-
-def _inside(place: Sequence[Any], other: Sequence[Any]) -> bool:
-    return len(place) > len(other) and place[: len(other)] == other
-
-
-def _text(error: Any) -> str:
-    return str(error.get("msg", ""))
 
 
 def _fields(place: Sequence[Any]) -> list[str]:
@@ -187,3 +417,56 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models(argument)]
+
+
+# Settings as TOML
+
+
+def dumps(data: Mapping[str, Any], chain: Sequence[Layer] = ()) -> str:
+    """Settings as TOML: the comments of the files that they come from, the last base's last; values; tables."""
+    first: dict[str, Any] = {key: data[key] for key in ("name", "description") if key in data}
+    heads = {layer.file: _called(layer.file, layer.variant) for layer in reversed(chain)}
+    lines = []
+    for number, (file, name) in enumerate(heads.items()):
+        lines += [f"# {name}:"] if number else []
+        lines += takewhile(lambda line: line.startswith("#"), _read(file).strip().splitlines())
+    return "\n".join([*lines, *_table({**first, **data})]) + "\n"
+
+
+def _table(data: Mapping[str, Any], header: str = "") -> Iterator[str]:
+    tables = {}
+    for key, value in data.items():
+        elements = value if isinstance(value, list) else [value]
+        headed = not header or key == "streams" or any(len(_value(element)) > WIDTH - 3 for element in elements)
+        if headed and elements and all(isinstance(element, dict) for element in elements):
+            tables[key] = value
+            continue
+        line = f"{_key(key)} = {_value(value)}"
+        if len(line) > WIDTH and isinstance(value, list):
+            line = "\n".join([f"{_key(key)} = [", *(f"  {_value(element)}," for element in value), "]"])
+        yield line
+    for key, value in tables.items():
+        dotted = f"{header}.{_key(key)}" if header else _key(key)
+        for element in value if isinstance(value, list) else [value]:
+            yield ""
+            yield f"[[{dotted}]]" if isinstance(value, list) else f"[{dotted}]"
+            yield from _table(element, dotted)
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return repr(value).replace("e-0", "e-") if math.isfinite(value) else str(value)
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -24,11 +24,11 @@ from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
 from isoglot.errors import EncoderError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
-from isoglot.inherit import PACKAGED
 from isoglot.memory import check_memory
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
+from isoglot.recipe import PACKAGED
 from isoglot.settings import (
     BackboneSettings,
     ObjectiveSettings,

@@ -201,7 +201,8 @@ def _parsed(file: Path) -> dict[str, Any]:
 @lru_cache(64)
 def _loads(content: str) -> dict[str, Any]:
     """Kept, since a family is read once for each of its recipes; nobody changes it."""
-    return tomllib.loads(content)
+    data: dict[str, Any] = tomllib.loads(content)
+    return data
 
 
 def _read(file: Path) -> str:

@@ -2,7 +2,7 @@
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from isoglot.errors import RecipeError
 from isoglot.recipe import dumps, find, load, names, parse, tomllib
@@ -120,6 +120,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["name", "streams", "stages", "a b", "x"]), VALUES))
 def test_what_is_written_is_read_back(data):
     assert tomllib.loads(dumps(data)) == data

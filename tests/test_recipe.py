@@ -56,7 +56,7 @@ def test_settings_are_frozen(file):
         ("optimizer.lrr=1", r"optimizer\.lrr: no such setting \(value 1\); did you mean 'lr'\?"),
         ("streams.0.batching.sise=4", r"streams\.0\.batching\.sise.*did you mean 'size'\?"),
         ("encoder.dims=4", r"encoder\.dims: no such setting.*did you mean 'dim'\?"),
-        ("encoder.kind=recurrent", r"encoder\.kind: 'recurrent' is none of 'static', 'transformer'"),
+        ("encoder.kind=recurrent", r"encoder\.kind: unknown kind 'recurrent'; "),
         ("optimizer.lr=-1", r"optimizer\.lr: must be at least 1e-30 \(value -1\)"),
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         ("steps=4", r"exactly one of epochs and steps"),

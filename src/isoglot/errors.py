@@ -71,15 +71,17 @@ class EvaluationError(IsoglotError):
     """A task lacks its data, or the vectors it was given are unusable."""
 
 
-def nearest(word: str, known: Iterable[str], *, most: int = 12) -> str:
-    """The end of a message about an unknown name: the known one that is spelt most alike, or the first known ones.
+def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:
+    """The end of a message about an unknown name: the known name with the most similar spelling, ignoring case.
 
-    Upper and lower case count as alike.
+    If none is similar: `otherwise`, or a list of at most `most` known names.
     """
     names = [*known]
     folded = {name.casefold(): name for name in reversed(names)}
-    if close := get_close_matches(word.casefold(), folded, n=1, cutoff=0.5):
+    if close := get_close_matches(word.casefold(), folded, n=1, cutoff=0.55):
         return f"did you mean {folded[close[0]]!r}?"
+    if otherwise:
+        return otherwise
     return f"known: {', '.join(names[:most])}{', …' if len(names) > most else ''}"
 
 

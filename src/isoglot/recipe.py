@@ -384,11 +384,12 @@ def _explain(error: Any) -> str:
         hint = nearest(str(place[-1]), _fields(error["loc"][:-1]), most=99)
         return f"{key}: no such setting (value {shown(error['input'])}); {hint}"
     if error["type"] == "missing":
-        return f"{key}: missing; it must be given"
+        return f"{key}: missing required key"
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         part = context["discriminator"].strip("'")
-        return f"{key}.{part}: {shown(context['tag'])} is none of {context['expected_tags']}"
+        kinds = [word.strip(" '") for word in context["expected_tags"].split(",")]
+        return f"{key}.{part}: unknown {part} {shown(context['tag'])}; {nearest(str(context['tag']), kinds)}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in BOUNDS:
         (limit,) = error["ctx"].values()

@@ -88,7 +88,7 @@ def test_a_page_instead_of_the_set_is_refused(capsys, tmp_path, mirror):
 
 
 def test_names_are_looked_up_before_anything_is_fetched(tmp_path, mirror):
-    with pytest.raises(CorpusError, match=r"'wiki2m'; nearest: .*wiki1m"):
+    with pytest.raises(CorpusError, match=r"'wiki2m'; did you mean 'wiki1m'"):
         data.get(["wiki1m", "wiki2m"], tmp_path, base_url=mirror.address)
     assert not mirror.asked
     assert not any(tmp_path.iterdir())

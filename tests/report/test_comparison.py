@@ -359,7 +359,7 @@ def test_tasks_and_metrics_are_chosen():
     assert chosen() == [("tatoeba", "accuracy/mean"), ("own", "x"), ("own", "y")]
     assert chosen(metrics=["x"]) == [("tatoeba", "x"), ("own", "x")]
     assert chosen(tasks=["own"], metrics=["y"]) == [("own", "y")]
-    with pytest.raises(EvaluationError, match="no result has the task 'onw'; there are own, tatoeba"):
+    with pytest.raises(EvaluationError, match="no result has the task 'onw'; did you mean 'own'"):
         chosen(tasks=["onw"])
     with pytest.raises(EvaluationError, match="no result has the metric 'z'"):
         chosen(metrics=["z"])

@@ -35,10 +35,10 @@ def fit(
     """Fit whitening or a normalizing flow to a model and save both as one model."""
     from isoglot.data.files import check_output, read_texts
     from isoglot.encoders import fit_flow, fit_whitening, layout
-    from isoglot.errors import EncoderError
+    from isoglot.errors import EncoderError, nearest
 
     if transform not in TRANSFORMS:
-        raise EncoderError(f"unknown transform {transform!r}; pass {' or '.join(TRANSFORMS)}")
+        raise EncoderError(f"unknown transform {transform!r}; {nearest(transform, TRANSFORMS)}")
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; remove it, or use whitening")
     check_output(output, inputs=[model, corpus], folder=True, whole=True)

@@ -19,16 +19,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from langcodes import Language
-from langcodes.data_dicts import LANGUAGE_ALPHA3, LANGUAGE_ALPHA3_BIBLIOGRAPHIC
+from langcodes.data_dicts import LANGUAGE_ALPHA3
 
 from isoglot.data.numbers import shown
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, nearest
 
 UNKNOWN = "und"
 SKIPPED = "sentences in unknown languages"  # as they are counted
@@ -127,12 +126,9 @@ def _script_suffix(base: str, parsed: Language) -> str:
 
 
 def _advice(code: str) -> str:
-    known = {**{two: two for two in LANGUAGE_ALPHA3 if len(two) == 2}, **{c: c for c in LANGUAGE_ALPHA3.values()}}
-    known |= {old: LANGUAGE_ALPHA3[two] for two, old in LANGUAGE_ALPHA3_BIBLIOGRAPHIC.items() if two in LANGUAGE_ALPHA3}
-    near = [known[match] for match in get_close_matches(code.strip().lower(), known, n=6, cutoff=0.5)]
-    codes = list(dict.fromkeys(near))[:3]
-    nearest = f"; nearest: {', '.join(codes)}" if codes else ""
-    return f"write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' for none{nearest}"
+    known = [two for two in LANGUAGE_ALPHA3 if len(two) == 2] + [*LANGUAGE_ALPHA3.values()]
+    advice = "write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' if the language is unknown"
+    return nearest(code.strip(), known, otherwise=advice)
 
 
 @lru_cache(maxsize=1024)

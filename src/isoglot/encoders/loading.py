@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_weights, with_layers
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, nearest
 
 DEFAULT = "multilingual-e5-small"  # the model that is opened when none is named
 _PROBES = 256  # pieces of a vocabulary that are tokenised to see whether any is known
@@ -87,11 +86,10 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         return packaged.get(name)
     if _HUB_ID.fullmatch(name) and (folder := _hub(name, allow_download)):
         return folder
-    near = get_close_matches(name.lower(), [known.lower() for known in packaged.NAMES], n=1, cutoff=0.5)
-    close = next((f"; did you mean {known!r}?" for known in packaged.NAMES if near == [known.lower()]), ".")
     raise EncoderError(
-        f"Model {name!r} not found{close} Packaged models: {', '.join(packaged.NAMES)}. A folder, or a hub id in the "
-        "local cache, is a model too; isoglot.load(name, allow_download=True) downloads a hub id"
+        f"Model {name!r} not found; {nearest(name, packaged.NAMES, otherwise='check the spelling.')} Packaged models: "
+        f"{', '.join(packaged.NAMES)}. A folder, or a hub id in the local cache, is a model too; "
+        "isoglot.load(name, allow_download=True) downloads a hub id"
     )
 
 

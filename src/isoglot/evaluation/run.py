@@ -144,7 +144,7 @@ def _task(task: str | Task) -> Task:
     if not isinstance(task, str):
         return task
     if task not in TASKS:
-        raise EvaluationError(f"no task and no suite is called {task!r}; {nearest(task, [*TASKS, *SUITES], most=99)}")
+        raise EvaluationError(f"unknown task or suite {task!r}; {nearest(task, [*TASKS, *SUITES], most=99)}")
     return TASKS[task]
 
 

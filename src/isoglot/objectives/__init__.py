@@ -60,7 +60,7 @@ __all__ = [
 def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:
     """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
     if name not in OBJECTIVES:
-        raise RecipeError(f"{where}.name: no objective is called {shown(name)}; {nearest(name, OBJECTIVES)}")
+        raise RecipeError(f"{where}.name: unknown objective {shown(name)}; {nearest(name, OBJECTIVES)}")
     known = [key for key in inspect.signature(OBJECTIVES[name]).parameters if key not in HANDED]
     for key, value in options.items():
         if key not in known:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation.base import Score, main_metrics
 
 Key = tuple[str, str, str]  # task, metric, subset
@@ -28,7 +28,7 @@ def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
     every = {metric for names in known.values() for metric in names}
     for kind, asked, there in (("task", tasks, set(known)), ("metric", metrics, every)):
         if unknown := [name for name in asked if name not in there]:
-            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; there are {', '.join(sorted(there))}")
+            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; {nearest(unknown[0], sorted(there))}")
     main = main_metrics(score for runs in scores for run in runs for score in run.values())
     chosen = {task: names for task, names in known.items() if not tasks or task in tasks}
     return [

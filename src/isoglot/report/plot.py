@@ -26,7 +26,7 @@ from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
 
 if TYPE_CHECKING:
@@ -487,4 +487,4 @@ def _check_ending(path: Path) -> None:
 
 def _check_method(method: str) -> None:
     if method not in METHODS:
-        raise EvaluationError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+        raise EvaluationError(f"unknown projection {method!r}; {nearest(method, METHODS)}")

@@ -9,8 +9,7 @@ enter it in `READERS`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Iterator, Mapping
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from isoglot.data.readers.sentences import read_sentences
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import read_tsv
 from isoglot.data.readers.xnli import read_xnli
-from isoglot.errors import CorpusError, RecipeError, shown
+from isoglot.errors import CorpusError, RecipeError, nearest, shown
 from isoglot.options import check_values
 from isoglot.plugins import Registry
 
@@ -81,11 +80,11 @@ def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:
     """
     place = f"{where}: " if where else ""
     if reader not in READERS:
-        raise RecipeError(f"{place}unknown reader {shown(reader)}{_nearest(reader, READERS)}")
+        raise RecipeError(f"{place}unknown reader {shown(reader)}; {nearest(reader, READERS)}")
     names = options_of(reader)
     for option in options:
         if option not in names:
-            raise RecipeError(f"{place}reader {reader!r} has no option {shown(option)}{_nearest(option, names)}")
+            raise RecipeError(f"{place}reader {reader!r} has no option {shown(option)}; {nearest(option, names)}")
     check_values(READERS[reader], options, where=where or f"reader {reader!r}")
 
 
@@ -106,8 +105,3 @@ def files_of(path: str | Path) -> list[Path]:
     if not (files := sorted(file for file in found if file.is_file())):
         raise CorpusError("no such file; check the name", file=root)
     return files
-
-
-def _nearest(name: str, valid: Iterable[str]) -> str:
-    near = get_close_matches(name, list(valid), n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; choose one of: {', '.join(valid)}"

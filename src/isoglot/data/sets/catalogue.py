@@ -15,7 +15,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -28,7 +27,7 @@ else:
 
 from isoglot.data.languages import is_language
 from isoglot.data.sets.content import Content
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, nearest
 
 FILES = Path(str(resources.files(__package__)))
 
@@ -142,8 +141,7 @@ def find(name: str) -> DataSet:
     """The set of that name. Raises `CorpusError` with the nearest names otherwise."""
     sets = catalogue()
     if name not in sets:
-        near = ", ".join(get_close_matches(name, sets, n=3, cutoff=0.4)) or ", ".join(sets)
-        raise CorpusError(f"no data set {name!r}; nearest: {near}; to list all: isoglot data list")
+        raise CorpusError(f"unknown data set {name!r}; {nearest(name, sets)} `isoglot data list` shows all")
     return sets[name]
 
 

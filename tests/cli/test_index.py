@@ -43,7 +43,7 @@ def test_a_sentence_of_the_index_is_found_first(folder, capsys):
     search(folder, [LINES["ara"][0]], k=3)
     rows = [line.split("\t") for line in lines_of(capsys)]
     assert [row[1] for row in rows] == ["1", "2", "3"]
-    assert rows[0] == [LINES["ara"][0], "1", "1.000000", "ara", f"{folder.parent / 'ara.txt'}:1", LINES["ara"][0]]
+    assert rows[0] == [LINES["ara"][0], "1", "1.000000", "ara", f"{folder.parent / 'ara.txt'}:1", LINES["ara"][0], ""]
 
 
 def test_queries_come_from_stdin_and_answers_are_json(folder, capsys, monkeypatch):
@@ -122,7 +122,7 @@ def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_pat
     index(str(tmp_path / "model"), [str(tmp_path / "more.jsonl")], folder)
     capsys.readouterr()
     search(folder, ["a\tb\nc\rd"], k=1)
-    assert lines_of(capsys) == ["a b c d\t1\t1.000000\tund\todd\ta b c d"]
+    assert lines_of(capsys) == ["a b c d\t1\t1.000000\tund\todd\ta b c d\t"]
 
 
 def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from conftest import SENTENCES
+from isoglot.data.readers import read_tmx
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, OutputError
 from isoglot.index import Index, Origin, SearchError, Sentence, read_sentences, table
 from isoglot.index.origin import encode_queries, encode_sentences
+from isoglot.mining import MinedPair, formats
 
 pytest.importorskip("faiss")
 
@@ -34,8 +39,8 @@ def test_lines_have_the_language_they_are_given(tmp_path):
 def test_tables_and_objects_bring_ids_and_languages(tmp_path):
     table = lines(tmp_path, "t.tsv", "eng\tde\nOne\tEins\nTwo\t\n")
     assert list(read_sentences(table)) == [
-        Sentence(f"{table}:2:eng", "One", "eng"),
-        Sentence(f"{table}:2:deu", "Eins", "deu"),
+        Sentence(f"{table}:2:eng", "One", "eng", "Eins", "deu"),
+        Sentence(f"{table}:2:deu", "Eins", "deu", "One", "eng"),
         Sentence(f"{table}:3:eng", "Two", "eng"),
     ]
     plain = lines(tmp_path, "p.tsv", "id\ttext\tlanguage\na\tOne\ten\nb\tZwei\t\n")
@@ -54,7 +59,16 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
         ("a.tsv", "eng\tnonsense\na\tb\n", ":1: unknown language 'nonsense'"),
         ("a.tsv", "text\tlanguage\na\tqqqq\n", ":2: unknown language 'qqqq'"),
         ("a.jsonl", '{"text": 3}\n', ':1: "text" and'),
-        ("a.jsonl", '{"id": "x"}\n', ':1: "text" and'),
+        ("a.jsonl", '{"id": "x"}\n', ":1: "),
+        ("a.jsonl", '{"text": "a", "translation": 3}\n', ':1: "translation" and'),
+        ("a.jsonl", '{"eng": "a", "nonsense": "b"}\n', ":1: "),
+        ("a.tmx", "<tmx><body></body></tmx>", ": holds no translation unit"),
+        (
+            "a.tmx",
+            "<tmx><body><tu><tuv xml:lang='xx-no'><seg>a</seg></tuv></tu></body></tmx>",
+            ":1: translation unit 1",
+        ),
+        ("a.parquet", "PAR1 and nothing more", ": can't be read as Parquet"),
         ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
         ("a.jsonl", "[1]\n", ":1: holds a JSON list; write one object a line"),
         ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),
@@ -77,11 +91,76 @@ def test_a_source_must_be_a_file_or_have_a_language(tmp_path):
         list(read_sentences("deu=x.txt"))
 
 
-@pytest.mark.parametrize("name", ["memory.tmx", "memory.TMX.gz"])
-def test_markup_is_not_indexed_as_text(tmp_path, name):
-    path = lines(tmp_path, name, "<tmx><body><tu><tuv xml:lang='de'><seg>Hallo</seg></tuv></tu></body></tmx>")
-    with pytest.raises(CorpusError, match=f"{name}: TMX"):
-        list(read_sentences(path))
+def test_a_translation_memory_is_read_by_units(tmp_path):
+    seg = "<tuv xml:lang='{}'><seg>{}</seg></tuv>".format
+    units = [[("de", "Hallo"), ("en-GB", "Hello"), ("ko", "안녕")], [("de", "Ja"), ("de", "Jawohl")], [("en", "Alone")]]
+    body = "".join(f"<tu>{''.join(seg(*one) for one in unit)}</tu>" for unit in units)
+    path = lines(tmp_path, "memory.TMX", f"<tmx version='1.4'><header/><body>{body}</body></tmx>")
+    assert list(read_sentences(path)) == [
+        Sentence(f"{path}:1:deu", "Hallo", "deu", "Hello", "eng"),
+        Sentence(f"{path}:1:eng", "Hello", "eng", "Hallo", "deu"),
+        Sentence(f"{path}:1:kor", "안녕", "kor", "Hallo", "deu"),
+        Sentence(f"{path}:2:deu", "Ja", "deu", "Jawohl", "deu"),
+        Sentence(f"{path}:2:deu:2", "Jawohl", "deu", "Ja", "deu"),
+        Sentence(f"{path}:3:eng", "Alone", "eng"),
+    ]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=20).map(str.strip)
+
+
+@pytest.mark.parametrize("ids", [False, True])
+@pytest.mark.parametrize("name", ["m.tsv", "m.jsonl", "m.tmx", "m.parquet", "m.de-en"])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs=st.lists(st.tuples(TEXT, TEXT).filter(all), min_size=1, max_size=4))
+def test_what_mine_writes_can_be_indexed(tmp_path, name, ids, pairs):
+    """In every format and with every text, the two sides of a pair with each other as translations."""
+    mined = [MinedPair(1.5 - at, *pair, f"s{at}", f"t{at}") for at, pair in enumerate(pairs)]
+    path = tmp_path / name
+    formats.write(path, formats.format_of(path), mined, languages=("de", "en"), ids=ids)
+    mine = [(one.text, one.language, one.translation, one.translation_language)
+            for one in read_sentences(f"de,en={path}")]  # fmt: skip
+    clean = (lambda text: " ".join(re.split("[ \t\r\n]+", text))) if name.endswith("tmx") else str
+    expected = [(clean(a), clean(b)) for a, b in pairs]
+    assert mine == [row for a, b in expected for row in ((a, "deu", b, "eng"), (b, "eng", a, "deu"))]
+
+
+def test_a_file_of_lines_has_one_language(tmp_path):
+    path = lines(tmp_path, "a.txt", "eins\n")
+    with pytest.raises(CorpusError, match="one language"):
+        list(read_sentences(f"de,en={path}"))
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.jsonl", "x.parquet"])
+def test_what_is_exported_can_be_indexed_again(index, tmp_path, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    sentences = [
+        Sentence("a", "Hallo", "deu", "Hello", "eng"),
+        Sentence("b", "Hello <&", "eng", "Hallo", "und"),
+        Sentence("c", "Alone", "und"),
+    ]
+    index.add(sentences)
+    assert index.export(tmp_path / name) == 3
+    assert list(read_sentences(str(tmp_path / name))) == sentences
+
+
+def test_an_exported_memory_has_each_pair_once(index, tmp_path):
+    index.add([
+        Sentence("a", "Hallo\tdu", "deu", "Hello", "eng"),
+        Sentence("b", "Hello", "eng", "Hallo\tdu", "deu"),
+        Sentence("c", "Alone", "und"),
+        Sentence("d", "안녕", "kor", "<Hi> & \x01bye", "und"),
+    ])  # fmt: skip
+    assert index.export(tmp_path / "x.tmx") == 2
+    found = [(group.texts, group.langs) for group in read_tmx(tmp_path / "x.tmx")]
+    assert found == [(("Hallo du", "Hello"), ("deu", "eng")), (("안녕", "<Hi> & bye"), ("kor", "und"))]
+
+
+def test_a_format_is_that_of_the_suffix(index, tmp_path):
+    with pytest.raises(OutputError, match=r"\.xlsx"):
+        index.export(tmp_path / "x.xlsx")
+    assert not list(tmp_path.glob("x.*"))
 
 
 @pytest.fixture

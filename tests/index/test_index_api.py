@@ -24,7 +24,8 @@ def index(request, tmp_path, toy_static):
     folder = None if request.param == "memory" else tmp_path / "i"
     with isoglot.Index.build(
         toy_static, SENTENCES, languages=[CODES[at % 2] for at in range(len(SENTENCES))],
-        translations=[f"T{at}" if at else None for at in range(len(SENTENCES))], folder=folder,
+        translations=[f"T{at}" if at else None for at in range(len(SENTENCES))], translation_languages="ko",
+        folder=folder,
     ) as made:  # fmt: skip
         yield made
 
@@ -35,10 +36,13 @@ def test_every_sentence_is_its_own_best_hit(index):
         expected = (text, CODES[row % 2], str(row), f"T{row}" if row else None, row)
         assert (hit.text, hit.language, hit.id, hit.translation, hit.row) == expected
         assert hit.score == pytest.approx(1)
+        assert hit.translation_language == ("kor" if row else "und")
     lists = index.search(SENTENCES[:3], 4)
     assert [hits[0].text for hits in lists] == SENTENCES[:3]
     assert index.search(index.vectors(range(3)), 4) == lists
     assert {hit.language for hit in index.search(SENTENCES[0], 50, languages="de")} == {"deu"}
+    assert {hit.language for hit in index.search(SENTENCES[0], 50, exclude="de")} == {"eng"}
+    assert index.search(SENTENCES[0], 50, languages="de", exclude=["deu"]) == []
     assert index.search([]) == []
     assert index.languages() == {"deu": len(SENTENCES) // 2, "eng": -(-len(SENTENCES) // 2)}
 

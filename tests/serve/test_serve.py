@@ -63,6 +63,16 @@ def test_search_finds_and_names_languages(server):
     assert first["score"] == pytest.approx(1)
     body = ask(server, "POST", "/search", {"query": "cat", "languages": ["ar"], "k": 200})[2]
     assert {hit["text"] for hit in json.loads(body)["hits"]} == set(LINES["ara"])
+    body = ask(server, "POST", "/search", {"query": "cat", "exclude": ["ar", "en"], "k": 200})[2]
+    assert {hit["language"] for hit in json.loads(body)["hits"]} == {"deu", "tha"}
+
+
+def test_a_hit_has_its_translation(encoder):
+    texts = ["The cat", "A dog"]
+    index = Index.build(encoder, texts, languages="en", translations=["고양이", None], translation_languages="ko")
+    with started(create_app(index)) as server:
+        hits = json.loads(ask(server, "POST", "/search", {"query": "The cat"})[2])["hits"]
+    assert [hit["translation"] for hit in hits] == [{"text": "고양이", "language": "kor", "tag": "ko"}, None]
 
 
 def test_the_index_tells_of_itself(server):

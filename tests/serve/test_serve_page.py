@@ -19,7 +19,14 @@ pytest.importorskip("faiss")
 SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
 HITS = [
     {"score": 0.9, "id": "x" * 200, "text": "<img src=x onerror=alert(1)>" + "w" * 300, "language": "eng", "tag": "en"},
-    {"score": 0.5, "id": "b", "text": LINES["ara"][0], "language": "ara", "tag": "ar"},
+    {
+        "score": 0.5,
+        "id": "b",
+        "text": LINES["ara"][0],
+        "language": "ara",
+        "tag": "ar",
+        "translation": {"text": "<b>cat</b>", "language": "eng", "tag": "en"},
+    },
     {"score": -0.5, "id": "c", "text": LINES["tha"][0], "language": "und", "tag": None},
 ]
 ABOUT = {"model": "m" * 80, "sentences": 3, "kind": "flat", "languages": [{"code": "ara", "tag": "ar", "sentences": 1}]}
@@ -28,7 +35,7 @@ PROBE = """
 const asked = [], sleep = (time) => new Promise((done) => setTimeout(done, time));
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 window.fetch = async (path, options) => {
-  if (options) asked.push(JSON.parse(options.body).query);
+  if (options) asked.push(JSON.parse(options.body));
   return { ok: true, json: async () => (path === "index" ? ABOUT : { hits: HITS }) };
 };
 history.pushState = () => {};
@@ -45,9 +52,14 @@ addEventListener("load", async () => {
     walk.push(focus());
   }
   const root = document.documentElement, right = document.querySelectorAll("li .text")[1];
+  const chosen = document.getElementById("others"), before = chosen.disabled;
+  language.value = "ara";
+  language.dispatchEvent(new Event("change"));
+  chosen.click();
   document.querySelectorAll(".more")[1].click();
   const found = { walk, asked, wide: root.scrollWidth, width: root.clientWidth, images: document.images.length,
     direction: getComputedStyle(right).direction, dir: right.dir, lang: right.lang,
+    translation: document.querySelector(".translation").textContent, before,
     first: document.querySelector("li .text").textContent, languages: language.options.length };
   const pre = parent.document.createElement("pre");
   pre.id = "found";
@@ -90,7 +102,10 @@ def test_on_a_phone_with_a_keyboard_and_from_right_to_left(tmp_path, browser):
     shown = browser(path.as_uri())
     found = json.loads(html.unescape(re.search(r'<pre id="found">(.*)</pre>', shown)[1]))
     assert found["walk"] == ["query", "x" * 200, "b", "x" * 200, "query", "x" * 200, "query"]
-    assert found["asked"] == ["a query", LINES["ara"][0]]
+    assert [one["query"] for one in found["asked"]] == ["a query", "a query", "a query", LINES["ara"][0]]
+    kept = [(one.get("languages"), one.get("exclude")) for one in found["asked"]]
+    assert kept == [([], None), (["ara"], None), (None, ["ara"]), (None, ["ara"])]
+    assert (found["before"], found["translation"]) == (True, "<b>cat</b>")
     assert 360 < found["width"] <= 390
     assert found["wide"] == found["width"]
     assert (found["direction"], found["dir"], found["lang"]) == ("rtl", "auto", "ar")

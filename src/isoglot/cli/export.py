@@ -1,4 +1,4 @@
-"""`isoglot export`: an index as one Parquet file."""
+"""`isoglot export`: an index as Parquet, a table, JSON lines or a translation memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from isoglot.cli.options import IndexFolder
 
 def export(
     index: IndexFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output Parquet file: id, text, language, vector.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Output file: .parquet (with vectors), .tsv, .jsonl or .tmx.")
+    ],
 ) -> None:
-    """Export an index as one Parquet file, for any vector database."""
+    """Export an index: Parquet for any vector database, TMX for a translation memory."""
     from isoglot.data.files import check_output
     from isoglot.index import Index
 
     check_output(output)
     with Index.open(index) as found:
         rows = found.export(output)
-    say(f"{rows:,} sentences: {output}")
+    say(f"{rows:,} {'translation units' if output.suffix.lower() == '.tmx' else 'sentences'}: {output}")

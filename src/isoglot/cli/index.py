@@ -15,7 +15,11 @@ from isoglot.cli.options import Device, Model, Pooling, Prompt, announce
 def index(
     model: Model,
     sources: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Text, .tsv or .jsonl files; CODE=FILE sets the language.")
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Text, .tsv, .jsonl, .parquet or .tmx files; CODE=FILE sets the language, deu,eng=FILE that of pairs.",
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder of the index; sentences are added to an existing one.")

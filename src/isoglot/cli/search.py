@@ -1,7 +1,7 @@
 """`isoglot search`: the sentences of an index that are nearest to queries, from the command line or from stdin.
 
-Output: a table per query on a terminal; otherwise tab-separated lines of query, rank, score, language, id and text,
-with white space inside a field reduced to one space; with `--json` one object per query, with the texts unchanged.
+Output: a table per query on a terminal; otherwise tab-separated lines of query, rank, score, language, id, text and
+translation, with white space inside a field reduced to one space; with `--json` one object per query, with the texts unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoglot.cli.options import Device, Effort, IndexFolder, IndexModel, Languages, announce, note_fewer, split
+from isoglot.cli.options import Device, Effort, IndexFolder, IndexModel, announce, note_fewer, split
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -32,7 +32,15 @@ def search(
         list[str] | None, typer.Argument(metavar="[QUERY]...", help="Queries; default: the lines of stdin.")
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of sentences per query.")] = 10,
-    languages: Languages = "",
+    languages: Annotated[
+        str,
+        typer.Option(
+            "--in", "--languages", help="Languages to search in, separated by commas; default: all languages."
+        ),
+    ] = "",
+    exclude: Annotated[
+        str, typer.Option("--not-in", help="Languages to leave out, such as that of the queries, separated by commas.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per query.")] = False,
     model: IndexModel = None,
     effort: Effort = None,
@@ -42,7 +50,7 @@ def search(
     from isoglot.data.languages import canonical_list
     from isoglot.index import Index
 
-    wanted = canonical_list(split(languages))
+    wanted, without = canonical_list(split(languages)), canonical_list(split(exclude))
     given = queries not in (None, [], ["-"])
     with Index.open(index, model, device=device) as found:
         announce(device)
@@ -52,7 +60,8 @@ def search(
         )
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(found) + 1)))
         while some := list(islice(lines, together)):
-            for query, hits in zip(some, found.search(some, k, languages=wanted, effort=effort), strict=True):
+            nearest = found.search(some, k, languages=wanted, exclude=without, effort=effort)
+            for query, hits in zip(some, nearest, strict=True):
                 _show(query, hits, as_json=as_json)
 
 
@@ -102,13 +111,16 @@ def _show(query: str, hits: Sequence[Hit], *, as_json: bool) -> None:
         from rich.table import Column, Table
         from rich.text import Text
 
-        table = Table(Column("score", justify="right"), "language", "text", Column("id", style="dim"), box=None)
+        translated = any(hit.translation is not None for hit in hits)
+        known = ["translation"] if translated else []
+        table = Table(Column("score", justify="right"), "language", "text", *known, Column("id", style="dim"), box=None)
         for hit in hits:
-            table.add_row(f"{hit.score:.3f}", hit.language, Text(hit.text), Text(hit.id))
+            other = [Text(hit.translation or "")] if translated else []
+            table.add_row(f"{hit.score:.3f}", hit.language, Text(hit.text), *other, Text(hit.id))
         console = Console(highlight=False)
         console.print(Text(query, style="bold"))
         console.print(table)
     else:
         for rank, hit in enumerate(hits, 1):
-            cells = (query, rank, f"{hit.score:.6f}", hit.language, hit.id, hit.text)
+            cells = (query, rank, f"{hit.score:.6f}", hit.language, hit.id, hit.text, hit.translation or "")
             typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders import Encoder, load
 from isoglot.errors import CorpusError, OutputError, SearchError, shown
+from isoglot.index import exporting
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
@@ -36,13 +37,17 @@ _EXPORTED = 4096  # rows of a row group of Parquet
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A sentence found: its cosine with the query, its text, language and id, its translation if known, its row."""
+    """A sentence found: its cosine with the query, its text, language and id, its translation if known, its row.
+
+    `translation_language` is `und` if it is not known.
+    """
 
     score: float
     text: str
     language: str
     id: str
     translation: str | None
+    translation_language: str
     row: int
 
 
@@ -87,6 +92,7 @@ class Index:
         *,
         languages: str | Iterable[str] | None = None,
         translations: Iterable[str | None] | None = None,
+        translation_languages: str | Iterable[str] | None = None,
         ids: Iterable[str] | None = None,
         kind: str | None = None,
         folder: str | Path | None = None,
@@ -103,6 +109,7 @@ class Index:
         sentences     strings, or `Sentence`s with ids and languages; read once
         languages     their language codes, or one for all; None: unknown
         translations  a text for each sentence that is shown with a hit; None where there is none
+        translation_languages  their language codes, or one for all; None: unknown
         ids           unique ids; None: the positions in `sentences`
         kind          "flat" (exact), "ivf", "ivf-pq", "hnsw" or a name of FAISS's index_factory; None: flat, or the
                       kind of the index in the folder
@@ -116,17 +123,17 @@ class Index:
         """
         if not isinstance(model, Encoder | str | Path):
             raise TypeError(f"model is {shown(model)}; pass an Encoder or a model's name")
+        columns = {"languages": languages, "translations": translations, "ids": ids}
+        records = _records(sentences, 0, columns | {"translation_languages": translation_languages})
         if folder is None:
             return cls._build(
-                None, model, _records(sentences, languages, translations, ids, 0), kind, prompt, query_prompt, pooling,
-                device, progress, report,
+                None, model, records, kind, prompt, query_prompt, pooling, device, progress, report,
             )  # fmt: skip
         named = [] if isinstance(model, Encoder) else [model]
         check_output(folder, inputs=named, folder=True)
         with exclusive(folder):
             return cls._build(
-                Path(folder), model, _records(sentences, languages, translations, ids, 0), kind, prompt, query_prompt,
-                pooling, device, progress, report,
+                Path(folder), model, records, kind, prompt, query_prompt, pooling, device, progress, report,
             )  # fmt: skip
 
     @classmethod
@@ -249,6 +256,7 @@ class Index:
         *,
         languages: str | Iterable[str] | None = None,
         translations: Iterable[str | None] | None = None,
+        translation_languages: str | Iterable[str] | None = None,
         ids: Iterable[str] | None = None,
         kind: str | None = None,
         progress: Progress | None = None,
@@ -257,7 +265,8 @@ class Index:
 
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
-        records = _records(sentences, languages, translations, ids, len(self))
+        columns = {"languages": languages, "translations": translations, "ids": ids}
+        records = _records(sentences, len(self), columns | {"translation_languages": translation_languages})
         if self.folder is None:
             return self._add(records, kind, progress)
         with exclusive(self.folder):
@@ -285,7 +294,7 @@ class Index:
             if other is None:
                 seen[one.id] = one
                 fresh.append(one)
-            elif other != one:
+            elif (other.text, other.language) != (one.text, one.language):
                 raise SearchError(
                     f"{self.folder or 'this index'}: the id {one.id!r} belongs to {other.text[:40]!r} "
                     f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id"
@@ -321,7 +330,13 @@ class Index:
 
     @overload
     def search(  # type: ignore[overload-overlap]  # a string is a sequence of strings
-        self, queries: str, k: int = 10, *, languages: str | Collection[str] = (), effort: int | None = None
+        self,
+        queries: str,
+        k: int = 10,
+        *,
+        languages: str | Collection[str] = (),
+        exclude: str | Collection[str] = (),
+        effort: int | None = None,
     ) -> list[Hit]: ...
     @overload
     def search(
@@ -330,6 +345,7 @@ class Index:
         k: int = 10,
         *,
         languages: str | Collection[str] = (),
+        exclude: str | Collection[str] = (),
         effort: int | None = None,
     ) -> list[list[Hit]]: ...
     def search(
@@ -338,18 +354,20 @@ class Index:
         k: int = 10,
         *,
         languages: str | Collection[str] = (),
+        exclude: str | Collection[str] = (),
         effort: int | None = None,
     ) -> list[Hit] | list[list[Hit]]:
         """The k nearest sentences, best first; of equal scores the one added first.
 
         queries    one text, which gives a list of hits, or texts or vectors (Q, D), which give a list for each
         languages  search only sentences in these languages; exact for all kinds of index
+        exclude    leave out sentences in these languages, such as that of the query; exact too
         effort     of an approximate kind: cells to search (IVF) or size of the list (HNSW)
 
         Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
         """
         if isinstance(queries, str):
-            return self.search([queries], k, languages=languages, effort=effort)[0]
+            return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
         if not isinstance(queries, np.ndarray):
             texts = list(queries)
             if wrong := next((one for one in texts if not isinstance(one, str)), None):
@@ -362,11 +380,13 @@ class Index:
             raise ValueError(f"k is {k}; it must be at least 1")
         if len(bad := not_finite(np.asarray(queries, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
-        codes = canonical_list([languages] if isinstance(languages, str) else list(languages))
+        codes, without = (
+            canonical_list([some] if isinstance(some, str) else list(some)) for some in (languages, exclude)
+        )
         view, table = self._view, np.ascontiguousarray(unit(queries))
         wanted = min(k + _SPARE, view.files.rows)
-        if codes:
-            rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, view.files.rows))
+        if codes or without:
+            rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, without, view.files.rows))
         else:
             rows = nearest(view.table, table, wanted, first=view.covered)
             if view.structure is not None:
@@ -405,33 +425,27 @@ class Index:
         return target
 
     def export(self, path: str | Path) -> int:
-        """Write a Parquet file with id, text, language and vector, in the order of rows. Returns their number.
+        """Write all sentences to a file, whose suffix is the format. Returns the number of rows or units.
 
-        `vector` is a list of D float32, of length one; there is a column `translation` if any is known. The schema's
-        metadata name the model (`isoglot.model`, `isoglot.identity`). Raises `SearchError` without pyarrow.
+        .parquet  id, text, language, `vector` (a list of D float32, of length one), and `translation` and
+                  `translation_language` if any is known; the metadata name the model (`isoglot.model`,
+                  `isoglot.identity`)
+        .tsv, .jsonl  the same columns without the vectors; in TSV tabs and line ends become spaces
+        .tmx      a translation memory: each pair of a sentence and its translation once
+
+        Raises `OutputError` for another suffix, `SearchError` for Parquet without pyarrow.
         """
-        try:
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError as error:
-            raise SearchError("Parquet requires pyarrow: pip install pyarrow") from error
+        exporting.format_of(Path(path))
         check_output(path)
         if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{path}: lies in the index; choose a file outside of it")
-        names = ["id", "text", "language", *(["translation"] if self.store.has_translations() else [])]
-        fields = [(name, pyarrow.string()) for name in names]
-        known = {"isoglot.model": self.origin.name, "isoglot.identity": self.origin.identity}
-        vector = pyarrow.list_(pyarrow.float32(), self.origin.dim)
-        schema = pyarrow.schema([*fields, ("vector", vector)], metadata=known)
-        with atomic_write(path, binary=True) as stream, parquet.ParquetWriter(stream, schema) as writer:
-            for start in range(0, len(self), _EXPORTED):
-                rows = range(start, min(start + _EXPORTED, len(self)))
-                sentences = self.store.by_row(rows)
-                values = pyarrow.array(self.vectors(rows).reshape(-1))
-                columns = [[getattr(sentences[row], name) for row in rows] for name in names]
-                columns.append(pyarrow.FixedSizeListArray.from_arrays(values, self.origin.dim))
-                writer.write_table(pyarrow.table(columns, schema=schema))
-        return len(self)
+        return exporting.write(Path(path), self._pieces(), self.origin, translated=self.store.has_translations())
+
+    def _pieces(self) -> Iterator[tuple[list[Sentence], Vectors]]:
+        for start in range(0, len(self), _EXPORTED):
+            rows = range(start, min(start + _EXPORTED, len(self)))
+            sentences = self.store.by_row(rows)
+            yield [sentences[row] for row in rows], self.vectors(rows)
 
     def _restructure(self, wanted: str) -> None:
         check_kind(wanted, self.origin.dim)
@@ -468,11 +482,15 @@ class Index:
         order = np.lexsort((chosen, -scores))[:k]
         return scores[order], chosen[order]
 
-    def _rows_in(self, languages: Collection[str], rows: int) -> NDArray[np.bool_]:
+    def _rows_in(self, languages: Collection[str], without: Collection[str], rows: int) -> NDArray[np.bool_]:
         known = self._languages
         if known is None or known[0] != rows:
             known = self._languages = (rows, *self.store.language_of_rows(rows))
-        wanted = [number for code, number in known[1].items() if matches(code, languages)]
+        wanted = [
+            number
+            for code, number in known[1].items()
+            if (not languages or matches(code, languages)) and not matches(code, without)
+        ]
         kept: NDArray[np.bool_] = np.isin(known[2], wanted)
         return kept
 
@@ -549,7 +567,7 @@ def check_kind(kind: str, dim: int) -> None:
 
 
 def _hit(score: float, row: int, of: Sentence) -> Hit:
-    return Hit(score, of.text, of.language, of.id, of.translation, row)
+    return Hit(score, of.text, of.language, of.id, of.translation, of.translation_language, row)
 
 
 def _chained(first: list[Sentence], rest: Iterator[Sentence]) -> Iterator[Sentence]:
@@ -557,47 +575,36 @@ def _chained(first: list[Sentence], rest: Iterator[Sentence]) -> Iterator[Senten
     yield from rest
 
 
-def _records(
-    sentences: Iterable[str | Sentence],
-    languages: str | Iterable[str] | None,
-    translations: Iterable[str | None] | None,
-    ids: Iterable[str] | None,
-    first: int,
-) -> Iterator[Sentence]:
-    """Sentences with ids, languages and translations, each of which is parallel to them."""
+_Columns = Mapping[str, str | Iterable[str | None] | None]
+
+
+def _records(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
+    """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
     if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
         raise TypeError(f"sentences is {shown(sentences)}; pass a list of sentences")
-    return _recorded(sentences, languages, translations, ids, first)
+    return _recorded(sentences, first, columns)
 
 
-def _recorded(
-    sentences: Iterable[str | Sentence],
-    languages: str | Iterable[str] | None,
-    translations: Iterable[str | None] | None,
-    ids: Iterable[str] | None,
-    first: int,
-) -> Iterator[Sentence]:
-    one_for_all = canonical(languages) if isinstance(languages, str) else UNKNOWN
-    columns = {
-        "languages": None if languages is None or isinstance(languages, str) else iter(languages),
-        "translations": None if translations is None else iter(translations),
-        "ids": None if ids is None else iter(ids),
+def _recorded(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
+    one_for_all = {name: value for name, value in columns.items() if isinstance(value, str)}
+    parallel = {
+        name: iter(values) for name, values in columns.items() if values is not None and not isinstance(values, str)
     }
     missing = object()
     for place, text in enumerate(sentences, first):
-        row: dict[str, Any] = {}
-        for name, values in columns.items():
-            if values is not None:
-                row[name] = next(values, missing)
-                if row[name] is missing:
-                    raise ValueError(f"{name} has only {place - first} entries; pass one for each sentence")
+        row: dict[str, Any] = {"ids": place, "languages": UNKNOWN, "translation_languages": UNKNOWN, **one_for_all}
+        for name, values in parallel.items():
+            row[name] = next(values, missing)
+            if row[name] is missing:
+                raise ValueError(f"{name} has only {place - first} entries; pass one for each sentence")
         if isinstance(text, Sentence):
             yield text
             continue
         if not isinstance(text, str):
             raise TypeError(f"sentences[{place - first}] is {shown(text)}, a {type(text).__name__}; pass strings")
-        code = canonical(row["languages"]) if "languages" in row else one_for_all
-        yield Sentence(str(row.get("ids", place)), text, code, row.get("translations"))
-    for name, values in columns.items():
-        if values is not None and next(values, missing) is not missing:
-            raise ValueError(f"{name} has more entries than there are sentences; pass one for each sentence")
+        translation = row.get("translations")
+        of_translation = canonical(row["translation_languages"]) if translation is not None else UNKNOWN
+        yield Sentence(str(row["ids"]), text, canonical(row["languages"]), translation, of_translation)
+    for name, values in parallel.items():
+        if next(values, missing) is not missing:
+            raise ValueError(f"{name} has more entries than there are sentences; pass one for each")

@@ -24,7 +24,7 @@ from isoglot.data.languages import UNKNOWN
 from isoglot.errors import OutputError, SearchError
 from isoglot.index.origin import Origin
 
-FORMAT = 3
+FORMAT = 4
 NAME = "index.sqlite"
 
 _APPLICATION = 0x69736F67  # "isog" in the header of the database: an index, and not any other
@@ -33,7 +33,8 @@ _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE languages (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
 CREATE TABLE sentences (
-    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language INTEGER NOT NULL, translation TEXT
+    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, language INTEGER NOT NULL,
+    translation TEXT, translation_language INTEGER NOT NULL
 );
 CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 """
@@ -41,12 +42,16 @@ CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEG
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence of an index: a unique id, its text, its language code, and a translation to show with it."""
+    """One sentence of an index: a unique id, its text, its language code, and a translation to show with it.
+
+    `translation_language` is `und` if it is not known, and without a translation.
+    """
 
     id: str
     text: str
     language: str = UNKNOWN
     translation: str | None = None
+    translation_language: str = UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +143,16 @@ class Store:
     def add(self, sentences: Sequence[Sentence], first: int) -> None:
         """Add sentences as rows `first` and on; inside `writing`. Raises `SearchError` for an id that is taken."""
         codes = self._codes()
-        for code in dict.fromkeys(sentence.language for sentence in sentences):
+        named = (code for one in sentences for code in (one.language, one.translation_language))
+        for code in dict.fromkeys(named):
             if code not in codes:
                 codes[code] = len(codes)
                 self._connection.execute("INSERT INTO languages VALUES (?, ?)", (codes[code], code))
         for row, one in enumerate(sentences, first):
             try:
-                values = (row, one.id, one.text, codes[one.language], one.translation)
-                self._connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?)", values)
+                of_translation = (one.translation, codes[one.translation_language])
+                values = (row, one.id, one.text, codes[one.language], *of_translation)
+                self._connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?)", values)
             except sqlite3.IntegrityError:
                 raise SearchError(f"{self.name}: the id {one.id!r} is in use; ids must differ") from None
 
@@ -204,11 +211,12 @@ class Store:
             part = list(keys[start : start + _ASKED])
             marks = ",".join("?" * len(part))
             query = (
-                "SELECT row, id, text, code, translation FROM sentences JOIN languages ON number = language "
-                f"WHERE {column} IN ({marks})"
+                "SELECT row, id, text, own.code, translation, other.code FROM sentences "
+                "JOIN languages AS own ON own.number = language "
+                f"JOIN languages AS other ON other.number = translation_language WHERE {column} IN ({marks})"
             )
             for row, *values in self._ask(query, part):
-                if not all(isinstance(value, str) for value in values[:3]) or not isinstance(values[3], str | None):
+                if not all(isinstance(values[at], str) for at in (0, 1, 2, 4)) or not isinstance(values[3], str | None):
                     self._damaged(f"has no text as sentence {row}")
                 yield row, Sentence(*values)
 

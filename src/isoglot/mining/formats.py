@@ -13,14 +13,12 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
-from xml.sax.saxutils import escape, quoteattr
-
-from langcodes import standardize_tag
 
 from isoglot.data.files import atomic_write, read_lines
-from isoglot.data.languages import canonical, is_language
+from isoglot.data.languages import is_language
 from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import split_name
+from isoglot.data.tmx import Unit, write_tmx
 from isoglot.errors import CorpusError, OutputError, nearest, shown
 from isoglot.mining.sentences import ABSENT, Side
 
@@ -28,14 +26,7 @@ FORMATS = ("tsv", "jsonl", "tmx", "parquet", "moses")
 NEED_LANGUAGES = ("tmx", "moses")
 _SUFFIXES = {"": "tsv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".tmx": "tmx", ".parquet": "parquet"}
 _BREAKS = re.compile(r"[\t\r\n]")
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _ROWS = 1 << 16  # of a row group of Parquet
-_HEADER = """<?xml version="1.0" encoding="UTF-8"?>
-<tmx version="1.4">
-<header creationtool="isoglot" creationtoolversion="1" segtype="sentence" o-tmf="tsv" adminlang="en" \
-srclang={source} datatype="plaintext"/>
-<body>
-"""
 
 
 class _Pair(NamedTuple):
@@ -127,18 +118,14 @@ def _write_jsonl(path: Path, pairs: Iterable[MinedPair], *, languages: Languages
 
 def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
     """TMX 1.4: a unit for each pair, its score and ids as properties."""
-    tags = [standardize_tag(canonical(code)) for code in languages or ()]
-    with atomic_write(path) as stream:
-        stream.write(_HEADER.format(source=quoteattr(tags[0])))
+    assert languages is not None  # of NEED_LANGUAGES
+
+    def units() -> Iterator[Unit]:
         for pair in pairs:
-            stream.write(f'<tu><prop type="score">{pair.score:.6f}</prop>')
-            if ids:
-                for name, value in (("source-id", pair.source_id), ("target-id", pair.target_id)):
-                    stream.write(f'<prop type="{name}">{_xml(str(value))}</prop>')
-            for tag, text in zip(tags, _texts(pair), strict=True):
-                stream.write(f"<tuv xml:lang={quoteattr(tag)}><seg>{_xml(text)}</seg></tuv>")
-            stream.write("</tu>\n")
-        stream.write("</body>\n</tmx>\n")
+            given = {"source-id": str(pair.source_id), "target-id": str(pair.target_id)} if ids else {}
+            yield {"score": f"{pair.score:.6f}", **given}, [*zip(languages, (pair.source, pair.target), strict=True)]
+
+    write_tmx(path, units(), source=languages[0])
 
 
 def _write_parquet(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
@@ -174,10 +161,6 @@ def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages
 
 def _texts(pair: MinedPair) -> list[str]:
     return [_BREAKS.sub(" ", pair.source), _BREAKS.sub(" ", pair.target)]
-
-
-def _xml(text: str) -> str:
-    return escape(_FORBIDDEN.sub(" ", text))
 
 
 def read_gold(path: Path, x: Side, y: Side) -> list[tuple[int, int]]:

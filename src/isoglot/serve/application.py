@@ -7,7 +7,7 @@ of a `Worker`, for all requests together.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -192,6 +192,12 @@ class _Asked:
     query: str
     k: int
     languages: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+    @property
+    def way(self) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        """All but the query: searches of one way are made together."""
+        return self.k, self.languages, self.exclude
 
 
 def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, effort: int | None) -> list[Route]:
@@ -202,9 +208,10 @@ def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, e
         """Encoded together; searched together as far as they are alike."""
         vectors = encode_queries(encoder, [one.query for one in asked], index.origin)
         found: list[list[Hit]] = [[] for _ in asked]
-        for k, codes in dict.fromkeys((one.k, one.languages) for one in asked):
-            places = [place for place, one in enumerate(asked) if (one.k, one.languages) == (k, codes)]
-            hits = index.search(vectors[places], k, languages=codes, effort=effort)
+        for way in dict.fromkeys(one.way for one in asked):
+            places = [place for place, one in enumerate(asked) if one.way == way]
+            k, codes, without = way
+            hits = index.search(vectors[places], k, languages=codes, exclude=without, effort=effort)
             for place, row in zip(places, hits, strict=True):
                 found[place] = row
         return found
@@ -231,22 +238,30 @@ def _read_search(body: bytes, limits: Limits) -> _Asked:
     query = require_text(found.get("query"), "query", limits.query)
     if not query.strip():
         raise Problem(400, "'query' is blank; send a text to search for.", param="query")
-    codes = found.get("languages") or []
+    languages, exclude = (_codes(found, name) for name in ("languages", "exclude"))
+    return _Asked(query, integer(found, "k", 10, 1, limits.hits), languages, exclude)
+
+
+def _codes(found: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    codes = found.get(name) or []
     if not isinstance(codes, list) or len(codes) > 1000 or any(not isinstance(code, str) for code in codes):
-        raise Problem(400, "'languages' must be a list of language codes.", param="languages")
+        raise Problem(400, f"'{name}' must be a list of language codes.", param=name)
     try:
-        languages = tuple(sorted({canonical(code) for code in codes}))
+        return tuple(sorted({canonical(code) for code in codes}))
     except CorpusError as error:
-        raise Problem(400, f"'languages': {error}", param="languages") from None
-    return _Asked(query, integer(found, "k", 10, 1, limits.hits), languages)
+        raise Problem(400, f"'{name}': {error}", param=name) from None
 
 
 def _search_answer(query: str, hits: Sequence[Hit]) -> bytes:
-    rows = [
-        {"score": hit.score, "id": hit.id, "text": hit.text, "language": hit.language, "tag": tag(hit.language)}
-        for hit in hits
-    ]
-    return as_json({"query": query, "hits": rows})
+    return as_json({"query": query, "hits": [_row(hit) for hit in hits]})
+
+
+def _row(hit: Hit) -> dict[str, Any]:
+    row = {"score": hit.score, "id": hit.id, "text": hit.text, "language": hit.language, "tag": tag(hit.language)}
+    if hit.translation is None:
+        return {**row, "translation": None}
+    code = hit.translation_language
+    return {**row, "translation": {"text": hit.translation, "language": code, "tag": tag(code)}}
 
 
 def _always(body: bytes, kind: str = "application/json") -> Callable[[Request], Awaitable[Response]]:

@@ -3,7 +3,7 @@
 
 const find = (id) => document.getElementById(id);
 const form = find("form"), query = find("query"), language = find("language"), count = find("count");
-const hits = find("hits"), status = find("status");
+const others = find("others"), hits = find("hits"), status = find("status");
 const names = new Intl.DisplayNames([navigator.language || "en", "en"], { type: "language" });
 let last = null; // the request that is under way
 
@@ -35,11 +35,15 @@ async function ask(path, options) {
   return found;
 }
 
+function label(text, tag) {
+  text.dir = "auto";
+  if (tag) text.lang = tag;
+}
+
 function shown(hit) {
   const item = document.createElement("li"), facts = element("div", "facts", "");
   const text = element("p", "text", hit.text), meter = document.createElement("meter");
-  text.dir = "auto";
-  if (hit.tag) text.lang = hit.tag;
+  label(text, hit.tag);
   meter.value = Math.max(0, hit.score);
   meter.setAttribute("aria-hidden", "true");
   const named = element("span", "language", nameOf(hit.language, hit.tag));
@@ -49,11 +53,19 @@ function shown(hit) {
   more.type = "button";
   more.addEventListener("click", () => {
     query.value = hit.text;
+    if (others.checked && [...language.options].some((one) => one.value === hit.language)) language.value = hit.language;
     search();
     window.scrollTo(0, 0);
   });
   facts.append(element("span", "score", hit.score.toFixed(3)), meter, named, id, more);
-  item.append(text, facts);
+  item.append(text);
+  if (hit.translation) {
+    const translation = element("p", "translation", hit.translation.text);
+    label(translation, hit.translation.tag);
+    translation.title = nameOf(hit.translation.language, hit.translation.tag);
+    item.append(translation);
+  }
+  item.append(facts);
   return item;
 }
 
@@ -63,11 +75,13 @@ async function search({ remember = true } = {}) {
   const current = (last = new AbortController());
   if (remember) {
     const state = new URLSearchParams({ q: query.value, language: language.value, k: count.value });
+    if (others.checked) state.set("others", "on");
     history.pushState(null, "", `?${state}`);
   }
   say("Searching …");
   try {
-    const asked = { query: query.value, k: Number(count.value), languages: language.value ? [language.value] : [] };
+    const codes = language.value ? [language.value] : [], key = others.checked ? "exclude" : "languages";
+    const asked = { query: query.value, k: Number(count.value), [key]: codes };
     const headers = { "Content-Type": "application/json" };
     const options = { method: "POST", headers, body: JSON.stringify(asked), signal: current.signal };
     const found = await ask("search", options);
@@ -78,10 +92,18 @@ async function search({ remember = true } = {}) {
   }
 }
 
+// Without a chosen language there are no others.
+function allow() {
+  others.disabled = !language.value;
+  if (others.disabled) others.checked = false;
+}
+
 function restore() {
   const state = new URLSearchParams(location.search);
   query.value = state.get("q") || "";
   if ([...language.options].some((one) => one.value === state.get("language"))) language.value = state.get("language");
+  others.checked = state.has("others");
+  allow();
   if ([...count.options].some((one) => one.value === state.get("k"))) count.value = state.get("k");
   if (query.value.trim()) search({ remember: false });
   else query.focus();
@@ -109,7 +131,8 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   search();
 });
-for (const choice of [language, count]) choice.addEventListener("change", () => search());
+language.addEventListener("change", allow);
+for (const choice of [language, others, count]) choice.addEventListener("change", () => search());
 query.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();

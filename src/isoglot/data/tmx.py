@@ -1,0 +1,55 @@
+"""Writing TMX 1.4, the exchange format of translation memories; `readers/tmx.py` reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape, quoteattr
+
+from langcodes import standardize_tag
+
+from isoglot.data.files import atomic_write
+from isoglot.data.languages import canonical
+
+ALL = "*all*"  # the source language of a memory in which any language may be the source
+_BREAKS = re.compile(r"[\t\r\n]")
+_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_HEADER = """<?xml version="1.0" encoding="UTF-8"?>
+<tmx version="1.4">
+<header creationtool="isoglot" creationtoolversion="1" segtype="sentence" o-tmf="tsv" adminlang="en" \
+srclang={source} datatype="plaintext"/>
+<body>
+"""
+Unit = tuple[Mapping[str, str], Sequence[tuple[str, str]]]
+
+
+def write_tmx(path: str | Path, units: Iterable[Unit], *, source: str = ALL) -> int:
+    """Write translation units as a whole or not at all. Returns their number.
+
+    units   of each unit its properties, and its sentences with their language codes
+    source  language code of the first sentences
+
+    Tabs, line ends and characters that XML forbids become spaces. Raises `CorpusError` for an unknown language.
+    """
+    count = 0
+    with atomic_write(Path(path)) as stream:
+        stream.write(_HEADER.format(source=quoteattr(source if source == ALL else _tag(source))))
+        for properties, sentences in units:
+            count += 1
+            stream.write("<tu>")
+            for name, value in properties.items():
+                stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
+            for code, text in sentences:
+                stream.write(f"<tuv xml:lang={quoteattr(_tag(code))}><seg>{_xml(text)}</seg></tuv>")
+            stream.write("</tu>\n")
+        stream.write("</body>\n</tmx>\n")
+    return count
+
+
+def _tag(code: str) -> str:
+    return standardize_tag(canonical(code))
+
+
+def _xml(text: str) -> str:
+    return escape(_FORBIDDEN.sub(" ", _BREAKS.sub(" ", text)))

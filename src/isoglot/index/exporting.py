@@ -1,0 +1,91 @@
+"""The sentences of an index as a file: Parquet with vectors, a table, JSON lines, or a translation memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from isoglot.data.files import atomic_write
+from isoglot.data.tmx import Unit, write_tmx
+from isoglot.errors import OutputError, SearchError, nearest
+from isoglot.index.origin import Origin
+from isoglot.index.store import Sentence
+from isoglot.index.table import Vectors
+
+FORMATS = {".parquet": "parquet", ".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}
+_COLUMNS = ("id", "text", "language")
+_TRANSLATED = (*_COLUMNS, "translation", "translation_language")
+_BREAKS = re.compile(r"[\t\r\n]")
+Pieces = Iterable[tuple[Sequence[Sentence], Vectors]]
+
+
+def format_of(path: Path) -> str:
+    """The format for the suffix of a file name. Raises `OutputError` for any other suffix."""
+    if (suffix := path.suffix.lower()) not in FORMATS:
+        raise OutputError(f"{path}: can't infer a format from {path.suffix!r}; {nearest(suffix, FORMATS)}")
+    return FORMATS[suffix]
+
+
+def write(path: Path, pieces: Pieces, origin: Origin, *, translated: bool) -> int:
+    """Write the sentences in the format of the file's suffix; the number of rows, or of a TMX of translation units.
+
+    `translated`: with columns for translations. Raises `OutputError`, `SearchError` without pyarrow.
+    """
+    form, names = format_of(path), _TRANSLATED if translated else _COLUMNS
+    if form == "tmx":
+        return write_tmx(path, _units(pieces))
+    if form == "parquet":
+        return _write_parquet(path, pieces, origin, names)
+    rows = 0
+    with atomic_write(path) as stream:
+        if form == "tsv":
+            stream.write("\t".join(names) + "\n")
+        for sentence in _sentences(pieces):
+            rows += 1
+            values = {name: value for name, value in asdict(sentence).items() if name in names}
+            if form == "tsv":
+                stream.write("\t".join(_BREAKS.sub(" ", values[name] or "") for name in names) + "\n")
+            else:
+                given = {name: value for name, value in values.items() if value is not None}
+                stream.write(json.dumps(given, ensure_ascii=False) + "\n")
+    return rows
+
+
+def _sentences(pieces: Pieces) -> Iterator[Sentence]:
+    for sentences, _ in pieces:
+        yield from sentences
+
+
+def _units(pieces: Pieces) -> Iterator[Unit]:
+    """Each pair of a sentence and its translation once, though each of the two may be a row with the other."""
+    seen: set[int] = set()  # hashes of 64 bits, so that a memory of millions of units needs no copy of its texts
+    for one in _sentences(pieces):
+        if one.translation is None:
+            continue
+        unit = ((one.language, one.text), (one.translation_language, one.translation))
+        if (mark := hash(frozenset(unit))) not in seen:
+            seen.add(mark)
+            yield {}, unit
+
+
+def _write_parquet(path: Path, pieces: Pieces, origin: Origin, names: Sequence[str]) -> int:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise SearchError('Parquet requires pyarrow: pip install "isoglot[parquet]"') from error
+    fields: list[Any] = [(name, pyarrow.string()) for name in names]
+    known = {"isoglot.model": origin.name, "isoglot.identity": origin.identity}
+    schema = pyarrow.schema([*fields, ("vector", pyarrow.list_(pyarrow.float32(), origin.dim))], metadata=known)
+    count = 0
+    with atomic_write(path, binary=True) as stream, parquet.ParquetWriter(stream, schema) as writer:
+        for sentences, vectors in pieces:
+            count += len(sentences)
+            columns: list[Any] = [[getattr(one, name) for one in sentences] for name in names]
+            columns.append(pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), origin.dim))
+            writer.write_table(pyarrow.table(columns, schema=schema))
+    return count

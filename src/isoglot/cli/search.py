@@ -1,7 +1,8 @@
 """`isoglot search`: the sentences of an index that are nearest to queries, from the command line or from stdin.
 
 Output: a table per query on a terminal; otherwise tab-separated lines of query, rank, score, language, id, text and
-translation, with white space inside a field reduced to one space; with `--json` one object per query, with the texts unchanged.
+translation, with white space inside a field reduced to one space; with `--json` one object per query, with the texts
+unchanged.
 """
 
 from __future__ import annotations

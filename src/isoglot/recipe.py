@@ -151,7 +151,8 @@ def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
                 return family, "-".join(parts[cut:])
     beside = sorted((folder / name).parent.glob("*.toml")) if Path(name).suffix == ".toml" else []
     known = [f"{one}.toml" for file in beside for one in _in(file)]
-    hint = nearest(Path(name).name, known) if known else nearest(str(name), names())
+    otherwise = "`isoglot recipe list` shows the packaged ones"
+    hint = nearest(Path(name).name, known) if known else nearest(str(name), names(), otherwise=otherwise)
     raise RecipeError(f"{shown(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
 
 

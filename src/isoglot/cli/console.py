@@ -157,6 +157,19 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
+def from_stdin(*paths: Path) -> Iterator[list[Path]]:
+    """The paths to read: each as it is, or for `-` a temporary file with the text of stdin."""
+    if Path("-") not in paths:
+        yield [*paths]
+        return
+    with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
+        text = Path(folder) / "stdin"
+        with text.open("wb") as stream:
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        yield [text if path == Path("-") else path for path in paths]
+
+
+@contextmanager
 def to_stdout(output: Path, form: str) -> Iterator[Path]:
     """The path to write to: the output itself, or for `-` a temporary file that is then copied to stdout."""
     if str(output) != "-":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import time
@@ -107,9 +106,9 @@ def _encode(
         Path("stdout") if to_stdout else output, ({".jsonl": "jsonl"} if to_stdout else {}) | FORMATS, given=form
     )
     with ExitStack() as stack:
-        if to_stdout or str(source) == "-":
+        (text,) = stack.enter_context(console.from_stdin(source))
+        if to_stdout:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
-        text = _stdin(folder / "stdin.txt") if str(source) == "-" else source
         table = folder / "vectors.npy" if to_stdout else output
         if form != "npy":
             table = table.with_name(f"{table.name}.npy")
@@ -134,12 +133,6 @@ def _encode(
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}
-
-
-def _stdin(path: Path) -> Path:
-    with path.open("wb") as stream:
-        shutil.copyfileobj(sys.stdin.buffer, stream)
-    return path
 
 
 def _encode_with_ray(

@@ -48,6 +48,7 @@ def evaluate(
 ) -> None:
     """Score a model per language; write tables, a page and results for programs."""
     from isoglot.evaluation.precomputed import export_texts
+    from isoglot.evaluation.run import plan
     from isoglot.report.evaluate import evaluate
     from isoglot.report.scores import check_folder
 
@@ -58,6 +59,7 @@ def evaluate(
         say(f"wrote {count:,} texts to {output}, one JSON string per line")
         return
     check_folder(output, inputs=[vectors, texts])  # before the model is opened
+    plan(split(tasks), languages=split(languages))  # unknown tasks too
     settings = {"pooling": pooling, "prompt": prompt, "max_length": max_length}
     subject = open_subject(model, function, vectors, texts, device=device, **settings)
     if cache is not None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import Progress, say
+from isoglot.cli.console import Progress, from_stdin, say
 from isoglot.cli.options import Device, Model, Output, Pooling, Prompt, open_encoder
 
 TRANSFORMS = ("whitening", "flow")
@@ -17,7 +17,7 @@ def fit(
     transform: Annotated[str, typer.Argument(help="Transform to fit: whitening or flow.")],
     model: Model,
     corpus: Annotated[
-        Path, typer.Argument(help="Text, one sentence per line, or .jsonl with one JSON string per line.")
+        Path, typer.Argument(help="Text, one sentence per line, or .jsonl with one JSON string per line; - for stdin.")
     ],
     output: Output,
     dim: Annotated[
@@ -42,9 +42,13 @@ def fit(
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; remove it, or use whitening")
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
-    with layout.replacing(output) as new, Progress("fitting") as progress:  # raises for a wrong folder before the work
+    with (
+        layout.replacing(output) as new,  # raises for a wrong folder before the work
+        from_stdin(corpus) as (text_file,),
+        Progress("fitting") as progress,
+    ):
         encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
-        texts = (text for _, text in read_texts(corpus) if text.strip())
+        texts = (text for _, text in read_texts(text_file) if text.strip())
         try:
             found = (
                 fit_whitening(encoder, texts, dim=dim, progress=progress)

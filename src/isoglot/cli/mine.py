@@ -14,7 +14,9 @@ from isoglot.cli.options import Cores, Device, Json, Pooling, Prompt, Ray, devic
 def mine(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[MODEL] A [B]", help="Model and two text files, or one file for pairs within it."),
+        typer.Argument(
+            metavar="[MODEL] A [B]", help="Model and two text files, or one file for pairs within it; - for stdin."
+        ),
     ],
     output: Annotated[
         Path,
@@ -99,11 +101,15 @@ def mine(
         problem = f"--check-language {check_language}: {error}; pass script, or module:name of a function"
         raise RecipeError(problem) from error
     try:
-        with console.Progress("mining", unit="blocks") as bar, console.to_stdout(output, form or "tsv") as target:
+        with (
+            console.Progress("mining", unit="blocks") as bar,
+            console.from_stdin(*map(Path, files)) as texts,
+            console.to_stdout(output, form or "tsv") as target,
+        ):
             if model and not ray:
                 console.say(device_line(resolve(device), precision="float32"))
             pairs = mine(
-                model, *map(Path, files), k=k, margin=margin, direction=direction,
+                model, *texts, k=k, margin=margin, direction=direction,
                 threshold="estimate" if estimate else threshold, gold=gold, languages=languages, ids=ids,
                 vectors=vectors or None, deduplicate=not keep_duplicates, drop_identical=drop_identical,
                 length_ratio=length_ratio, check_language=judge, prompt=prompt, pooling=pooling, device=device,

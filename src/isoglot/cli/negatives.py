@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import Progress, say
+from isoglot.cli.console import Progress, say, to_stdout
 from isoglot.cli.options import Device, Model, Pooling, Prompt, open_encoder, split
 
 
@@ -16,7 +16,9 @@ def negatives(
     pairs: Annotated[
         Path, typer.Argument(help="Pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned files.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair each.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair each; - for stdout.")
+    ],
     count: Annotated[int, typer.Option(min=1, help="Number of hard negatives per pair.")] = 3,
     languages: Annotated[
         str, typer.Option(help="The two languages, separated by a comma; default: from the file or folder.")
@@ -39,7 +41,8 @@ def negatives(
     encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
     with Progress("encoding") as progress:
         found = add_hard_negatives(encoder, groups, count, progress=progress, report=say)
-    write_jsonl(output, found)
+    with to_stdout(output, "jsonl") as path:
+        write_jsonl(path, found)
     say(f"{len(found):,} pairs with up to {count} hard negatives each: {output}")
 
 

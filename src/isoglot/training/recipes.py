@@ -123,8 +123,8 @@ def check_files(recipe: Recipe, name: str) -> None:
     own = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
     if own and recipe.folder.is_relative_to(PACKAGED):
         raise RecipeError(
-            f"{name}: {own[0]} stands for a file of yours; save the recipe with `isoglot recipe show {name} "
-            "> mine.toml`, name your files in it, and train mine.toml"
+            f"{name}: {own[0]} is a placeholder for a file of yours; save the recipe with `isoglot recipe show {name} "
+            "> mine.toml`, set your files in it, then train mine.toml"
         )
     root = recipe.data.expanduser()
     paths += [path for stream in streams for path in stream.leakage]

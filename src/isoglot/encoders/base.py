@@ -43,7 +43,7 @@ class Encoder(nn.Module):
                  instead of the encoder's own. Any number of threads may call it
     forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
     fingerprint  changes when the ids of any text would change: the key of token caches
-    save         writes a folder that `isoglot.load` and sentence-transformers open
+    write        writes the files of a saved model into a new folder; callers use `save`
     exports      what training may leave: itself, or the parts among which the dev score chooses
     """
 
@@ -72,12 +72,30 @@ class Encoder(nn.Module):
         """Hexadecimal digest of tokenizer and truncation."""
         raise NotImplementedError
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
-        """Write the encoder to `folder` in the sentence-transformers layout, atomically.
-
-        `name` is what results call the model when it is loaded; without one it is the folder's own name.
-        """
+    def write(self, folder: Path, *, name: str | None = None) -> None:
+        """Write the encoder into `folder`, which exists and is empty, in the sentence-transformers layout."""
         raise NotImplementedError
+
+    def save(
+        self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
+    ) -> None:
+        """Write the encoder to `folder`, atomically; a model that was there before is replaced as a whole.
+
+        name      what results call the model when it is loaded; None: the folder's own name
+        weights   float32: a sentence-transformers folder. float16, int8 or int4: a packed folder, a half, a quarter or
+                  an eighth of the size, which `isoglot.load` expands to float32
+        words     another form for the word table, most of a small multilingual model; None: that of `weights`
+
+        Raises ValueError for an unknown form, OutputError if the folder can't be replaced, EncoderError if the encoder
+        can't be saved in this form.
+        """
+        from isoglot.encoders import layout, packed
+
+        packed.check(weights, words)
+        with layout.replacing(folder) as new:
+            self.write(new, name=name)
+            if not weights == (words or weights) == packed.FULL:
+                packed.pack(new, weights, words)
 
     def exports(self) -> Sequence[Encoder]:
         """The encoders that training chooses from by dev score; without a dev score, the first one."""

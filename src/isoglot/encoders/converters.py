@@ -235,13 +235,7 @@ class UseEncoder(Encoder):
         """Changes with what is kept of a text and its prompt."""
         return f"use-bytes-{self.max_length}-{self.prompt.encode().hex()}"
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
+    def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write a folder that names this encoder; its weights stay in their package."""
-        with layout.replacing(folder) as new:
-            layout.write_modules(
-                new,
-                [("isoglot.encoders.converters.UseEncoder", "")],
-                prompt=self.prompt,
-                prompts=self.prompts,
-                name=name,
-            )
+        kinds = [("isoglot.encoders.converters.UseEncoder", "")]
+        layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)

@@ -91,9 +91,12 @@ class Int8Encoder(Encoder):
         """The fingerprint of the encoder that was quantised, marked."""
         return f"int8-{self.own.fingerprint}"
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:  # noqa: ARG002 - nothing is saved
+    def write(self, folder: Path, *, name: str | None = None) -> None:  # noqa: ARG002 - nothing is saved
         """Raise EncoderError: the float32 encoder is what is saved."""
-        raise EncoderError(f"{folder}: an encoder in int8 cannot be saved; save the encoder it was made from")
+        raise EncoderError(
+            f"{folder}: an encoder computing in int8 can't be saved; save the encoder it was made from, "
+            'with weights="int8" for a small file'
+        )
 
 
 def quantize(encoder: Encoder) -> Encoder:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.encoders import configs, layout
+from isoglot.encoders import configs, layout, packed
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EncoderError
 
@@ -108,6 +108,8 @@ def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of a module folder, from safetensors or an older pickle read without running its code."""
+    if packed.is_packed(folder):
+        return packed.read_weights(folder)
     if (folder / "model.safetensors").is_file():
         return read_tensors(folder / "model.safetensors")
     path = folder / "pytorch_model.bin"
@@ -401,22 +403,21 @@ class WithLayer(Encoder):
         """The encoder's fingerprint: the layer changes no token."""
         return self.own.fingerprint
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
+    def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write the encoder's folder with the layer as one more module, before Normalize if it ends in that."""
-        with layout.replacing(folder) as new:
-            self.own.save(new, name=name)
-            modules = layout.read_json(new / "modules.json")
-            kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
-            place = kinds.index("Normalize") if "Normalize" in kinds else len(kinds)
-            kind = DENSE if isinstance(self.layer, Dense) else FLOW
-            path = f"{place}_{kind.rsplit('.', 1)[-1]}"
-            modules.insert(place, {"path": path, "type": kind})
-            numbered = [{**module, "idx": index, "name": str(index)} for index, module in enumerate(modules)]
-            layout.write_json(new / "modules.json", numbered)
-            if isinstance(self.layer, Dense):
-                write_dense(new / path, self.layer)
-            else:
-                self.layer.save(new / path)
+        self.own.write(folder, name=name)
+        modules = layout.read_json(folder / "modules.json")
+        kinds = [str(module["type"]).rsplit(".", 1)[-1] for module in modules]
+        place = kinds.index("Normalize") if "Normalize" in kinds else len(kinds)
+        kind = DENSE if isinstance(self.layer, Dense) else FLOW
+        path = f"{place}_{kind.rsplit('.', 1)[-1]}"
+        modules.insert(place, {"path": path, "type": kind})
+        numbered = [{**module, "idx": index, "name": str(index)} for index, module in enumerate(modules)]
+        layout.write_json(folder / "modules.json", numbered)
+        if isinstance(self.layer, Dense):
+            write_dense(folder / path, self.layer)
+        else:
+            self.layer.save(folder / path)
 
 
 def with_layers(encoder: Encoder, modules: Sequence[layout.Module]) -> Encoder:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isoglot.data.files import exclusive, hidden, writing
-from isoglot.encoders import configs
+from isoglot.encoders import configs, packed
 from isoglot.encoders.configs import read_json as read_json
 from isoglot.encoders.tokenizer import unpadded
 from isoglot.errors import IsoglotError, OutputError
@@ -302,17 +302,20 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerFast | None:
     """
     from transformers import PreTrainedTokenizerFast
 
-    files = [folder / name for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")]
+    files = [folder / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
     if not all(file.is_file() for file in files) or (folder / "added_tokens.json").exists():
         return None
-    settings, special = (read_json(file) for file in files[1:])
+    if not any((folder / name).is_file() for name in ("tokenizer.json", packed.TOKENIZER)):
+        return None
+    settings, special = (read_json(file) for file in files)
     named = {name: settings[name] for name in _TOKENS if name in settings}
     known = {"tokenizer_class", "model_max_length", "model_input_names", "clean_up_tokenization_spaces"}
     known |= {"padding_side", "truncation_side", *_TOKENS}
     if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - known:
         return None
     given = {name: value for name, value in settings.items() if name != "tokenizer_class"}
-    return PreTrainedTokenizerFast(tokenizer_file=str(files[0]), **given)
+    with packed.tokenizer_file(folder) as file:
+        return PreTrainedTokenizerFast(tokenizer_file=str(file), **given)
 
 
 def read_modules(folder: Path) -> list[Module]:

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from isoglot import environment
-from isoglot.encoders import adapters, configs, layout, packaged
+from isoglot.encoders import adapters, configs, layout, packaged, packed
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_weights, with_layers
@@ -287,13 +287,20 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     saved = configs.read_if_there(folder / "sentence_bert_config.json", configs.Length)
     if (folder / "adapter_config.json").exists():
         raise EncoderError(f"{folder}: holds an adapter, which is not run here; merge it into its model and save that")
-    pickled = _pickled(folder)
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
+    expanded = packed.read_weights(folder) if packed.is_packed(folder) else None
+    pickled = _pickled(folder) if expanded is None else None
     try:
         with layout.quiet():
-            backbone, report = transformers.AutoModel.from_pretrained(
-                folder, output_loading_info=True, use_safetensors=pickled is None, **local
-            )
+            if expanded is None:
+                backbone, report = transformers.AutoModel.from_pretrained(
+                    folder, output_loading_info=True, use_safetensors=pickled is None, **local
+                )
+            else:
+                config = transformers.AutoConfig.from_pretrained(folder, **local)
+                backbone, report = transformers.MODEL_MAPPING[type(config)].from_pretrained(
+                    None, config=config, state_dict=expanded, output_loading_info=True
+                )
             tokenizer = layout.read_tokenizer(folder)
             if tokenizer is None:
                 tokenizer = transformers.AutoTokenizer.from_pretrained(folder, use_fast=True, **local)
@@ -406,7 +413,8 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
             f"{folder}: model.safetensors holds no embedding table, only {', '.join(weights) or 'nothing'}"
         )
     try:
-        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        with packed.tokenizer_file(folder) as file:
+            tokenizer = Tokenizer.from_file(str(file))
         _require_tokenizer(tokenizer, len(table), folder)
         length = (tokenizer.truncation or {}).get("max_length", 8192)
         settings = {"max_length": length, "normalizes": "Normalize" in after, **given}

@@ -117,12 +117,11 @@ class StaticEncoder(Encoder):
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         return digest(self.tokenizer, self.max_length, self.prompt)
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
-        """Write the folder of a sentence-transformers StaticEmbedding, atomically, the weights folded in."""
+    def write(self, folder: Path, *, name: str | None = None) -> None:
+        """Write the folder of a sentence-transformers StaticEmbedding, the weights folded in."""
         from safetensors.torch import save_file
 
-        with layout.replacing(folder) as new:
-            save_file({"embedding.weight": self.folded().float().cpu().contiguous()}, new / "model.safetensors")
-            layout.write_backend(new, self.tokenizer, self.max_length)
-            kinds = [("StaticEmbedding", ""), *([("Normalize", "1_Normalize")] if self.normalizes else [])]
-            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
+        save_file({"embedding.weight": self.folded().float().cpu().contiguous()}, folder / "model.safetensors")
+        layout.write_backend(folder, self.tokenizer, self.max_length)
+        kinds = [("StaticEmbedding", ""), *([("Normalize", "1_Normalize")] if self.normalizes else [])]
+        layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)

@@ -115,13 +115,13 @@ class Towers(Encoder):
         known += [tower.fingerprint for tower in self.members]
         return hashlib.sha256("\n".join(known).encode()).hexdigest()
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
-        """Write each tower into a folder of its name, which opens alone too, and what makes them one; atomically."""
-        with layout.replacing(folder) as new:
-            for name, tower in zip(self.towers, self.members, strict=True):
-                tower.save(new / name)
-            layout.write_json(new / FILE, [{"name": name, "scripts": self.scripts[name]} for name in self.towers])
-            layout.write_modules(new, [(TYPE, "")], name=name)
+    def write(self, folder: Path, *, name: str | None = None) -> None:
+        """Write each tower into a folder of its name, which opens alone too, and what makes them one."""
+        for own, tower in zip(self.towers, self.members, strict=True):
+            (folder / own).mkdir()
+            tower.write(folder / own)
+        layout.write_json(folder / FILE, [{"name": own, "scripts": self.scripts[own]} for own in self.towers])
+        layout.write_modules(folder, [(TYPE, "")], name=name)
 
 
 def opened(folder: Path, read: Callable[[Path], Encoder]) -> Towers:

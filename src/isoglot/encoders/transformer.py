@@ -189,8 +189,8 @@ class TransformerEncoder(Encoder):
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
-        """Write backbone, tokenizer and pooling in the sentence-transformers layout, atomically; never the head.
+    def write(self, folder: Path, *, name: str | None = None) -> None:
+        """Write backbone, tokenizer and pooling in the sentence-transformers layout; never the head.
 
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
@@ -201,20 +201,19 @@ class TransformerEncoder(Encoder):
             kinds += [("Dense", f"{len(kinds)}_Dense")]
         if self.normalizes:
             kinds += [("Normalize", f"{len(kinds)}_Normalize")]
-        with layout.replacing(folder) as new:
-            self._save_backbone(new)
-            layout.write_tokenizer(new, self.tokenizer, self.max_length)
-            layout.write_modules(new, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
-            places = {kind: new / path for kind, path in kinds}
-            layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
-            if layered:
-                depth = int(self.backbone.config.num_hidden_layers)
-                write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
-            denses = [new / path for kind, path in kinds if kind == "Dense"]
-            for place, projection in zip(denses, self.projections, strict=True):
-                write_dense(place, cast(Dense, projection))
-            if self.adapter is not None and self.origin:
-                adapters.write(new / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
+        self._save_backbone(folder)
+        layout.write_tokenizer(folder, self.tokenizer, self.max_length)
+        layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
+        places = {kind: folder / path for kind, path in kinds}
+        layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
+        if layered:
+            depth = int(self.backbone.config.num_hidden_layers)
+            write_layer_mean(places["WeightedLayerPooling"], FIRST_LAYER[self.pooling], depth, self.hidden)
+        denses = [folder / path for kind, path in kinds if kind == "Dense"]
+        for place, projection in zip(denses, self.projections, strict=True):
+            write_dense(place, cast(Dense, projection))
+        if self.adapter is not None and self.origin:
+            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
 
     def _settings(self, name: str | None) -> dict[str, Any]:
         """What an adapter has beside its backbone."""

@@ -73,9 +73,9 @@ class Twins(Encoder):
         """That of a copy."""
         return self.first.fingerprint
 
-    def save(self, folder: str | Path, *, name: str | None = None) -> None:
+    def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write the first copy."""
-        self.first.save(folder, name=name)
+        self.first.write(folder, name=name)
 
     def exports(self) -> Sequence[Encoder]:
         """Both copies, between which the dev score decides."""

@@ -23,6 +23,7 @@ from isoglot import environment
 from isoglot.cli import (
     compare,
     console,
+    convert,
     data,
     demo,
     encode,
@@ -51,7 +52,7 @@ from isoglot.plugins import import_module
 VERBS = (
     demo.demo, train.train, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
     encode.encode, mine.mine, index.index, search.search, serve.serve, export.export, plot.plot,
-    trim.trim, fit.fit, negatives.negatives, wikipedia.wikipedia, entities.entities,
+    trim.trim, fit.fit, convert.convert, negatives.negatives, wikipedia.wikipedia, entities.entities,
 )  # fmt: skip
 GROUPS = {
     "recipe": (

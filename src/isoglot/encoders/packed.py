@@ -1,15 +1,15 @@
 """Compact model folders: weights in int8, int4 or float16, and a compressed tokenizer.
 
 A packed folder is an ordinary model folder in which `model.safetensors` is replaced by `packed.safetensors`, and
-`tokenizer.json` by `tokenizer.json.xz`. Opening one expands the weights to float32 in memory, so a packed model computes
-exactly as a float32 model with rounded weights; nothing is written. sentence-transformers needs the expanded folder,
+`tokenizer.json` by `tokenizer.json.xz`. Opening one expands the weights to float32 in memory and writes nothing, so a
+packed model computes exactly as a float32 model with rounded weights. sentence-transformers needs the expanded folder,
 which `isoglot.load(folder).save(other)` writes.
 
-Quantisation is symmetric and stores no zero point. A matrix is cut along its rows into groups, each with a float16
-scale d and integers q in [-L, L), L = 8 or 128: w = unit d q, with one float32 `unit` per matrix that keeps small scales
-out of float16's subnormal range. For each group the scale with the least squared error is chosen among `_CANDIDATES`
-starting points, each refined by least squares: for given q, d = <w, q> / <q, q>. The value of largest magnitude starts
-at -L, the longer end of the range. Vectors (biases, layer norms) and the layers after the pooling stay float16.
+Quantisation is symmetric, without a zero point. A matrix is cut along its rows into groups, each with a float16 scale d
+and integers q in [-L, L), L = 8 or 128: w = unit d q, with one float32 `unit` per matrix that keeps small scales out of
+float16's subnormal range. For each group the scale with the least squared error is chosen among `_CANDIDATES` starting
+points, each refined by least squares: for given q, d = <w, q> / <q, q>. The value of largest magnitude starts at -L,
+the longer end of the range. Vectors (biases, layer norms) and the layers after the pooling stay float16.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def quantize(values: Tensor, bits: int) -> tuple[Tensor, Tensor, float]:
     if bits == 4:
         stored = (integers + 8).view(torch.uint8)
         integers = stored[:, : GROUP // 2] | (stored[:, GROUP // 2 :] << 4)
-    return integers.reshape(*values.shape[:-1], -1), scales.reshape(shape), unit
+    width = GROUP if bits == 8 else GROUP // 2
+    return integers.reshape(*values.shape[:-1], groups * width), scales.reshape(shape), unit
 
 
 def _nearest(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
@@ -75,7 +76,7 @@ def _nearest(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
     extreme = groups.gather(1, groups.abs().argmax(1, keepdim=True)).squeeze(1)
     least = torch.full((len(groups),), torch.inf)
     best, scales = torch.zeros(groups.shape, dtype=torch.int8), torch.zeros(len(groups), dtype=torch.float16)
-    for factor in _CANDIDATES:
+    for factor in (level / (level - 1), *_CANDIDATES):  # the first is plain symmetric rounding
         start = extreme * (-factor / level)
         start = torch.where(start == 0, 1.0, start)
         whole = (groups / start[:, None]).round_().clamp_(-level, level - 1)
@@ -106,7 +107,7 @@ def dequantize(integers: Tensor, scales: Tensor, unit: float, columns: int) -> T
         values[:, :half], values[:, half:] = pairs & 15, pairs >> 4
         values -= 8
     values *= (scales.float() * unit).reshape(-1, 1)
-    return values.reshape(*scales.shape[:-1], -1)[..., :columns].contiguous()
+    return values.reshape(*scales.shape[:-1], scales.shape[-1] * GROUP)[..., :columns].contiguous()
 
 
 # Files

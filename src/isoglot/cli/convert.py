@@ -1,0 +1,33 @@
+"""`isoglot convert`: a model with other weights on disk."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from isoglot.cli.console import say
+from isoglot.cli.options import Model, Output, open_encoder
+
+
+def convert(
+    model: Model,
+    output: Output,
+    weights: Annotated[str, typer.Option(help="Weights on disk: float32, float16, int8 or int4.")] = "int8",
+    words: Annotated[
+        str | None, typer.Option(help="Weights of the word table on disk; default: those of --weights.")
+    ] = None,
+) -> None:
+    """Save a model with quantised weights, or in float32 for sentence-transformers."""
+    from isoglot.data.files import check_output
+    from isoglot.encoders import packed
+    from isoglot.errors import EncoderError
+
+    try:
+        packed.check(weights, words)
+    except ValueError as error:
+        raise EncoderError(f"convert: {error}") from error
+    check_output(output, inputs=[model], folder=True, whole=True)
+    open_encoder(model, device="cpu").save(output, weights=weights, words=words)
+    size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file())
+    say(f"{size / 1e6:.1f} MB: {output}")

@@ -163,9 +163,9 @@ def test_recipes_are_valid(text):
     for part in whole.get("stages", [whole]):
         part["streams"] = [STREAM | stream for stream in part.get("streams", [STREAM])]
         part["optimizer"] = REST["optimizer"] | part.get("optimizer", {})
-    for stage in recipe.parse(whole).stages:
+    for stage in (parsed := recipe.parse(whole)).stages:
         for stream in stage.streams:
-            for source in stream.sources:
+            for source in parsed.corpus(stream).sources:
                 readers.check(source.reader, source.options)
             for term in stream.objectives:
                 objectives.check(term.name, term.options)

@@ -4,8 +4,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from isoglot.data.batching import Mixing
 from isoglot.errors import RecipeError
 from isoglot.recipe import dumps, find, load, names, parse, tomllib
+from isoglot.training.recipes import plan_of
 
 MINIMAL = """
 name = "mine"
@@ -37,6 +39,33 @@ def test_one_stage_is_written_at_the_top(file):
     assert source.options == {"languages": ["eng", "deu"]}
     assert recipe.resolve(source.path) == file.parent / "pairs.tsv"
     assert recipe.resolve("bundled:x").parent.name == "bundled"
+
+
+def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
+    source = '{set = "xcopa", cap = 9, most = 3, sample = 5, seed = 2, weight = 0.5, language = "vie"}'
+    recipe = load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"'])
+    (found,) = recipe.corpus(recipe.stages[0].streams[0]).sources
+    assert (found.name, found.reader, found.path) == ("xcopa", "jsonl", file.parent / "xcopa" / "groups.jsonl")
+    assert found.options == {"language": "vie", "on_unknown_language": "error"}
+    assert found.mixing == Mixing(weight=0.5, cap=9, most=3, sample=5, seed=2)
+    with pytest.raises(RecipeError, match=r"xcopa.*isoglot data get xcopa"):
+        plan_of(recipe)
+
+
+@pytest.mark.parametrize(
+    "source, parts",
+    [
+        ('{set = "xcopas"}', ["sources.0.set", "xcopas", "xcopa"]),
+        ('{set = "tatoeba-laser"}', ["sources.0.set", "tatoeba-laser"]),
+        ('{set = "xcopa", path = "x"}', ["sources.0", "either set"]),
+        ('{reader = "tsv"}', ["sources.0", "either set"]),
+        ('{set = "xcopa", sample = -1}', ["sources.0.sample", "-1"]),
+    ],
+)
+def test_a_source_is_a_set_or_files(file, source, parts):
+    with pytest.raises(RecipeError) as error:
+        plan_of(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
+    assert all(part in str(error.value) for part in parts), error.value
 
 
 def test_several_stages(file):

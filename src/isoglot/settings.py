@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from isoglot import environment
 from isoglot.data.batching import MOST, Batching, Count, Limit
+from isoglot.errors import CorpusError, RecipeError
 
 if TYPE_CHECKING:
     from isoglot.data.corpus import Corpus
@@ -161,21 +162,38 @@ class TowersSettings(_Settings):
 
 
 class SourceSettings(BaseModel):
-    """Files and how to read them; all other keys are options of the reader, such as `languages`."""
+    """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    reader: Text = Field(description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
+    set: Name = Field("", description="name of a data set (`isoglot data list`), in place of reader and path")
+    reader: Text = Field("", description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
     path: Name = Field(
-        description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`"
+        "",
+        description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`",
     )
-    name: Text = Field("", description="name in weights and logs; empty: the path")
+    name: Text = Field("", description="name in logs; empty: the set or the path")
     weight: Positive | None = Field(None, description="share of the items of an epoch, relative to other sources")
+    cap: Limit = Field(0, description="maximum items in an epoch, others in each epoch; 0: no limit")
+    most: Limit = Field(0, description="maximum sentences drawn from a group; 0: that of the stream's batching")
+    sample: Limit = Field(0, description="number of groups, drawn at random once for all runs; 0: all")
+    seed: Seed = Field(0, description="seed of the sample, and of a reader that draws at random")
+
+    @model_validator(mode="after")
+    def _set_or_files(self) -> SourceSettings:
+        if bool(self.set) == bool(self.path) or bool(self.reader) != bool(self.path):
+            raise ValueError("pass either set, or reader and path")
+        return self
 
     @property
     def options(self) -> dict[str, Any]:
         """What is handed to the reader."""
         return dict(self.model_extra or {})
+
+    @property
+    def place(self) -> str:
+        """The path; of a data set, its folder."""
+        return f"data:{self.set}" if self.set else self.path
 
 
 class ObjectiveSettings(BaseModel):
@@ -343,18 +361,30 @@ class Recipe(_Settings):
 
     def corpus(self, stream: StreamSettings) -> Corpus:
         """The text of one of its streams."""
+        from isoglot.data.batching import Mixing
         from isoglot.data.corpus import Corpus, FileSource
         from isoglot.data.readers import READERS, options_of
+        from isoglot.data.sets import find
 
         sources = []
         for number, source in enumerate(stream.sources):
-            path, options = self.resolve(source.path), source.options
-            if "on_unknown_language" in (options_of(source.reader) if source.reader in READERS else ()):
+            where = f"streams.{stream.name}.sources.{number}"
+            reader, path, options = source.reader, self.resolve(source.path), source.options
+            if source.set:
+                try:
+                    reader, path, known = find(source.set).source_in(self.data.expanduser())
+                except CorpusError as error:
+                    raise RecipeError(f"{where}.set: {error}") from None
+                options = known | options
+            names = options_of(reader) if reader in READERS else []
+            if "on_unknown_language" in names:
                 options.setdefault("on_unknown_language", stream.on_unknown_language)
+            if "seed" in names and "seed" in source.model_fields_set:
+                options["seed"] = source.seed
             if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
                 options["other"] = str(found if (found := self.resolve(other)).exists() else path.parent / other)
-            where = f"streams.{stream.name}.sources.{number}"
-            sources.append(FileSource(source.reader, path, options, source.name or source.path, source.weight, where))
+            mixing = Mixing(source.weight, source.cap, source.most, source.sample, source.seed)
+            sources.append(FileSource(reader, path, options, source.name or source.set or source.path, mixing, where))
         return Corpus(
             sources,
             name=stream.name,

@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.data.batching import Batches, Batching, Position, collate, matching_sizes
+from isoglot.data.batching import Batches, Batching, Mixing, Position, collate, epoch_items, matching_sizes
 from isoglot.data.groups import Group
 from isoglot.data.table import GroupTable
 from isoglot.errors import CorpusError
@@ -238,12 +238,74 @@ def test_temperature_evens_out_languages():
 
 def test_weights_mix_sources():
     table = table_of(pairs_with_counts({"aaa": 300}), pairs_with_counts({"aab": 100}))
-    batches = Batches(table, Batching(size=40), seed=1, weights={"source0": 1, "source1": 3})
+    batches = Batches(table, Batching(size=40), seed=1, mixing={"source0": Mixing(1), "source1": Mixing(3)})
     rare = table.languages.index("aab")
     rows = [batches.next() for _ in range(batches.count())]
     assert sum(int((b.lang == rare).sum()) for b in rows) == 300
     met = Counter(r for b in rows for r in sentences(b) if len(r))
     assert max(met.values()) - min(v for v in met.values()) <= 4  # 100 groups, 300 times: each three times
+
+
+def items_of(table, batching, **mixing):
+    """How many items of each source an epoch has, for two epochs, and the groups of each."""
+    found = [epoch_items(table, batching, seed=1, epoch=number, mixing=mixing) for number in (0, 1)]
+    counts = [np.bincount(table.source[items.group], minlength=len(table.sources)).tolist() for items in found]
+    return counts, [items.group for items in found]
+
+
+def test_a_cap_limits_an_epoch_and_other_epochs_draw_other_items():
+    table = table_of(pairs_with_counts({"aaa": 300, "aab": 100}), pairs_with_counts({"aac": 50}))
+    counts, groups = items_of(table, Batching(), source0=Mixing(cap=80))
+    assert counts == [[80, 50]] * 2
+    kept = [set(found[table.source[found] == 0].tolist()) for found in groups]
+    assert len(kept[0]) == 80
+    assert kept[0] != kept[1]
+    rare = table.languages.index("aab")
+    starts, _ = table.row_bounds(groups[0])
+    assert np.sum(table.lang[starts] == rare) == 20  # languages of a source keep their parts
+    assert items_of(table, Batching(), source0=Mixing(cap=1000))[0] == [[400, 50]] * 2
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=4),
+    st.lists(st.integers(0, 70), min_size=4, max_size=4),
+    st.lists(st.sampled_from([None, None, 0.5, 3.0]), min_size=4, max_size=4),
+    st.sampled_from([1.0, 2.0, 1e9]),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_mixture_passes_a_cap_and_weights_are_shares(sizes, caps, weights, temperature):
+    table = table_of(*(pairs_with_counts({"aaa": size, "aab": 1 + size // 3}) for size in sizes))
+    mixing = {f"source{i}": Mixing(weights[i], caps[i]) for i in range(len(sizes))}
+    (counts, again), _ = items_of(table, Batching(temperature=temperature), **mixing)
+    assert counts == again
+    capped = [min(size + 1 + size // 3, cap or 1000) for size, cap in zip(sizes, caps, strict=False)]
+    assert all(count <= (cap or 1000) for count, cap in zip(counts, caps, strict=False))
+    assert sum(counts) <= sum(capped)
+    if temperature == 1 and not any(weights[: len(sizes)]):
+        assert counts == capped
+    if any(weights[: len(sizes)]) and not any(caps[: len(sizes)]):
+        goals = np.array([weight or 1.0 for weight in weights[: len(sizes)]])
+        np.testing.assert_allclose(counts, goals / goals.sum() * sum(capped), atol=2)
+
+
+def test_the_temperature_evens_out_the_languages_of_each_weighted_source():
+    table = table_of(pairs_with_counts({"aaa": 900, "aab": 100}), pairs_with_counts({"aac": 200}))
+    counts, groups = items_of(table, Batching(temperature=2.0), source0=Mixing(1.0), source1=Mixing(2.0))
+    assert counts == [[400, 800]] * 2
+    starts, _ = table.row_bounds(groups[0])
+    met = np.bincount(table.lang[starts], minlength=len(table.languages))
+    assert met[table.languages.index("aab")] == 100  # 30 : 10
+    assert met[table.languages.index("aaa")] == 300
+
+
+def test_a_source_may_limit_the_sentences_of_its_groups():
+    table = table_of(toy_groups([6] * 5, hard=1), toy_groups([6] * 5), toy_groups([6] * 5))
+    batches = Batches(
+        table, Batching(size=15, most=4), seed=1, mixing={"source0": Mixing(most=2), "source1": Mixing(most=9)}
+    )
+    batch = batches.next()
+    sizes = Counter(batch.group[batch.slot >= 0].tolist())
+    assert sorted(Counter(sizes.values()).items()) == [(2, 5), (4, 5), (6, 5)]
 
 
 def test_an_empty_corpus_is_refused():

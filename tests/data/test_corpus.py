@@ -8,6 +8,7 @@ import pytest
 
 from isoglot import recipe as recipes
 from isoglot.data import Group
+from isoglot.data.batching import Mixing
 from isoglot.data.corpus import Corpus, FileSource, MemorySource, build_table
 from isoglot.errors import CorpusError, IsoglotError, RecipeError
 from isoglot.training.train import train
@@ -54,11 +55,57 @@ def test_a_table_is_kept_until_the_data_or_a_setting_changes(tmp_path):
     assert Corpus([FileSource("tsv", path, name="a")]).digest() != before
 
 
+def test_a_sample_is_drawn_by_its_seed_after_leaks_and_before_duplicates(tmp_path):
+    (tmp_path / "test.txt").write_text("3\n4\n")
+    pairs = [(str(number), f"{number}!") for number in range(100)]
+
+    def drawn(**sample):
+        corpus = Corpus(
+            [MemorySource(pairs, ("en", "de"), mixing=Mixing(**sample)), MemorySource(pairs[:3], name="few")],
+            leakage=[tmp_path / "test.txt"],
+        )
+        first, again = ([group.texts[0] for group in dict(corpus.named())["data"]] for _ in range(2))
+        assert first == again
+        assert first == sorted(first, key=int)
+        assert corpus.counts["data"]["kept"] == len(first)
+        return set(first), corpus.counts["data"]
+
+    small, counts = drawn(sample=20)
+    assert len(small) == 20
+    assert {"3", "4"}.isdisjoint(small)
+    assert counts == {"read": 100, "leaked": 2, "not sampled": 78, "kept": 20, "repeated": 0}
+    assert small < drawn(sample=40)[0]
+    assert small != drawn(sample=20, seed=1)[0]
+    assert len(drawn(sample=1000)[0]) == 98
+
+
+def test_samples_make_tables_of_their_own():
+    digests = {
+        Corpus([MemorySource(PAIRS, mixing=Mixing(**sample))]).digest() for sample in [{}, {"sample": 1}, {"sample": 2}]
+    }
+    assert len(digests) == 3
+    assert Corpus([MemorySource(PAIRS, mixing=Mixing(2.0, 5, 3))]).digest() in digests  # drawn when batches are made
+
+
+def test_what_is_left_out_is_counted_for_each_source(tmp_path):
+    words = []
+    corpus = Corpus([MemorySource(PAIRS, name="a"), MemorySource(PAIRS, name="b")])
+    for _ in range(2):  # built, then opened
+        build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
+    assert corpus.counts["a"] == {"read": 3, "repeated": 1, "kept": 2}
+    assert corpus.counts["b"] == {"read": 3, "repeated": 3, "kept": 0}
+    assert words[0] == words[1]
+    assert "6 read, 4 repeated, 2 kept" in words[0]
+    joined = Corpus([MemorySource(PAIRS, name="a"), MemorySource([("Thanks.", "Merci.")], name="b")], join=True)
+    build_table(joined, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=words.append)
+    assert (joined.counts["a"]["read"], joined.counts["b"]["read"], joined.counts["joined"]["kept"]) == (3, 1, 2)
+
+
 def test_sources_need_names_and_joined_ones_no_weights():
     with pytest.raises(RecipeError, match="'data'"):
         Corpus([MemorySource(PAIRS), MemorySource(PAIRS)])
     with pytest.raises(RecipeError, match="weight"):
-        Corpus([MemorySource(PAIRS, weight=2.0)], join=True)
+        Corpus([MemorySource(PAIRS, mixing=Mixing(weight=2.0))], join=True)
 
 
 @pytest.mark.parametrize(

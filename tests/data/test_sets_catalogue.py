@@ -13,6 +13,8 @@ import pytest
 from web import Web, serving
 
 from isoglot.data.languages import is_language
+from isoglot.data.readers import check as check_reader
+from isoglot.data.readers import read
 from isoglot.data.sets import check, get
 from isoglot.data.sets.catalogue import address, catalogue, command, find
 from isoglot.data.sets.content import Content, measure
@@ -127,6 +129,32 @@ def test_languages_of_recorded_files():
         assert all(map(is_language, codes)), name
     assert find("sts17-official").language_codes == ("ar", "en", "es", "tr")
     assert find("flores-200").language_codes == ()
+
+
+def test_training_text_is_read_by_a_reader_that_there_is(tmp_path):
+    for one in catalogue().values():
+        if one.training:
+            reader, path, options = one.source_in(tmp_path)
+            check_reader(reader, options)
+            assert path.is_relative_to(tmp_path / one.name)
+            assert "train" in one.use, one.name
+    (tmp_path / "xcopa").mkdir()
+    packed = tmp_path / "xcopa" / "groups.jsonl.xz"
+    packed.write_bytes(lzma.compress(b'{"texts": ["a", "b"], "langs": ["en", "vi"]}\n'))
+    assert find("xcopa").source_in(tmp_path) == ("jsonl", packed, {})
+    with pytest.raises(CorpusError, match=r"tatoeba-laser.*xcopa"):
+        find("tatoeba-laser").source_in(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, one in catalogue().items() if one.training])
+def test_training_text_at_hand_is_read_whole(name):
+    if not (SHARED / name).is_dir():
+        pytest.skip(f"no copy of {name}; set ISOGLOT_DATA to a folder with the sets")
+    reader, path, options = find(name).source_in(SHARED)
+    groups = sum(1 for _ in read(reader, path, **options))
+    units = {"ntrex-128": 1997, "oldi-seed": 6193, "multi30k": 29000}  # whose rows are sentences, or several splits
+    assert groups == units.get(name, find(name).rows)
 
 
 def test_the_catalogue_stays_small():

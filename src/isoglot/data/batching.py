@@ -9,10 +9,10 @@ over sources and languages, cut into pools of `pool` batches, and inside a pool 
 little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by combination
 of languages, in random order (IMASCL). Held in memory: 16 bytes per item of the epoch; then, also its rows.
 
-An epoch has as many items as the table. Without weights of sources and at temperature 1 each is seen once. Otherwise
-every bucket (source, language) gets a quota; a bucket asked for more than it holds is gone through several times before
-any of its items is repeated once more. The language of a group is its rarest one, so an English-Korean pair counts as
-Korean.
+An epoch has as many items as the table, those of a source counted up to its cap. Without weights and caps of sources
+and at temperature 1 each is seen once. Otherwise every bucket (source, language) gets a quota; a bucket asked for more
+than it holds is gone through several times before any of its items is repeated once more. The language of a group is
+its rarest one, so an English-Korean pair counts as Korean.
 """
 
 from __future__ import annotations
@@ -84,6 +84,29 @@ class Batching(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class Mixing:
+    """What part a source has in a corpus and in its epochs.
+
+    weight  its share of the items of an epoch, relative to the other sources; None: by its number of items (1 where
+            another source has a weight)
+    cap     maximum items in an epoch, other ones in each epoch (Raffel et al. 2020, section 3.5.2); 0: no limit
+    most    maximum sentences of a group that are drawn at random for a batch, as `Batching.most`; 0: that of the stream
+    sample  number of its groups that the corpus has, drawn at random from those that can be read; 0: all. A smaller
+            sample is part of a larger one of the same seed
+    seed    of the sample
+    """
+
+    weight: float | None = None
+    cap: int = 0
+    most: int = 0
+    sample: int = 0
+    seed: int = 0
+
+
+WHOLE = Mixing()  # all of a source, by its size
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """The next batch to be made: its epoch, its pool in the epoch and its place in the pool."""
 
@@ -101,7 +124,7 @@ class Batches:
         settings: Batching,
         *,
         seed: int,
-        weights: Mapping[str, float] | None = None,
+        mixing: Mapping[str, Mixing] | None = None,
         position: Position | None = None,
         columns: Mapping[str, Callable[[Array], Array]] | None = None,
         rank: int = 0,
@@ -110,7 +133,9 @@ class Batches:
         if not len(table):
             raise ValueError("the corpus holds no groups; check the sources and the filters of the stream")
         self.table, self.settings, self.seed = table, settings, seed
-        self.weights = weights
+        self.mixing = mixing or {}
+        limits = [self.mixing.get(name, WHOLE).most or settings.most for name in table.sources]
+        self._most = np.array([limit or MOST for limit in limits]) if any(limits) else None  # of each source
         self.columns = dict(columns or {})  # from row numbers of the table to a value each, such as a teacher's vector
         self.position = position or Position()
         self.rank, self.world = rank, world
@@ -142,7 +167,7 @@ class Batches:
         if self._epoch is None or self._epoch[0] != epoch:
             self._epoch = (
                 epoch,
-                epoch_items(self.table, self.settings, seed=self.seed, epoch=epoch, weights=self.weights),
+                epoch_items(self.table, self.settings, seed=self.seed, epoch=epoch, mixing=self.mixing),
             )
         return self._epoch[1]
 
@@ -184,7 +209,9 @@ class Batches:
         return np.add.reduceat(np.where(chosen.slots >= 0, langs, np.uint64(0)), starts).astype(np.int64)
 
     def _select(self, epoch: int, numbers: Array) -> Selection:
-        return select(self.table, self._items(epoch).take(numbers), self.settings, int(mix(epoch, self.seed)) >> 8)
+        items = self._items(epoch).take(numbers)
+        most = None if self._most is None else self._most[self.table.source[items.group]]
+        return select(self.table, items, self.settings, int(mix(epoch, self.seed)) >> 8, most=most)
 
     def _batch(self, epoch: int, numbers: Array) -> Batch:
         chosen = self._select(epoch, numbers)
@@ -231,9 +258,9 @@ def _boundaries(kind: Array, longest: Array, sizes: Array, size: int, tokens: in
 
 
 def epoch_items(
-    table: GroupTable, settings: Batching, *, seed: int, epoch: int, weights: Mapping[str, float] | None = None
+    table: GroupTable, settings: Batching, *, seed: int, epoch: int, mixing: Mapping[str, Mixing] | None = None
 ) -> Items:
-    """The items of an epoch in their order. `weights` gives the relative share of each source by name, else 1."""
+    """The items of an epoch in their order. `mixing` are those of the sources by name."""
     parts = np.ones(len(table), dtype=np.int64)
     if settings.rows == "matching":
         parts = matching_sizes(table)
@@ -245,8 +272,9 @@ def epoch_items(
         )
     rng = np.random.default_rng((seed, epoch))
     bucket = buckets(table)[group]
-    plain = not weights and settings.temperature == 1.0
-    quotas = np.bincount(bucket) if plain else _quotas(table, bucket, settings.temperature, weights or {})
+    mixing = mixing or {}
+    plain = settings.temperature == 1.0 and all(one.weight is None and not one.cap for one in mixing.values())
+    quotas = np.bincount(bucket) if plain else _quotas(table, bucket, settings.temperature, mixing)
     chosen, places = [], []
     by_bucket = np.argsort(bucket, kind="stable")
     held = np.bincount(bucket, minlength=len(quotas))
@@ -273,21 +301,35 @@ def buckets(table: GroupTable) -> Array:
     return np.asarray(table.source.astype(np.int64) * len(table.languages) + rarest)
 
 
-def _quotas(table: GroupTable, bucket: Array, temperature: float, weights: Mapping[str, float]) -> Array:
-    """How many items of each bucket an epoch has; the total stays what it is."""
-    held = np.bincount(bucket).astype(float)
-    source = np.arange(len(held)) // len(table.languages)
-    share = np.power(held, 1.0 / temperature)  # 0 stays 0
-    for number, name in enumerate(table.sources):
-        own = source == number
-        natural = held[own].sum()
-        goal = weights.get(name, 1.0) if weights else natural
-        share[own] *= goal / max(share[own].sum(), 1e-12)
-    exact = share / share.sum() * held.sum()
-    quotas = np.floor(exact).astype(np.int64)
-    rest = int(held.sum()) - int(quotas.sum())
-    quotas[np.argsort(quotas - exact, kind="stable")[:rest]] += 1  # largest remainders, so the total is exact
-    return np.asarray(quotas)
+def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mapping[str, Mixing]) -> Array:
+    """How many items of each bucket an epoch has: as many as the sources hold in all, each counted up to its cap."""
+    held = np.bincount(bucket, minlength=len(table.sources) * len(table.languages)).astype(float)
+    own = [mixing.get(name, WHOLE) for name in table.sources]
+    weighted = any(one.weight is not None for one in own)
+    held = held.reshape(len(own), -1)  # a row for each source
+    caps = np.array([one.cap or np.inf for one in own])
+    held *= np.minimum(1, caps / np.maximum(held.sum(axis=1), 1))[:, None]
+    part = np.power(held, 1 / temperature)  # 0 stays 0
+    if weighted:
+        goals = np.array([1.0 if one.weight is None else one.weight for one in own])
+        part *= (goals / np.maximum(part.sum(axis=1), 1e-12))[:, None]
+    exact = part / part.sum() * round(held.sum())
+    # A temperature or a weight may ask for more of a source than its cap: it gets its cap, and the epoch is shorter.
+    over = exact.sum(axis=1) > caps
+    quotas = np.zeros_like(exact, dtype=np.int64)
+    quotas[~over] = _rounded(exact[~over])
+    for row in np.flatnonzero(over):
+        quotas[row] = _rounded(exact[row] / exact[row].sum() * caps[row])
+    return quotas.ravel()
+
+
+def _rounded(exact: Array) -> Array:
+    """Whole numbers of the same sum, by largest remainders; the sum of `exact` is rounded."""
+    whole = np.floor(exact).astype(np.int64)
+    rest = round(exact.sum()) - int(whole.sum())
+    places = np.argsort((whole - exact).ravel(), kind="stable")[:rest]
+    whole.ravel()[places] += 1
+    return whole
 
 
 # Which sentences of a group become rows, and which of them is the anchor
@@ -337,8 +379,11 @@ class _Rows:
         return np.asarray(np.arange(len(self.item)) - first)
 
 
-def select(table: GroupTable, items: Items, settings: Batching, salt: int) -> Selection:
-    """The rows of each item with their slots, following `rows`, `most`, `hard_negatives`, `views` and `anchor`."""
+def select(table: GroupTable, items: Items, settings: Batching, salt: int, *, most: Array | None = None) -> Selection:
+    """The rows of each item with their slots, following `rows`, `hard_negatives`, `views` and `anchor`.
+
+    `most` (I,) is the maximum number of sentences of each item; None: that of the settings.
+    """
     starts, stops = table.row_bounds(items.group)
     row = ragged(starts, stops - starts)
     rows = _Rows(row, np.repeat(np.arange(len(items)), stops - starts), table.slot[row] < 0)
@@ -346,8 +391,8 @@ def select(table: GroupTable, items: Items, settings: Batching, salt: int) -> Se
     rows = rows.take(~rows.hard | (settings.hard_negatives < 0) | (rows.place < settings.hard_negatives))
     if settings.rows == "matching":
         rows = _partners(table, rows, items, salt)
-    elif settings.most:
-        rows = rows.take(rows.hard | (rows.place < settings.most))
+    elif settings.most or most is not None:
+        rows = rows.take(rows.hard | (rows.place < (settings.most if most is None else most[rows.item])))
     if settings.anchor == "first":
         rows = rows.take(np.lexsort((rows.row, rows.hard, rows.item)))  # back in the order of the source
     times = np.where(rows.hard, 1, settings.views)

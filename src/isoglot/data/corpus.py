@@ -1,6 +1,6 @@
 """A corpus: sources of groups, what is done to them, and the table of tokenised groups that is made of it.
 
-    read -> select languages -> remove leaks -> deduplicate -> join -> tokenise
+    read -> select languages -> remove leaks -> sample -> deduplicate -> join -> tokenise
 
 A table is made once for every content, tokenizer and setting: it is written to a cache folder under a name made of all
 that it depends on, the digests of the files or of the groups in memory, the settings of the corpus and the fingerprint
@@ -19,11 +19,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isoglot.data import filters
+from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import atomic_write, digest, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
@@ -33,12 +36,15 @@ from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.progress import Progress, lines
 
+Counts = dict[str, Counter[str]]  # by the name of a source; of what is left out and kept
+JOINED = "joined"  # name of all sources as one
+
 
 class Source(ABC):
-    """Groups that can be read again and again, with a name and their share of an epoch (None: by their number)."""
+    """Groups that can be read again and again, with a name and how they are mixed with those of other sources."""
 
     name: str
-    weight: float | None
+    mixing: Mixing
 
     @abstractmethod
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
@@ -64,7 +70,7 @@ class MemorySource(Source):
     data: Any
     languages: Languages = None
     name: str = "data"
-    weight: float | None = None
+    mixing: Mixing = WHOLE
 
     def __post_init__(self) -> None:
         if isinstance(self.data, Iterator):
@@ -94,7 +100,7 @@ class FileSource(Source):
     path: Path
     options: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
-    weight: float | None = None
+    mixing: Mixing = WHOLE
     where: str = ""
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
@@ -152,18 +158,23 @@ class Corpus:
     largest: int = 16
     deduplicate: bool = True
     leakage: Sequence[Path] = ()
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [source.name for source in self.sources]
         if len(set(names)) < len(names):
             raise RecipeError(f"streams.{self.name}.sources: two sources are called {max(names, key=names.count)!r}")
-        if self.join and self.weights():
-            raise RecipeError(f"streams.{self.name}: joined sources are one source; leave out weight or join")
+        self._samples: dict[str, Any] = {}
+        if self.join and any(
+            (one.mixing.weight, one.mixing.cap, one.mixing.most) != (None, 0, 0) for one in self.sources
+        ):
+            raise RecipeError(
+                f"streams.{self.name}: joined sources are one source; leave out weight, cap and most, or join"
+            )
 
-    def weights(self) -> dict[str, float]:
-        """Shares of the sources by name; empty where none is given."""
-        return {source.name: source.weight for source in self.sources if source.weight is not None}
+    def mixing(self) -> dict[str, Mixing]:
+        """How the sources are mixed, by name."""
+        return {source.name: source.mixing for source in self.sources}
 
     def check(self, first: int = 100) -> None:
         """Raise an `IsoglotError` for what is found in seconds: in options, languages, first groups of files."""
@@ -178,24 +189,32 @@ class Corpus:
 
     def named(self) -> list[tuple[str, Iterable[Group]]]:
         """Each source's name and its groups, read anew, after all filters; a joined corpus is one source."""
-        counts = self.counts = Counter()
+        counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
             seen = filters.Seen()
-            return [(source.name, self._kept(self._filtered(source, seen, counts))) for source in self.sources]
-        read: Counter[str] = Counter()
+            return [
+                (name, counted(self._filtered(source, seen, counts[name]), counts[name], "kept"))
+                for source in self.sources
+                for name in [source.name]
+            ]
+        read = {name: Counter[str]() for name in counts}
 
         def everything() -> Iterator[Group]:
-            read.clear()  # joining reads twice
             seen = filters.Seen()
-            yield from chain.from_iterable(self._filtered(source, seen, read) for source in self.sources)
+            for source in self.sources:
+                read[source.name].clear()  # joining reads twice
+                yield from self._filtered(source, seen, read[source.name])
             counts.update(read)
 
-        return [("joined", self._kept(join(_Again(everything), largest=self.largest, counts=counts)))]
+        joined = self.counts[JOINED] = Counter()
+        groups = join(_Again(everything), largest=self.largest, counts=joined)
+        return [(JOINED, counted(groups, joined, "kept"))]
 
     @contextmanager
     def reading(self, what: str, report: Callable[[str], None], *, progress: Progress | None = None) -> Iterator[None]:
         """Report a line every few seconds while files are read in the block, or call `progress` with bytes."""
-        size = sum(source.size() for source in self.sources) * (2 if self.join else 1)
+        drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
+        size = sum(source.size() * ((2 if self.join else 1) + (source.name in drawn)) for source in self.sources)
         with metered(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 
@@ -217,23 +236,40 @@ class Corpus:
 
     def _digest(self, *more: object) -> str:
         settings = [list(self.languages), self.deduplicate, contents(self._leak_files())]
-        sources = [[source.name, source.digest()] for source in self.sources]
+        sources = [
+            [one.name, one.digest(), *([one.mixing.sample, one.mixing.seed] if one.mixing.sample else [])]
+            for one in self.sources
+        ]
         state = [FORMAT, sources, settings, *map(str, more)]
         return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
     def _filtered(self, source: Source, seen: filters.Seen, counts: Counter[str]) -> Iterator[Group]:
         """The groups of a source without what must not be trained on."""
+        groups = self._allowed(source, counts)
+        if source.mixing.sample:
+            groups = self._sampled(groups, source, counts)
+        if self.deduplicate:
+            groups = filters.deduplicate(groups, seen=seen, counts=counts)
+        return groups
+
+    def _allowed(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
         groups = counted(source.groups(counts), counts, "read")
         if self.languages:
             groups = filters.select_languages(groups, self.languages, counts=counts)
         if self.leakage:
             groups = filters.remove_leaks(groups, self._leaks, counts=counts)
-        if self.deduplicate:
-            groups = filters.deduplicate(groups, seen=seen, counts=counts)
         return groups
 
-    def _kept(self, groups: Iterable[Group]) -> Iterator[Group]:
-        return counted(groups, self.counts, "kept")
+    def _sampled(self, groups: Iterator[Group], source: Source, counts: Counter[str]) -> Iterator[Group]:
+        """The groups of the sample, in their order. They are counted once for it; a byte for each is kept."""
+        if source.name not in self._samples:
+            total = sum(1 for _ in self._allowed(source, Counter()))
+            chosen = np.zeros(total, dtype=bool)
+            chosen[np.random.default_rng(source.mixing.seed).permutation(total)[: source.mixing.sample]] = True
+            self._samples[source.name] = chosen
+        chosen = self._samples[source.name]
+        yield from compress(groups, chosen)
+        counts["not sampled"] += len(chosen) - int(chosen.sum())
 
     @cached_property
     def _leaks(self) -> frozenset[str]:
@@ -297,8 +333,8 @@ def build_table(
         with corpus.reading("reading and tokenising", report, progress=progress):
             table = GroupTable.build(corpus.named(), tokenize, folder=folder)
         with atomic_write(note) as stream:
-            json.dump({"counts": dict(corpus.counts), "sentences": table.sentences}, stream)
-        counts = dict(corpus.counts)
+            json.dump({"counts": corpus.counts, "sentences": table.sentences}, stream)
+        counts = corpus.counts
     table = GroupTable.open(folder)
     name, languages = corpus.name, len(table.languages)
     report(f"stream {name}: {describe(counts)}; {table.sentences:,} sentences in {languages} languages")
@@ -307,16 +343,18 @@ def build_table(
     return table
 
 
-def _counts(note: Path) -> dict[str, int] | None:
+def _counts(note: Path) -> Counts | None:
     """What building a table counted; None if it was not built, or the note is damaged."""
     try:
-        return dict(json.loads(note.read_text(encoding="utf-8"))["counts"])
-    except (OSError, ValueError, KeyError):
+        found = json.loads(note.read_text(encoding="utf-8"))["counts"]
+        return {name: Counter(counts) for name, counts in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def describe(counts: dict[str, int]) -> str:
-    """Counts as a phrase: 12,000 groups read, 3 leaked, 11,997 kept."""
+def describe(of_sources: Counts) -> str:
+    """Counts over all sources as a phrase: 12,000 groups read, 3 leaked, 11,997 kept."""
+    counts = sum(of_sources.values(), Counter[str]())
     first = ("read", "leaked", "repeated")
     names = [*first, *(name for name in counts if name not in (*first, "kept")), "kept"]
     found = [f"{counts[name]:,} {name}" for name in names if counts.get(name)]

@@ -189,7 +189,7 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
         table,
         plan.batching,
         seed=seed,
-        weights=plan.corpus.weights(),
+        mixing=plan.corpus.mixing(),
         position=position,
         columns=columns,
         rank=ranks.rank(),

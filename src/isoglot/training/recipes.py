@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from isoglot.data.corpus import FileSource
 from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
+from isoglot.data.sets import catalogue, command
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
@@ -55,7 +57,6 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
 
     `name` is what the user calls the recipe, for errors.
     """
-    check_files(recipe, str(name) or recipe.name)
     seed = recipe.seed if seed is None else seed
     stages = [
         StagePlan(
@@ -67,6 +68,7 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
         )
         for stage in recipe.stages
     ]
+    check_files(recipe, str(name) or recipe.name)
     return Plan(
         encoder=partial(make_encoder, recipe, seed=seed),
         stages=stages,
@@ -119,7 +121,7 @@ def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
 def check_files(recipe: Recipe, name: str) -> None:
     """Raise RecipeError, saying what to do, for files that only the user can name and data sets that are not there."""
     streams = [stream for stage in recipe.stages for stream in stage.streams]
-    paths = [source.path for stream in streams for source in stream.sources]
+    paths = [source.place for stream in streams for source in stream.sources]
     own = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
     if own and recipe.folder.is_relative_to(PACKAGED):
         raise RecipeError(
@@ -133,9 +135,10 @@ def check_files(recipe: Recipe, name: str) -> None:
     for path in paths:
         first = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
         if path.startswith("data:") and first and not matching(there, f"{first}*"):
+            known = f"get it: {command(first, data=root)}" if first in catalogue() else "see `isoglot data list`"
             raise RecipeError(
                 f"{name}: {path}: there is no {first} in {root}, which `data:` stands for; set "
-                "ISOGLOT_DATA to the folder of your data sets (`isoglot data list` shows where each comes from)"
+                f"ISOGLOT_DATA to the folder of your data sets, or {known}"
             )
 
 
@@ -154,19 +157,23 @@ def inputs_of(recipe: Recipe) -> list[Path]:
             names.append(value)
 
     collect(recipe.model_dump(mode="json", exclude={"folder", "data", "description"}))
+    sources = [source for stage in recipe.stages for stream in stage.streams for source in stream.sources]
+    names += [source.place for source in sources]
     return [recipe.resolve(name) for name in names if "\0" not in name]
 
 
 def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
-    for place, source in enumerate(settings.sources):
-        check_reader(source.reader, source.options, where=f"streams.{settings.name}.sources.{place}")
+    corpus = recipe.corpus(settings)
+    for source in corpus.sources:
+        assert isinstance(source, FileSource)
+        check_reader(source.reader, source.options, where=source.where)
     terms = [
         _term(recipe, one, where=f"streams.{settings.name}.objectives.{place}")
         for place, one in enumerate(settings.objectives)
     ]
     teacher = partial(open_teacher, recipe, settings.teacher) if settings.teacher else None
     pivot = settings.teacher.pivot if settings.teacher else ""
-    return StreamPlan(recipe.corpus(settings), settings.batching, terms, teacher, pivot and canonical(pivot))
+    return StreamPlan(corpus, settings.batching, terms, teacher, pivot and canonical(pivot))
 
 
 def _term(recipe: Recipe, settings: ObjectiveSettings, *, where: str) -> Term:

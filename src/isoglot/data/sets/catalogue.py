@@ -14,7 +14,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -26,7 +26,7 @@ else:
     import tomli as tomllib
 
 from isoglot.data.languages import is_language
-from isoglot.data.sets.content import Content
+from isoglot.data.sets.content import Content, stored
 from isoglot.errors import CorpusError, nearest
 
 FILES = Path(str(resources.files(__package__)))
@@ -84,8 +84,10 @@ class DataSet:
     `rows` are counted in `unit`; 0 means unknown. `redistribution` is a reading of the stated terms, not legal advice.
     `manual` explains how to get a set that must be downloaded manually; empty for all others. `changes` describes the
     differences from the published files. `unpacked` are archives (or files) of a set without recorded files, as pairs
-    of address and folder (or path) below the set's own folder. `codes` is a pattern of the paths of recorded files,
-    whose groups are languages, where `languages` is more than a list of codes.
+    of address and folder (or path) below the set's own folder.
+    `training` is how training text is read: reader, path in the set's folder, options of the reader; empty for sets
+    that are only evaluated on. `codes` is a pattern of the paths of recorded files, whose groups are languages, where
+    `languages` is more than a list of codes.
     """
 
     name: str
@@ -104,6 +106,7 @@ class DataSet:
     hub: Hub | None = None
     counts: tuple[Count, ...] = ()
     codes: str = ""
+    training: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def files(self) -> Mapping[str, Content]:
@@ -118,6 +121,19 @@ class DataSet:
             return tuple(found)
         stated = tuple(re.split("[ -]", self.languages))
         return stated if all(map(is_language, stated)) else ()
+
+    def source_in(self, data: Path) -> tuple[str, Path, dict[str, str]]:
+        """Reader, path and options that read the training text of the set in its folder below `data`.
+
+        Raises `CorpusError` for a set without training text.
+        """
+        if not self.training:
+            names = ", ".join(name for name, one in catalogue().items() if one.training)
+            raise CorpusError(f"{self.name} contains no parallel text to train on; sets that do: {names}")
+        options = dict(self.training)
+        reader, path = options.pop("reader"), options.pop("path", "")
+        folder = data / self.name
+        return reader, stored(folder, path) or folder / path if path else folder, options
 
     def source(self, path: str) -> tuple[str, str]:
         """The address of one recorded file and the step applied to the published file."""

@@ -17,12 +17,13 @@ import pytest
 from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer
+from isoglot import scale
 from isoglot.cli.encode import encode
 from isoglot.cli.mine import mine as command
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
 from isoglot.mining import pipeline as cluster
-from isoglot.scale import Cluster, open_shards, pieces
+from isoglot.scale import Cluster, open_shards
 
 ROOT = Path(__file__).parents[2]
 run = runner(encode=encode, mine=command)
@@ -48,7 +49,7 @@ def here(monkeypatch):
         asked.append((address, cpus))
         return Cluster(cpus=cpus)
 
-    for module in (cluster, pieces):
+    for module in (cluster, scale):
         monkeypatch.setattr(module, "Cluster", no_workers)
     return asked
 

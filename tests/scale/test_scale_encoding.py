@@ -11,7 +11,7 @@ import torch
 
 from isoglot.encoders import encode, engine, load
 from isoglot.errors import CorpusError, EncoderError
-from isoglot.scale import Cluster, encode_shards, mine_shards, open_shards
+from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
 from isoglot.store import Rows
 
 LINES = [f"sentence {number} of the cat" for number in range(25)] + ["", "Die Katze sitzt auf der Matte."]
@@ -161,5 +161,5 @@ def test_a_cluster_gives_the_same_bytes(model, files, tmp_path):
     there = encode_shards(model, files, tmp_path / "there", lines=4, cluster=Cluster("local", workers=2))
     assert [path.name for path in here.files] == [path.name for path in there.files]
     assert [path.read_bytes() for path in here.files] == [path.read_bytes() for path in there.files]
-    both = [mine_shards(shards, shards, k=2) for shards in (here, there)]
-    np.testing.assert_array_equal(both[0].score, both[1].score)
+    both = [neighbours_shards(shards, shards, 2) for shards in (here, there)]
+    np.testing.assert_array_equal(both[0].forward_scores, both[1].forward_scores)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from isoglot.errors import EncoderError
-from isoglot.scale import Cluster, mine_shards, neighbours_shards
+from isoglot.scale import Cluster, neighbours_shards
 from isoglot.scale.mining import BLOCK, TILE, _cuts, _merge
-from isoglot.search import mine, neighbours
+from isoglot.search import choose, mine, neighbours
 from isoglot.search.exact import Best, tile_shape
 
 pytestmark = pytest.mark.slow
@@ -89,10 +89,10 @@ def test_a_block_has_the_tile_of_the_whole(budget):
 def test_pairs_equal_those_of_mine(margin, direction):
     x, y = vectors(TILE + 50, seed=3), vectors(2 * TILE + 10, seed=4)
     y[:500] = x[:500] + 0.3 * y[:500]
-    options = {"k": 3, "margin": margin, "direction": direction, "threshold": 0.2}
+    options = {"margin": margin, "direction": direction}
     with threadpool_limits(1):
-        expected = mine(x, y, **options)
-    found = mine_shards(x, y, block=TILE, **options)
+        expected = mine(x, y, k=3, threshold=0.2, **options)
+    found = choose(neighbours_shards(x, y, 3, block=TILE), **options).above(0.2)
     assert len(found) > 100
     same((found.source, found.target, found.score), (expected.source, expected.target, expected.score))
 
@@ -109,7 +109,7 @@ def test_files_and_folders_stand_for_arrays(tmp_path):
 
 @pytest.mark.parametrize(("n", "m"), [(0, 5), (5, 0), (0, 0)])
 def test_empty_sides(n, m):
-    assert len(mine_shards(np.ones((n, 3)), np.ones((m, 3)))) == 0
+    assert len(choose(neighbours_shards(np.ones((n, 3)), np.ones((m, 3)), 4))) == 0
 
 
 @pytest.mark.parametrize(
@@ -118,22 +118,20 @@ def test_empty_sides(n, m):
         (np.ones((2, 3)), np.ones((2, 4)), {}, "must be"),
         (np.ones((2, 3)), np.ones((2, 3)), {"k": 0}, "k is 0"),
         (np.ones((2, 3)), np.ones((2, 3)), {"block": 100}, "multiple of 4096"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"margin": "rato"}, "margin is 'rato'"),
-        (np.ones((2, 3)), np.ones((2, 3)), {"direction": "up"}, "direction is 'up'"),
         (np.array([[1.0], [np.nan]]), np.ones((2, 1)), {}, "rows 0 to 2 with 0 to 2: row 1"),
     ],
 )
 def test_refused(x, y, options, message):
     with pytest.raises(ValueError, match=message):
-        mine_shards(x, y, **options)
+        neighbours_shards(x, y, **{"k": 4, **options})
 
 
 def test_files_that_are_no_vectors(tmp_path):
     with pytest.raises(EncoderError, match="holds no vectors"):
-        mine_shards(tmp_path, np.ones((2, 3)))
+        neighbours_shards(tmp_path, np.ones((2, 3)), 4)
     (tmp_path / "x.npy").write_bytes(b"nonsense")
     with pytest.raises(EncoderError, match=r"x\.npy: is not a NumPy table"):
-        mine_shards(tmp_path, np.ones((2, 3)))
+        neighbours_shards(tmp_path, np.ones((2, 3)), 4)
 
 
 def descendants(title):

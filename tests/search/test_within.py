@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from search_loops import cosine, top
 from search_loops import margin as margin_in_loops
 
-from isoglot.search import MARGINS, mine_within
+from isoglot.search import MARGINS, mine
 
 
 def in_loops(x, k, kind, direction):
@@ -43,7 +43,7 @@ def in_loops(x, k, kind, direction):
 )
 def test_equals_the_loops(n, k, margin, direction, seed):
     x = np.random.default_rng(seed).standard_normal((n, 10)).astype(np.float32)
-    pairs = mine_within(x, k=k, margin=margin, direction=direction)
+    pairs = mine(x, k=k, margin=margin, direction=direction)
     found = {(i, j): s for i, j, s in zip(pairs.source.tolist(), pairs.target.tolist(), pairs.score, strict=True)}
     expected = in_loops(x, k, margin, direction)
     assert found.keys() == expected.keys()
@@ -53,11 +53,11 @@ def test_equals_the_loops(n, k, margin, direction, seed):
 
 
 def test_equal_vectors_never_pair_a_row_with_itself():
-    pairs = mine_within(np.ones((30, 4)), k=3, direction="forward")
+    pairs = mine(np.ones((30, 4)), k=3, direction="forward")
     assert len(pairs) > 0
     assert (pairs.source < pairs.target).all()
 
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_too_few_rows_give_no_pairs(rows):
-    assert len(mine_within(np.ones((rows, 3)))) == 0
+    assert len(mine(np.ones((rows, 3)))) == 0

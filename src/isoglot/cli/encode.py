@@ -139,11 +139,12 @@ def _encode_with_ray(
     model: str, source: Path, output: Path, ray: str, cores: int, lines: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     from isoglot.data.files import check_output, exclusive
-    from isoglot.scale.pieces import encode_pieces
+    from isoglot.scale import Cluster, encode_shards
 
     check_output(output, inputs=[model, source], folder=True)
     with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
-        pieces = encode_pieces(
-            model, [source], output, ray=ray, cores=cores, lines=lines, settings=settings, progress=progress
+        cluster = Cluster(ray, cpus=cores)
+        pieces = encode_shards(
+            model, [source], output, cluster=cluster, lines=lines, settings=settings, progress=progress
         )
     return {"lines": len(pieces), "dim": pieces.dim, "files": len(pieces.files)}

@@ -36,9 +36,8 @@ from isoglot.mining.sentences import (
     is_file,
     similar_lengths,
 )
-from isoglot.scale import Cluster, Shards, neighbours_shards, open_shards
+from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
-from isoglot.scale.pieces import encode_pieces
 from isoglot.search import (
     DIRECTIONS,
     MARGINS,
@@ -49,7 +48,6 @@ from isoglot.search import (
     Quality,
     approximate,
     choose,
-    choose_within,
     estimate,
     neighbours,
     others,
@@ -304,8 +302,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
         if length_ratio is not None:
             allowed.append(similar_lengths(sides[0], sides[-1], length_ratio))
         found = others(found) if within else found
-        way = choose_within if within else choose
-        rows = way(found, margin=margin, direction=direction, allowed=all_of(allowed))
+        rows = choose(found, margin=margin, direction=direction, allowed=all_of(allowed), within=within)
         mined = _cut(rows, found, (sides[0], sides[-1]), threshold, gold, margin, pair, say)
         if output is not None:
             formats.write(Path(output), form, mined, languages=pair, ids=with_ids)
@@ -496,7 +493,8 @@ def _in_pieces(
         text = folder / f"{name}.txt"
         mark = hashlib.sha256(f"{digest(text)} {model} {settings}".encode()).hexdigest()[:12]
         into = text.with_suffix(f".{mark}{_PIECES}")
-        found.append(encode_pieces(model, [text], into, ray=ray, cores=cores, settings=settings, progress=progress))
+        cluster = Cluster(ray, cpus=cores)
+        found.append(encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=progress))
     return found
 
 

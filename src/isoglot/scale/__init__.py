@@ -6,8 +6,8 @@ files), `encoding.py`, `mining.py`.
 """
 
 from isoglot.scale.encoding import encode_shards
-from isoglot.scale.mining import mine_shards, neighbours_shards
+from isoglot.scale.mining import neighbours_shards
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster
 
-__all__ = ["Cluster", "Shards", "encode_shards", "mine_shards", "neighbours_shards", "open_shards"]
+__all__ = ["Cluster", "Shards", "encode_shards", "neighbours_shards", "open_shards"]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -35,7 +36,7 @@ def encode_shards(
     *,
     cluster: Cluster | None = None,
     lines: int = LINES,
-    settings: dict[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shards:
     """Vectors of every line of text files, in their order, as `.npy` files in a folder. An empty line has one too.
@@ -44,19 +45,42 @@ def encode_shards(
     inputs    text, one sentence a line, plain or compressed, on a disk that every machine sees, as must be `output`
     lines     lines of one piece
     settings  `pooling` and `prompt`, as `load` takes them, and `normalize_embeddings`, `batch_tokens`, `truncate_dim`
-              and `dtype` ("float32", "float16"), as `encode` takes them
+              and `dtype` ("float32", "float16"), as `encode` takes them; None is the default
     progress  called with (pieces done, pieces in all)
 
     Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster gives the same bits as
     one process. Raises `EncoderError` for two inputs of one name, a folder that holds other vectors, and what `load`
-    and `encode` refuse; `CorpusError` for text that cannot be read; `ValueError` for an unknown setting.
+    and `encode` refuse, which leaves no folder behind; `CorpusError` for text that cannot be read; `ValueError` for an
+    unknown setting.
     """
-    cluster, settings = cluster or Cluster(), settings or {}
+    cluster = cluster or Cluster()
+    settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"no setting is called {min(unknown)!r}; there are {', '.join((*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
-    weights = _weights(model)
+    weights, begun = _weights(model), (output / NOTE).exists()
     _claim(output, model, weights, settings, [(path.name, digest(path)) for path in inputs], lines)
+    try:
+        _encode(pieces, cluster, model, weights, settings, progress)
+    except Exception as error:
+        if not begun and not any(output.glob("*.npy")):  # it can be used with other settings
+            (output / NOTE).unlink(missing_ok=True)
+            with suppress(OSError):  # it holds what an unfinished piece resumes from
+                output.rmdir()
+        if isinstance(error, ValueError | TypeError | RuntimeError):
+            raise EncoderError(f"{model}: {error}") from error
+        raise
+    return open_shards([piece[2] for piece in pieces])
+
+
+def _encode(
+    pieces: Sequence[tuple[Path, int, Path, int]],
+    cluster: Cluster,
+    model: str,
+    weights: str,
+    settings: dict[str, Any],
+    progress: Callable[[int, int], None] | None,
+) -> None:
     missing = [piece for piece in pieces if not piece[2].exists()]
     done = len(pieces) - len(missing)
     name = str(Path(model).resolve()) if Path(model).is_dir() else model
@@ -64,7 +88,6 @@ def encode_shards(
         done += 1
         if progress is not None:
             progress(done, len(pieces))
-    return open_shards([piece[2] for piece in pieces])
 
 
 def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[Path, int, Path, int]]:

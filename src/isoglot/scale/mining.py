@@ -1,4 +1,4 @@
-"""Exact mining in blocks: a block of sources by a block of targets is one piece of work, and the tops are merged.
+"""Exact neighbours in blocks: a block of sources by a block of targets is one piece of work, and the tops are merged.
 
 The merged result equals that of one search bit for bit. Inner products differ in their last bit
 with the shape of the product they are a part of, so blocks begin at multiples of the tile of `search.neighbours`, and
@@ -18,42 +18,13 @@ from numpy.typing import NDArray
 
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
-from isoglot.search import DIRECTIONS, MARGINS, Neighbours, Pairs, neighbours
+from isoglot.search import Neighbours, neighbours
 from isoglot.search.exact import BUDGET, COLUMNS, LOWEST, ROWS, Best, Ids
-from isoglot.search.pairs import choose
 
 TILE = math.lcm(ROWS, COLUMNS)
 BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minute or a few on one core
 
 Vectors = NDArray[Any] | Shards | Path | Sequence[Path]
-
-
-def mine_shards(
-    x: Vectors,
-    y: Vectors,
-    *,
-    k: int = 4,
-    margin: str = "ratio",
-    direction: str = "max",
-    threshold: float | None = None,
-    budget: int = BUDGET,
-    block: int = BLOCK,
-    cluster: Cluster | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Pairs:
-    """`search.mine` in blocks: the same pairs and the same scores, with the same threads (`cluster.cpus`).
-
-    `x` (N, D) and `y` (M, D): arrays, which are sent to every machine, or files on a disk that every machine sees, as
-    `open_shards` takes them. Beside the result, 12 · k bytes for each row of both, this process holds nothing large;
-    a worker holds one block of both sides and `budget` bytes. Raises `ValueError` for what `mine` refuses,
-    `EncoderError` for files that are not vectors.
-    """
-    for name, value, valid in (("margin", margin, MARGINS), ("direction", direction, DIRECTIONS)):
-        if value not in valid:
-            raise ValueError(f"{name} is {value!r}; use one of {', '.join(valid)}")
-    found = neighbours_shards(x, y, k, budget=budget, block=block, cluster=cluster, progress=progress)
-    pairs = choose(found, margin=margin, direction=direction)
-    return pairs if threshold is None else pairs.above(threshold)
 
 
 def neighbours_shards(
@@ -68,7 +39,11 @@ def neighbours_shards(
 ) -> Neighbours:
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
 
-    `progress` is called with (blocks done, blocks in all).
+    They are the same with the same threads (`cluster.cpus`). `x` (N, D) and `y` (M, D): arrays, which are sent to every
+    machine, or files on a disk that every machine sees, as `open_shards` takes them. Beside the result, 12 · k bytes
+    for each row of both, this process holds nothing large; a worker holds one block of both sides and `budget` bytes.
+    `progress` is called with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` refuses,
+    `EncoderError` for files that are not vectors.
     """
     cluster = cluster or Cluster()
     if block < TILE or block % TILE:

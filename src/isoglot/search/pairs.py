@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.errors import nearest
 from isoglot.search.checkpoint import Checkpoint
-from isoglot.search.exact import BUDGET, Floats, Ids, Matmul, Neighbours, neighbours
+from isoglot.search.exact import BUDGET, Ids, Matmul, Neighbours, neighbours
 
 Doubles = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ class Pairs:
 
 def mine(
     x: NDArray[Any],
-    y: NDArray[Any],
+    y: NDArray[Any] | None = None,
     *,
     k: int = 4,
     margin: str = "ratio",
@@ -116,27 +116,41 @@ def mine(
 ) -> Pairs:
     """Pair rows of `x` (N, D) with rows of `y` (M, D) by cosine and margin; the vectors need not be normalised.
 
-    `direction`: "forward" is every source with its best target, "backward" every target with its best source (both may
-    use a sentence of the other side several times), "intersection" the pairs in both, "max" a greedy one-to-one choice
-    among the pairs in either. Pairs below `threshold` are dropped; None keeps all. `k`, `margin`: see `margins`;
-    `budget`, `matmul`, `checkpoint` and `progress`: see `neighbours`. Raises `ValueError` for unknown names and what
-    `neighbours` refuses. `isoglot.mine` is the whole pipeline, from sentences.
+    Without `y`, rows of `x` are paired with other rows of it. `k` and `margin`: see `margins`; `direction`: see
+    `choose`. Pairs below `threshold` are dropped; None keeps all. `budget`, `matmul`, `checkpoint` and `progress`: see
+    `neighbours`. Raises `ValueError` for unknown names and what `neighbours` refuses. `isoglot.mine` is the whole
+    pipeline, from sentences.
     """
     check_choice("direction", direction, DIRECTIONS)
-    found = neighbours(x, y, k, metric="cosine", budget=budget, matmul=matmul, checkpoint=checkpoint, progress=progress)
-    pairs = choose(found, margin=margin, direction=direction)
+    within = y is None
+    found = neighbours(
+        x, x if y is None else y, k + within, metric="cosine", budget=budget, matmul=matmul, checkpoint=checkpoint,
+        progress=progress,
+    )  # fmt: skip
+    pairs = choose(others(found) if within else found, margin=margin, direction=direction, within=within)
     return pairs if threshold is None else pairs.above(threshold)
 
 
 def choose(
-    found: Neighbours, *, margin: str = "ratio", direction: str = "max", allowed: Allowed | None = None
+    found: Neighbours,
+    *,
+    margin: str = "ratio",
+    direction: str = "max",
+    allowed: Allowed | None = None,
+    within: bool = False,
 ) -> Pairs:
-    """The pairs of `mine`, from neighbours by cosine.
+    """Pairs from neighbours by cosine.
 
-    `allowed` is a filter of candidates, arrays of sources and of targets that broadcast to one shape; a candidate for
-    which it returns False is replaced by the next best. Raises `ValueError` for unknown names.
+    `direction`: "forward" is every source with its best target, "backward" every target with its best source (both may
+    use a sentence of the other side several times), "intersection" the pairs in both, "max" a greedy one-to-one choice
+    among the pairs in either. `allowed` is a filter of candidates, arrays of sources and of targets that broadcast to
+    one shape; a candidate for which it returns False is replaced by the next best. With `within`, both sides are one
+    set and its neighbours those of `others`: every pair is given once, with `source < target`, "forward" and "backward"
+    are the same, and "max" uses no row twice. Raises `ValueError` for unknown names.
     """
     check_choice("direction", direction, DIRECTIONS)
+    if within:
+        return _choose_within(found, margin, direction, allowed)
     if not found.forward_ids.size:
         return ordered(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     there = allowed or (lambda source, target: np.ones(np.broadcast_shapes(source.shape, target.shape), np.bool_))
@@ -216,57 +230,26 @@ DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
 }
 
 
-def mine_within(
-    x: NDArray[Any],
-    *,
-    k: int = 4,
-    margin: str = "ratio",
-    direction: str = "max",
-    threshold: float | None = None,
-    budget: int = BUDGET,
-    matmul: Matmul | None = None,
-    checkpoint: Checkpoint | None = None,
-    progress: Callable[[int, int | None], None] | None = None,
-) -> Pairs:
-    """Pair rows of `x` (N, D) with other rows of it; every pair once, with `source < target`.
-
-    `direction` is that of `choose_within`; the rest is that of `mine`.
-    """
-    found = neighbours(
-        x, x, k + 1, metric="cosine", budget=budget, matmul=matmul, checkpoint=checkpoint, progress=progress
-    )
-    pairs = choose_within(others(found), margin=margin, direction=direction)
-    return pairs if threshold is None else pairs.above(threshold)
-
-
 def others(found: Neighbours) -> Neighbours:
-    """The k nearest other rows, from the k + 1 nearest rows of one set among themselves."""
-    scores, ids = _without_self(found.forward_scores, found.forward_ids)
+    """The k nearest other rows, from the k + 1 nearest rows of one set among themselves.
+
+    A row is left out of its own neighbours, or the last one where equal rows have displaced it.
+    """
+    ids = found.forward_ids
+    n, width = ids.shape
+    drop = ids == np.arange(n)[:, None]
+    drop[~drop.any(axis=1), width - 1 :] = True
+    scores, ids = (part[~drop].reshape(n, max(0, width - 1)) for part in (found.forward_scores, ids))
     return Neighbours(scores, ids, scores, ids)
 
 
-def choose_within(
-    found: Neighbours, *, margin: str = "ratio", direction: str = "max", allowed: Allowed | None = None
-) -> Pairs:
-    """Pairs of rows from `others`: "forward" and "backward" are every row with its best, "intersection" the rows that
-    are each other's best, "max" a greedy choice that uses no row twice. `allowed`: see `choose`.
-    """
+def _choose_within(found: Neighbours, margin: str, direction: str, allowed: Allowed | None) -> Pairs:
     agreed = "intersection" if direction == "intersection" else "forward"
-    pairs = choose(found, margin=margin, direction=direction if direction not in ("max", "backward") else agreed,
-                   allowed=allowed)  # fmt: skip
+    pairs = choose(found, margin=margin, direction=agreed, allowed=allowed)
     sides = np.stack([np.minimum(pairs.source, pairs.target), np.maximum(pairs.source, pairs.target)])
     sides, first = np.unique(sides, axis=1, return_index=True)
     once = ordered(sides[0], sides[1], pairs.score[first])
     return greedy(once, shared=True) if direction == "max" else once
-
-
-def _without_self(scores: Floats, ids: Ids) -> tuple[Floats, Ids]:
-    """Neighbours of each row without itself, or without the last one where equal rows have displaced it."""
-    n, width = ids.shape
-    drop = ids == np.arange(n)[:, None]
-    drop[~drop.any(axis=1), width - 1 :] = True
-    shape = (n, max(0, width - 1))
-    return scores[~drop].reshape(shape), ids[~drop].reshape(shape)
 
 
 def hard_negatives(

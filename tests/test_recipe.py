@@ -109,6 +109,16 @@ def test_overrides_take_toml_values(file):
     assert recipe.stages[0].streams[0].join is True
 
 
+def test_overrides_reach_the_only_stream(file):
+    recipe = load(file, ["batching.size=64", "teacher.model=x"])
+    assert recipe.stages[0].streams[0].batching.size == 64
+    assert recipe.stages[0].streams[0].teacher.model == "x"
+    stage = load("cpu/mpcl", ["batching.most=2"]).stages[0]
+    assert (stage.streams[0].batching.most, stage.streams[0].batching.size) == (2, 32)
+    with pytest.raises(RecipeError, match="--set batching"):
+        load("cpu/mpcl-warmup", ["batching.size=64"])
+
+
 @pytest.mark.parametrize("change", ["lr", "streams.7.join=true", "name.x=1"])
 def test_overrides_that_lead_nowhere(file, change):
     with pytest.raises(RecipeError, match="--set"):

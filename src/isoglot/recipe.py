@@ -40,7 +40,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from isoglot.errors import RecipeError, nearest, shown
-from isoglot.settings import Recipe
+from isoglot.settings import Recipe, StreamSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -307,7 +307,10 @@ def _rebase(value: Any, folder: Path, key: str) -> Any:
 
 
 def _override(data: dict[str, Any], assignment: str) -> None:
-    """Set one value in place. The path may step into lists by number: streams.0.batching.size=64."""
+    """Set one value in place. The path may step into lists by number: streams.0.batching.size=64.
+
+    `streams.0.` may be left out where there is one stream: batching.size=64.
+    """
     path, equals, word = assignment.partition("=")
     said = f"--set {shown(assignment, quotes=False)}"
     if not equals:
@@ -321,6 +324,8 @@ def _override(data: dict[str, Any], assignment: str) -> None:
     if [*found] != ["value"]:
         raise RecipeError(f"{said}: holds more than one value; write a --set for each")
     *parents, last = path.strip().split(".")
+    if parents and parents[0] not in Recipe.model_fields and parents[0] in StreamSettings.model_fields:
+        parents = [*_only_stream(data, said), *parents]
     place: Any = data
     try:
         if "" in (*parents, last):
@@ -330,6 +335,19 @@ def _override(data: dict[str, Any], assignment: str) -> None:
         place[_place(last) if isinstance(place, list) else last] = found["value"]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
         raise RecipeError(f"{said}: {shown(path, quotes=False)} leads nowhere in this recipe") from error
+
+
+def _only_stream(data: Mapping[str, Any], said: str) -> list[str]:
+    """The path of the only stream."""
+    stages = data.get("stages")
+    if isinstance(stages, list):
+        outer, owner = ["stages", "0"], stages[0] if len(stages) == 1 else {}
+    else:
+        outer, owner = [], data
+    streams = owner.get("streams") if isinstance(owner, Mapping) else None
+    if not isinstance(streams, list) or len(streams) != 1:
+        raise RecipeError(f"{said}: the recipe has several streams; write which, such as streams.0.batching.size=64")
+    return [*outer, "streams", "0"]
 
 
 def _place(part: str) -> int:

@@ -11,13 +11,15 @@ from typing import get_args
 import numpy as np
 import pytest
 from page_results import Score
+from scipy import stats
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Unit, main_metrics
 from isoglot.evaluation.resampling import interval, p_value
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.compare import Comparison, resample
+from isoglot.evaluation.suites import SUITES, Column
+from isoglot.report.compare import Comparison, resample, seeds_p
 from isoglot.report.compare import compare as compare_results
 from isoglot.report.scores import Scores, declared, write_results
 from isoglot.report.tables import scale, shown
@@ -434,6 +436,7 @@ def test_files_are_the_same_each_time(tmp_path):
         "p",
         "corrected",
         "better",
+        "p_seeds",
         "significant",
     }
     assert sum(table["tallies"]["neu ü"][way] for way in ("better", "worse", "equal")) == 2
@@ -521,3 +524,69 @@ def test_a_comparison_is_text_a_frame_html_and_a_page(tmp_path):
     assert 'id="comparison"' in page
     assert 'id="summary"' in page
     assert "&lt;b&gt;" in page
+
+
+def test_columns_over_several_tasks_are_rows_of_one_table():
+    """A column's samples are the mean over independent tasks: its error is that of the mean of two shares."""
+    rng = np.random.default_rng(5)
+    column = Column("both", (("tatoeba", "deu-eng", "accuracy/mean"), ("bucc/x", "de-en", "f1")))
+    systems, changes = {}, []
+    for name, shares in (("base", (0.5, 0.6)), ("new", (0.6, 0.65))):
+        first, second = hits(rng, 400, shares[0]), hits(rng, 900, shares[1])
+        changes.append((first, second))
+        systems[name] = [results(score("deu-eng", first), score("de-en", second, task="bucc/x", metric="f1"))]
+    found = compare(systems, columns=[column])
+    (row,) = found.tables[0].rows
+    means = [(a.mean() + b.mean()) / 2 for a, b in changes]
+    assert [value.mean for value in row.values] == pytest.approx(means)
+    variances = [(y - x).var() / len(x) for x, y in zip(*changes, strict=True)]
+    error = np.sqrt(sum(variances)) / 2
+    low, high = row.differences[0].interval
+    assert (high - low) / (2 * 1.96) == pytest.approx(error, rel=0.08)
+    assert row.over == ("tatoeba deu-eng accuracy/mean", "bucc/x de-en f1")
+    assert row.differences[0].p == row.differences[0].corrected
+
+
+def test_a_column_of_one_score_is_that_score():
+    rng = np.random.default_rng(6)
+    a, b = hits(rng, 300, 0.5), hits(rng, 300, 0.6)
+    systems = {"base": [results(score("deu-eng", a))], "new": [results(score("deu-eng", b))]}
+    (joint,) = compare(systems, columns=[Column("deu", (("tatoeba", "deu-eng", "accuracy/mean"),))]).tables[0].rows
+    (plain,) = compare(systems).tables[0].rows
+    assert (joint.n, joint.values, joint.differences) == (plain.n, plain.values, plain.differences)
+
+
+def test_a_suite_leaves_out_columns_that_a_system_lacks():
+    names = SUITES["quick"].columns[0].keys
+    parts = [score(subset, [0, 1, 1]) for _, subset, _ in names]
+    found = compare({"a": [results(*parts)], "b": [results(*parts)]}, tasks=["quick"])
+    assert [row.subset for row in found.tables[0].rows] == ["Tatoeba-7"]
+    assert len(found.left_out) == 2
+    assert all(line.startswith("quick") for line in found.left_out)
+    with pytest.raises(EvaluationError):
+        compare({"a": [results(score("x", [0, 1]))], "b": [results(score("x", [0, 1]))]}, tasks=["quick"])
+
+
+def test_seeds_are_tested_in_pairs():
+    values = {"base": [0.50, 0.60, 0.40], "new": [0.52, 0.63, 0.41]}
+    systems = {name: [results(Score("t", "x", "m", value, 10)) for value in every] for name, every in values.items()}
+    systems["once"] = [results(Score("t", "x", "m", 0.55, 10))]
+    (row,) = compare(systems).tables[0].rows
+    assert row.differences[0].p_seeds == pytest.approx(stats.ttest_rel(values["new"], values["base"]).pvalue)
+    assert row.differences[1].p_seeds == pytest.approx(stats.ttest_1samp(values["base"], 0.55).pvalue)
+    assert seeds_p([0.1, 0.2, 0.4], [0.3, 0.5]) == pytest.approx(
+        stats.ttest_ind([0.1, 0.2, 0.4], [0.3, 0.5], equal_var=False).pvalue
+    )
+    assert seeds_p([0.1], [0.2]) is None
+    assert seeds_p([0.1, 0.2], [0.1, 0.2]) == 1.0
+
+
+def test_results_of_different_tasks_are_joined(tmp_path):
+    """As for a run that keeps one checkpoint for each task: MPCL's STS17 is chosen by STS22 and the other way round."""
+    for name, task in (("one", "sts17"), ("two", "sts22")):
+        write_results(tmp_path / name, results(score("x", [0, 1, 1], task=task)))
+    both = f"{tmp_path / 'one'}+{tmp_path / 'two'}"
+    found = compare_results(both, both, names=["a", "b"])
+    assert [table.task for table in found.tables] == ["sts17", "sts22"]
+    with pytest.raises(EvaluationError, match="sts17"):
+        compare_results(f"{tmp_path / 'one'}+{tmp_path / 'one'}", names=["a"])

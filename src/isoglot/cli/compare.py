@@ -15,10 +15,14 @@ def compare(
     results: Annotated[
         list[str],
         typer.Argument(
-            help="Folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds."
+            help="Folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds, "
+            "PATH+PATH joins results of different tasks."
         ),
     ],
-    tasks: Annotated[str, typer.Option(help="Tasks to compare, separated by commas; default: all.")] = "",
+    tasks: Annotated[
+        str,
+        typer.Option(help="Tasks to compare, and suites to compare by column, separated by commas; default: all."),
+    ] = "",
     metrics: Annotated[
         str, typer.Option(help="Metrics to compare, separated by commas; default: the main one of each task.")
     ] = "",
@@ -34,11 +38,11 @@ def compare(
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
     from isoglot.data.files import check_json, check_output
-    from isoglot.report.compare import compare
+    from isoglot.report.compare import compare, parts_of
     from isoglot.report.scores import files_of
 
     named = [_named(argument) for argument in results]
-    inputs = [file for _, path in named for file in files_of(Path(path))]
+    inputs = [file for _, path in named for part in parts_of(path) for file in files_of(part)]
     if output is not None:
         check_output(output, folder=True)
         for name in ("compare.md", "compare.json"):

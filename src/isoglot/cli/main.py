@@ -41,6 +41,7 @@ from isoglot.cli import (
     report,
     search,
     serve,
+    sweep,
     tasks,
     train,
     trim,
@@ -50,7 +51,7 @@ from isoglot.errors import IsoglotError
 from isoglot.plugins import import_module
 
 VERBS = (
-    demo.demo, train.train, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
+    demo.demo, train.train, sweep.sweep, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
     encode.encode, mine.mine, index.index, search.search, serve.serve, export.export, plot.plot,
     trim.trim, fit.fit, convert.convert, negatives.negatives, wikipedia.wikipedia, entities.entities,
 )  # fmt: skip

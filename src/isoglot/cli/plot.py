@@ -1,4 +1,4 @@
-"""`isoglot plot`: sentences of files as a map."""
+"""`isoglot plot`: sentences of files as a map, or a sweep as curves."""
 
 from __future__ import annotations
 
@@ -8,17 +8,26 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, Model, Pooling, Prompt, open_encoder, split
+from isoglot.cli.options import Device, Pooling, Prompt, open_encoder, split
 
 
 def plot(
-    model: Model,
-    files: Annotated[
-        list[Path], typer.Argument(help="Text, TSV, JSON lines or TMX files, or folders of aligned files.")
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Model: a folder, a packaged name, or a hub id in the local cache; `sweep`: draw a finished sweep."
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output file: .html, .svg, .png or .pdf.")] = Path(
-        "map.html"
-    ),
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Text, TSV, JSON lines or TMX files, or folders of aligned files; or a sweep's folder."),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", show_default="map.html; sweep.svg", help="Output file: .html, .svg, .png or .pdf."
+        ),
+    ] = None,
     layout: Annotated[str, typer.Option(help="Projection: pca, tsne or umap.")] = "tsne",
     parallel: Annotated[
         bool, typer.Option("--parallel", help="Treat line i of all text files as translations.")
@@ -35,11 +44,15 @@ def plot(
     prompt: Prompt = None,
     device: Device = "auto",
 ) -> None:
-    """Draw a map of sentences, colored by language or label, with translations joined."""
+    """Draw a map of sentences, colored by language or label, with translations joined; or the curves of a sweep."""
+    if model == "sweep":
+        _plot_sweep(files, output or Path("sweep.svg"))
+        return
     from isoglot.data.files import check_output, read_lines
     from isoglot.data.readers.files import read_files
     from isoglot.report.plot import plot
 
+    output = output or Path("map.html")
     check_output(output, inputs=[model, *files, labels])
     # Skipping a blank line would shift the labels of the lines after it.
     groups = read_files(files, languages=split(languages), parallel=parallel, skip_empty=labels is None)
@@ -49,3 +62,14 @@ def plot(
         limit=limit, seed=seed, title=title or f"Sentence map: {model}",
     )  # fmt: skip
     say(f"{made.note} Wrote {output}")
+
+
+def _plot_sweep(folders: list[Path], output: Path) -> None:
+    from isoglot.data.files import check_output
+    from isoglot.report.sweep import plot_sweep
+
+    if len(folders) != 1:
+        raise typer.BadParameter(f"pass one folder of a sweep, got {len(folders)}")
+    check_output(output, inputs=[folders[0] / "sweep.json"])
+    plot_sweep(folders[0], output)
+    say(f"wrote {output}")

@@ -9,12 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_36
 from isoglot.evaluation.tasks.sts import TRACKS_5
 
 Key = tuple[str, str, str]  # task, subset, metric
+_Value = TypeVar("_Value", float, NDArray[np.float64])
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +41,10 @@ class Column:
         columns = [part.label for part in self.of if isinstance(part, Column)]
         return f"{self.label}: {'mean of the columns ' + ', '.join(columns) if columns else listed(self.keys)}"
 
-    def mean(self, values: Mapping[Key, float]) -> float:
-        """Its value. Raises KeyError for a score that is not there."""
+    def mean(self, values: Mapping[Key, _Value]) -> _Value:
+        """Its value, or, of arrays, the array of its values. Raises KeyError for a score that is not there."""
         parts = [part.mean(values) if isinstance(part, Column) else values[part] for part in self.of]
-        return sum(parts) / len(parts)
+        return sum(parts[1:], parts[0]) / len(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ sentence by sentence: resampled separately, the errors of forty languages would 
 forty samples do, and they do not, because a hard sentence is hard in most languages. Of hundreds of subsets, such as
 the directions of `xsim`, only the averages are compared.
 
-A system trained with several seeds is the mean over them, in every bootstrap sample too; their standard deviation is
-given beside it, because resampled items do not show how another training would have ended. Whatever cannot be compared
-is left out and reported.
+A system trained with several seeds is the mean over them, in every bootstrap sample too. Resampled items do not show
+how another training would have ended, so the standard deviation over the seeds is given beside it, and a t-test over
+the seeds beside the test over the items. Whatever cannot be compared is left out and reported.
+
+Columns of a suite, each a mean over scores of one or several tasks, are compared as rows of one table.
 """
 
 from __future__ import annotations
@@ -29,9 +31,10 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import Doubles
+from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.scores import Scores, read_results
-from isoglot.report.tables import MANY, Grid, shown, size_of, to_markdown, to_text
+from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_markdown, to_text
 
 if TYPE_CHECKING:
     import pandas
@@ -59,7 +62,7 @@ class Difference:
     """A system minus the first. `p` is of a two-sided paired permutation test; `corrected`, by Holm over all subsets.
 
     An average is one hypothesis of its own and is not corrected: `corrected` is then `p`. `better` is whether the
-    change is an improvement, None for no change.
+    change is an improvement, None for no change. `p_seeds` is of a two-sided t-test over the seeds, see `seeds_p`.
     """
 
     value: float
@@ -67,6 +70,7 @@ class Difference:
     p: float | None
     corrected: float | None
     better: bool | None
+    p_seeds: float | None = None
 
     @property
     def significant(self) -> bool:
@@ -78,7 +82,8 @@ class Difference:
 class Row:
     """A subset of `n` test items, or an average `over` subsets: a value per system, a difference for all but the first.
 
-    Averages that take the place of too many subsets (see `MANY`) count as subsets: `average` is then False.
+    Averages that take the place of too many subsets (see `MANY`) count as subsets: `average` is then False. A column of
+    a suite is a row with its label as `subset`, and the scores that it is over.
     """
 
     subset: str
@@ -87,16 +92,19 @@ class Row:
     average: bool
     values: tuple[Value, ...]
     differences: tuple[Difference, ...]
+    unit: Unit = "fraction"
+    lower_is_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One task and metric. `rows` are subsets, then averages; `permutations` is the number used in each test."""
+    """One task and metric. `rows` are subsets, then averages; `permutations` is the number used in each test.
+
+    Or the columns of a suite: `task` is then the name of the suite, `metric` is empty, and `rows` are columns.
+    """
 
     task: str
     metric: str
-    unit: Unit
-    lower_is_better: bool
     permutations: int
     rows: tuple[Row, ...]
 
@@ -114,30 +122,35 @@ class Table:
         One system alone has its values and their intervals.
         """
         header = ["subset", "n", systems[0], *(["95 % interval"] if len(systems) == 1 else [])]
+        seeds = any(found.p_seeds is not None for row in self.rows for found in row.differences)
         for name in systems[1:]:
-            header += [name, "difference", "p"]
+            header += [name, "difference", "p", *(["p (seeds)"] if seeds else [])]
+        lower = {row.lower_is_better for row in self.rows}
         rows = []
         for row in self.rows:
             cells = [
-                row.subset,
+                row.subset + " ↓" * (row.lower_is_better and len(lower) > 1),
                 size_of(row),
-                _value(row.values[0], self.unit),
+                spread(row.values[0], row.unit),
             ]
             if not row.differences:
-                cells.append(_interval(row.values[0].interval, self.unit).strip() or "–")
+                cells.append(_interval(row.values[0].interval, row.unit).strip() or "–")
             for value, found in zip(row.values[1:], row.differences, strict=True):
-                change = shown(found.value, self.unit, sign=True)
-                change += _interval(found.interval, self.unit, sign=True)
+                change = shown(found.value, row.unit, sign=True)
+                change += _interval(found.interval, row.unit, sign=True)
                 mark = " ▲" if found.better else " ▼" if found.better is False else ""
-                p = "–" if (p := found.corrected) is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-                cells += [_value(value, self.unit), change + mark * found.significant, p]
+                cells += [spread(value, row.unit), change + mark * found.significant, p_shown(found.corrected)]
+                cells += [p_shown(found.p_seeds)] if seeds else []
             rows.append(tuple(cells))
-        first = next((place for place, row in enumerate(self.rows) if row.average), None)
-        direction = " (lower is better)" if self.lower_is_better else ""
-        return Grid(f"{self.task} {self.metric}{direction}", tuple(header), tuple(rows), first_average=first)
+        first = next((place for place, row in enumerate(self.rows) if row.average and self.metric), None)
+        direction = " (lower is better)" if lower == {True} else ""
+        title = f"{self.task} {self.metric}".rstrip()
+        return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first)
 
     def summary(self, systems: Sequence[str]) -> list[str]:
-        """A line for each system but the first: in how many subsets it is better, worse and equal."""
+        """A line for each system but the first: in how many subsets it is better, worse and equal; none of columns."""
+        if not self.metric:
+            return []
         counts = [self.tally(place) for place in range(len(systems) - 1)]
         return [
             f"{name} against {systems[0]}: better in {count['better']} ({count['better, significantly']} significantly)"
@@ -186,7 +199,8 @@ class Comparison:
         if any(count > 1 for count in self.seeds):
             parts.append(
                 "Values of a system with several seeds are means over them and ± is their sample standard deviation; "
-                "intervals are over test items only and do not cover another training."
+                "intervals and p are over test items only and do not cover another training. p (seeds): two-sided "
+                "t-test over the seeds, paired in their order where both systems have as many, else Welch's."
             )
         return " ".join(parts)
 
@@ -232,7 +246,11 @@ class Comparison:
                         | {"average": row.average, "system": name, "value": value.mean, "deviation": value.deviation}
                         | {"low": low, "high": high, "difference": found.value, "difference_low": least}
                         | {"difference_high": most, "p": found.p, "p_corrected": found.corrected}
-                        | {"better": found.better, "significant": None if found is none else found.significant}
+                        | {
+                            "p_seeds": found.p_seeds,
+                            "better": found.better,
+                            "significant": None if found is none else found.significant,
+                        }
                     )
         return pandas.DataFrame.from_records(records)
 
@@ -269,16 +287,20 @@ def compare(
     names: Sequence[str | None] | None = None,
     tasks: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    columns: Sequence[Column] = (),
     resamples: int = 2000,
     seed: int = 0,
 ) -> Comparison:
     """Compare systems on the same test items; the first is the base. One alone has its intervals.
 
-    systems    scores as `isoglot.evaluate` returns them, `Scores`, or folders of results or their `results.json`
+    systems    scores as `isoglot.evaluate` returns them, `Scores`, or folders of results or their `results.json`.
+               `FOLDER+FOLDER` joins results of different tasks, such as those of checkpoints chosen for each task
     names      a name for each, None for the default: the folder, the model, or `system 1` and so on for bare scores.
                Equal names mean seeds of one system
-    tasks      only these; default: all tasks that every system has
+    tasks      only these tasks and suites; a suite is one table of its columns. Default: all tasks of every
+               system
     metrics    only these; default: the main metric of each task
+    columns    compare these means over scores in place of tasks
     resamples  bootstrap samples, and the minimum number of permutations
     seed       random seed for resampling: the same seed gives the same numbers
 
@@ -289,10 +311,15 @@ def compare(
     runs = _named(systems, names)
     scores: Runs = [[{key(score): score for score in run} for run in every] for every in runs.values()]
     labels = list(runs)
-    chosen = wanted(scores, tasks, metrics)
+    joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
+    alone = [task for task in tasks if task not in SUITES]
+    chosen = wanted(scores, alone, metrics) if alone or not joint else []
     missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), scores, labels)
     left_out = [f"{task}: {reason}" for task, reason in missing.items()]
     every = [
+        _joint_table(name, own, scores, labels, left_out, resamples=resamples, seed=seed) for name, own in joint.items()
+    ]
+    every += [
         _table(task, metric, scores, labels, left_out, resamples=resamples, seed=seed)
         for task, metric in chosen
         if task not in missing
@@ -341,17 +368,102 @@ def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Score
     if isinstance(system, Scores):
         return system
     if isinstance(system, str | Path):
-        return read_results(system)
+        joined = [read_results(part) for part in parts_of(system)]
+        return joined[0] if len(joined) == 1 else _union(label, joined)
     scores = tuple(system)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
         raise TypeError(f"{label}: expected scores, Scores or a folder of results, not {type(wrong[0]).__name__}")
     return Scores(scores, label)
 
 
-def _table(
-    task: str, metric: str, scores: Runs, names: list[str], left_out: list[str], *, resamples: int, seed: int
+def parts_of(system: str | Path) -> list[Path]:
+    """The folders or files of `FOLDER+FOLDER`; of an existing path, itself."""
+    return [Path(part) for part in ([system] if Path(system).exists() else str(system).split("+"))]
+
+
+def _union(label: str, parts: Sequence[Scores]) -> Scores:
+    """The scores of all parts. Raises `EvaluationError` for a task that two of them have."""
+    homes: dict[str, Scores] = {}
+    for part in parts:
+        for task in {score.task for score in part}:
+            if task in homes:
+                raise EvaluationError(
+                    f"{label}: {task} is in two of the joined results; join results of different tasks"
+                )
+            homes[task] = part
+    return Scores((score for part in parts for score in part), label, parts[0].settings)
+
+
+def _joint_table(
+    name: str,
+    columns: Sequence[Column],
+    scores: Runs,
+    names: list[str],
+    left_out: list[str],
+    *,
+    resamples: int,
+    seed: int,
 ) -> Table:
-    """Rows of what all systems have, of the same data; reasons for the others are added to `left_out`."""
+    """A row for each column of which all systems have all scores, of the same data."""
+    needed: dict[tuple[str, str], set[str]] = {}
+    for task, subset, metric in (one for column in columns for one in column.keys):
+        needed.setdefault((task, metric), set()).add(subset)
+    every: dict[Key, tuple[Group, Samples | None]] = {}  # by task, subset and metric
+    reasons: dict[Key, str] = {}
+    for (task, metric), subsets_needed in needed.items():
+        notes: list[str] = []
+        groups = _groups(task, metric, scores, names, notes)
+        there = [subset for subset in groups if subset in subsets_needed]
+        samples = resample(groups, there, resamples=resamples, permutations=resamples, seed=seed)
+        every |= {(task, subset, metric): (groups[subset], samples.get(subset)) for subset in there}
+        prefix = {subset: f"{task} {subset} {metric}: " for subset in subsets_needed}
+        for subset in subsets_needed - set(there):
+            found = [note for note in notes if note.startswith(prefix[subset])]
+            reasons[task, subset, metric] = found[0] if found else f"{prefix[subset]}no system has it"
+    rows = []
+    for column in columns:
+        if lacking := [one for one in column.keys if one not in every]:
+            left_out.append(f"{name} {column.label}: {reasons[lacking[0]]}")
+            continue
+        group: Group = [
+            [
+                _joint_score(column, {one: every[one][0][place][at] for one in column.keys})
+                for at in range(len(every[column.keys[0]][0][place]))
+            ]
+            for place in range(len(scores))
+        ]
+        parts = {one: every[one][1] for one in column.keys}
+        known = {one: part for one, part in parts.items() if part is not None}
+        samples_of = None
+        if len(known) == len(parts):
+            # `Column.mean` is linear, so it works on arrays of samples as on values.
+            samples_of = Samples(
+                np.asarray(column.mean({one: part.values for one, part in known.items()})),
+                np.asarray(column.mean({one: part.null for one, part in known.items()})),
+            )
+        rows.append(_row(column.label, group, samples_of, average=True, over=tuple(map(" ".join, column.keys))))
+    return Table(name, "", resamples, tuple(rows))
+
+
+def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
+    """A column's mean as a score; of a column over one score, that score."""
+    first = next(iter(parts.values()))
+    if len(parts) == 1:
+        return first
+    value = column.mean({one: score.value for one, score in parts.items()})
+    return replace(first, value=value, n=len(parts), items=None)
+
+
+def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, over: tuple[str, ...]) -> Row:
+    """A row whose p-values are not corrected."""
+    first, values = group[0][0], _values(group, samples)
+    differences = tuple(_difference(group, values, samples, place) for place in range(1, len(group)))
+    n, over = (first.n, ()) if len(over) == 1 and not first.over else (first.n, over)
+    return Row(subset, n, over, average, values, differences, first.unit, first.lower_is_better)
+
+
+def _groups(task: str, metric: str, scores: Runs, names: list[str], left_out: list[str]) -> dict[str, Group]:
+    """The subsets that all systems have, of the same data; reasons for the others are added to `left_out`."""
     groups: dict[str, Group] = {}
     for subset in subsets(task, metric, scores):
         wanted_key = (task, metric, subset)
@@ -360,28 +472,32 @@ def _table(
             left_out.append(f"{task} {subset} {metric}: {reason}")
         else:
             groups[subset] = found
+    return groups
+
+
+def _table(
+    task: str, metric: str, scores: Runs, names: list[str], left_out: list[str], *, resamples: int, seed: int
+) -> Table:
+    """Rows of what all systems have, of the same data; reasons for the others are added to `left_out`."""
+    groups = _groups(task, metric, scores, names, left_out)
     chosen, family = _chosen(groups)
     if len(chosen) < len(groups):
         left_out.append(f"{task} {metric}: only averages of its {len(groups) - len(chosen)} subsets are compared")
     # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
     permutations = max(resamples, round(5 * len(family) / LEVEL))
     samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
-    kind = next((group[0][0] for group in groups.values()), Score(task, "", metric, 0.0, 0))
-    values = {name: _values(groups[name], samples.get(name)) for name in chosen}
-    columns = []
-    for place in range(1, len(scores)):
-        column = {
-            name: _difference(values[name], samples.get(name), place, lower=kind.lower_is_better) for name in chosen
-        }
-        tested = [name for name in chosen if name in family and column[name].p is not None]
-        corrected = holm([p for name in tested if (p := column[name].p) is not None])
-        column |= {name: replace(column[name], corrected=p) for name, p in zip(tested, corrected, strict=True)}
-        columns.append(column)
-    rows = []
-    for name in chosen:
-        first, differences = groups[name][0][0], tuple(column[name] for column in columns)
-        rows.append(Row(name, first.n, first.over, name not in family, values[name], differences))
-    return Table(task, metric, kind.unit, kind.lower_is_better, permutations, tuple(rows))
+    rows = [
+        _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
+        for name in chosen
+    ]
+    for place in range(len(scores) - 1):
+        tested = [at for at, row in enumerate(rows) if not row.average and row.differences[place].p is not None]
+        corrected = holm([p for at in tested if (p := rows[at].differences[place].p) is not None])
+        for at, p in zip(tested, corrected, strict=True):
+            column = list(rows[at].differences)
+            column[place] = replace(column[place], corrected=p)
+            rows[at] = replace(rows[at], differences=tuple(column))
+    return Table(task, metric, permutations, tuple(rows))
 
 
 def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
@@ -409,13 +525,35 @@ def _values(group: Group, samples: Samples | None) -> tuple[Value, ...]:
     )
 
 
-def _difference(values: Sequence[Value], samples: Samples | None, place: int, *, lower: bool) -> Difference:
+def _difference(group: Group, values: Sequence[Value], samples: Samples | None, place: int) -> Difference:
     change = values[place].mean - values[0].mean
-    better = None if abs(change) < 1e-12 else (change < 0) == lower
+    better = None if abs(change) < 1e-12 else (change < 0) == group[0][0].lower_is_better
+    seeds = seeds_p([score.value for score in group[0]], [score.value for score in group[place]])
     if samples is None:
-        return Difference(change, None, None, None, better)
+        return Difference(change, None, None, None, better, seeds)
     p = p_value(change, samples.null[place - 1])
-    return Difference(change, interval(samples.values[place] - samples.values[0]), p, p, better)
+    return Difference(change, interval(samples.values[place] - samples.values[0]), p, p, better, seeds)
+
+
+def seeds_p(base: Sequence[float], other: Sequence[float]) -> float | None:
+    """The p-value of a two-sided t-test over seeds; None if a system with several seeds is not on either side.
+
+    Equal numbers of seeds are paired in their order: run i of both had the same seed, so the same batches. A system
+    with one run, such as an untrained encoder, is a constant. Other numbers are compared by Welch's test. Equal
+    differences in all seeds give 1 if they are zero; else the p-value is 0 only in floating point, and None is given.
+    """
+    from scipy import stats
+
+    if max(len(base), len(other)) < 2:
+        return None
+    if len(base) == len(other) or min(len(base), len(other)) == 1:
+        changes = np.asarray(other, np.float64) - np.asarray(base, np.float64)
+        if np.ptp(changes) < 1e-12:
+            return 1.0 if abs(float(changes[0])) < 1e-12 else None
+        return float(stats.ttest_1samp(changes, 0.0).pvalue)
+    if max(np.ptp(base), np.ptp(other)) < 1e-12:
+        return None
+    return float(stats.ttest_ind(base, other, equal_var=False).pvalue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -510,9 +648,15 @@ def _parts(group: Group, groups: Mapping[str, Group]) -> tuple[str, ...]:
     return group[0][0].over
 
 
-def _value(value: Value, unit: Unit) -> str:
+def spread(value: Value, unit: Unit) -> str:
+    """Mean ± standard deviation over seeds as tables show them; the mean alone of one seed."""
     deviation = "" if value.deviation is None else f" ± {shown(value.deviation, unit)}"
     return shown(value.mean, unit) + deviation
+
+
+def p_shown(p: float | None) -> str:
+    """A p-value with three digits."""
+    return NOTHING if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _interval(found: Interval | None, unit: Unit, *, sign: bool = False) -> str:

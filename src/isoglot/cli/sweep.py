@@ -1,0 +1,63 @@
+"""`isoglot sweep`: a recipe over settings and seeds, or the arms of a design, as one table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from isoglot.cli import console
+from isoglot.cli.options import Data, Device, Json, Languages, Output, split
+
+
+def sweep(
+    output: Output,
+    data: Data,
+    recipe: Annotated[str | None, typer.Argument(help="TOML file, or name of a packaged recipe.")] = None,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE,VALUE", help="Vary a setting, such as batching.most=2,4,8; repeatable: a grid."
+        ),
+    ] = None,
+    arms: Annotated[
+        Path | None, typer.Option(help="TOML file of named arms, each a recipe with changes, in place of RECIPE.")
+    ] = None,
+    entry: Annotated[str, typer.Option(help="Table of the --arms file, if it contains several.")] = "",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds per arm.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="First random seed.")] = 1,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting in all arms; repeatable."),
+    ] = None,
+    tasks: Annotated[
+        str, typer.Option(help="Tasks and suites to score the encoders on, separated by commas, beside the dev score.")
+    ] = "",
+    languages: Languages = "",
+    files: Annotated[
+        Path, typer.Option(help="Folder of the files that packaged recipes leave to you, such as wikipedia/.")
+    ] = Path(),
+    jobs: Annotated[int, typer.Option(min=1, help="Number of runs side by side.")] = 1,
+    steps: Annotated[int, typer.Option(min=0, help="Steps of every stage, for a trial; 0: those of the recipes.")] = 0,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep models and checkpoints.")] = False,
+    device: Device = "auto",
+    as_json: Json = False,
+) -> None:
+    """Train over settings and seeds; compare the arms in one table."""
+    from isoglot.report.sweep import read_design, sweep
+
+    if (recipe is None) == (arms is None):
+        raise typer.BadParameter("pass a recipe, or --arms FILE")
+    console.on_interrupt("run the same command to continue")
+    made = sweep(
+        read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [],
+        seeds=range(seed, seed + seeds), overrides=overrides or [], tasks=split(tasks), languages=split(languages),
+        data=data, files=files, jobs=jobs, steps=steps, keep=keep, device=device,
+    )  # fmt: skip
+    if as_json:
+        console.show_json(made.to_dict())
+    else:
+        for grid in made.grids():
+            console.show_grid(grid)
+    console.say(f"wrote {output / 'sweep.md'} and {output / 'sweep.json'}; draw it: isoglot plot sweep {output}")

@@ -1,0 +1,644 @@
+"""Sweeps: arms that differ in settings, each trained with several seeds, scored, and compared in one table.
+
+An *arm* is a recipe with changes to it. Every arm is trained with the same seeds, so run i of two arms has the same
+batches as far as their settings allow, and their differences are tested in pairs: over the test items and over the
+seeds (see `compare`). A folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and `sweep.json` and `sweep.md`
+at the end. A finished run is read, not repeated; an interrupted one is resumed.
+
+A design is the same as TOML, one file for each or a table of a file with several:
+
+    title = "MPCL: many positives at once, or one"
+    recipe = "cpu/mpcl"                   # of arms that name none
+    control = "+Single"                   # what the others are compared with; default: the first arm
+    set = ["optimizer.lr=1e-4"]           # changes to all arms
+    arms = [{ name = "untrained", untrained = true }, { name = "+Single", recipe = "cpu/mpcl-single" },
+            { name = "+Multiple" }]
+    columns = [{ name = "STS17", task = "sts17", subset = "mean", metric = "spearman", languages = "ara eng" }]
+
+A column may be the mean over several scores: `of = [{ task = …, subset = …, metric = … }, …]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import multiprocessing
+import re
+import shutil
+import statistics
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from isoglot import __version__, environment
+from isoglot import recipe as recipes
+from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.encoders import Encoder, load
+from isoglot.encoders.device import resolve
+from isoglot.errors import EvaluationError, RecipeError, nearest, shown
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Score, main_metrics
+from isoglot.evaluation.run import plan as planned_tasks
+from isoglot.evaluation.suites import SUITES, Column
+from isoglot.recipe import PACKAGED
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, plain, write
+from isoglot.report.compare import LEVEL, Comparison, compare, p_shown, spread
+from isoglot.report.evaluate import evaluate
+from isoglot.report.scores import Scores, read_results, write_results
+from isoglot.report.tables import NOTHING, Grid, scale, to_markdown, to_text
+from isoglot.report.tables import shown as value_shown
+from isoglot.settings import Recipe
+from isoglot.training.loop import run as train
+from isoglot.training.progress import Display, Report, clock
+from isoglot.training.recipes import check_files, choices_of, make_encoder, plan_of
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = ["Arm", "Design", "Sweep", "plot_sweep", "read_design", "sweep"]
+
+DEV = "dev"  # task of the score that chose a run's checkpoint
+_OWN = ("name", "description", "folder", "data")  # settings of a recipe that change nothing in a run
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Arm(_Table):
+    """One of the things compared: a recipe with changes to it, or its encoder before the first step.
+
+    `at` are the values of the keys that a sweep goes over, for the plot.
+    """
+
+    name: str
+    recipe: str = ""
+    set: tuple[str, ...] = ()
+    untrained: bool = False
+    at: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+
+class _Part(_Table):
+    task: str
+    subset: str
+    metric: str
+
+
+class _Column(_Table):
+    name: str
+    task: str = ""
+    subset: str = ""
+    metric: str = ""
+    of: tuple[_Part, ...] = ()
+    languages: str = ""
+
+    @model_validator(mode="after")
+    def _one_score_or_several(self) -> _Column:
+        if bool(self.of) == bool(self.task and self.subset and self.metric):
+            raise ValueError("write task, subset and metric, or a list `of` such tables")
+        return self
+
+    @property
+    def parts(self) -> tuple[_Part, ...]:
+        return self.of or (_Part(task=self.task, subset=self.subset, metric=self.metric),)
+
+
+class Design(_Table):
+    """What is compared: arms, and columns of scores (see the module)."""
+
+    title: str = ""
+    recipe: str = ""
+    control: str = ""
+    set: tuple[str, ...] = ()
+    arms: tuple[Arm, ...] = Field(min_length=1)
+    columns: tuple[_Column, ...] = ()
+    negatives: dict[str, Any] | None = Field(None, description="hard negatives that scripts/methods.py mines first")
+
+    @model_validator(mode="after")
+    def _arms_are_known(self) -> Design:
+        folders = [_folder(arm.name) for arm in self.arms]
+        if len(set(folders)) < len(folders):
+            raise ValueError(f"two arms have the name {max(folders, key=folders.count)!r}; give each its own")
+        if self.control and self.control not in (names := [arm.name for arm in self.arms]):
+            raise ValueError(f"control {self.control!r} is not an arm; {nearest(self.control, names)}")
+        if bare := [arm.name for arm in self.arms if not (arm.recipe or self.recipe)]:
+            raise ValueError(f"arm {bare[0]!r} has no recipe; name one in the arm, or one for all")
+        return self
+
+
+def read_design(path: str | Path, entry: str = "") -> Design:
+    """The design in a TOML file, or the table `entry` of a file with several.
+
+    Raises `RecipeError` for a file that cannot be read, an unknown entry and wrong values.
+    """
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+        raise RecipeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if "arms" not in data:
+        entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
+        if entry not in entries:
+            hint = nearest(entry, entries) if entry else f"choose one of {', '.join(entries)}"
+            raise RecipeError(f"{path}: {shown(entry)} is not a design in this file; {hint}")
+        data = data[entry]
+    return parse_design(data, where=f"{path}{f': {entry}' if entry else ''}")
+
+
+def parse_design(data: Mapping[str, Any], *, where: str = "design") -> Design:
+    """A design of plain data. Raises `RecipeError` that begins with `where`."""
+    try:
+        return Design.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        raise RecipeError(f"{where}: {f'{key}: ' if key else ''}{message}") from error
+
+
+def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
+    """Each arm with every combination of values of `KEY=VALUE,VALUE` entries, values as in TOML, bare words as strings.
+
+    A single arm is named by its values alone. Raises `RecipeError` for an entry without a value.
+    """
+    grid: list[list[tuple[str, Any]]] = []
+    for entry in over:
+        key, mark, words = entry.partition("=")
+        try:
+            values = tomllib.loads(f"values = [{words}]")["values"]
+        except tomllib.TOMLDecodeError:
+            values = [word.strip() for word in words.split(",") if word.strip()]
+        if not (key.strip() and mark and values):
+            raise RecipeError(
+                f"--over {shown(entry, quotes=False)}: write KEY=VALUE,VALUE, such as batching.most=2,4,8"
+            )
+        grid.append([(key.strip(), value) for value in values])
+    if not grid:
+        return tuple(arms)
+    names = _short([axis[0][0] for axis in grid])
+    made = []
+    for arm in arms:
+        for point in itertools.product(*grid):
+            label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
+            made.append(
+                Arm(
+                    name=f"{arm.name}, {label}" if len(arms) > 1 else label,
+                    recipe=arm.recipe,
+                    set=(*arm.set, *(f"{key}={_toml(value)}" for key, value in point)),
+                    untrained=arm.untrained,
+                    at=arm.at | dict(point),
+                )
+            )
+    return tuple(made)
+
+
+def _short(keys: Sequence[str]) -> dict[str, str]:
+    """For each key its last part, or the whole key where two end alike."""
+    last = [key.rpartition(".")[2] for key in keys]
+    return {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else _toml(value)
+
+
+def _toml(value: Any) -> str:
+    """A value of TOML as it is written; JSON writes all but tables alike."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A finished sweep. Printing it shows its tables.
+
+    arms        in the order of the design
+    seeds       of every trained arm
+    columns     what was measured; `dev` is the score that chose the checkpoints
+    comparison  values, differences from the control, intervals and p-values of all columns; None for one arm alone
+    values      column -> arm -> value of each seed
+    seconds     arm -> mean seconds of training, of the runs that were not interrupted
+    """
+
+    title: str
+    arms: tuple[Arm, ...]
+    control: str
+    seeds: tuple[int, ...]
+    columns: tuple[str, ...]
+    comparison: Comparison
+    values: Mapping[str, Mapping[str, Sequence[float]]]
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def grids(self) -> list[Grid]:
+        """A table of means and deviations, an arm in each row, and one of differences from the control."""
+        return [self._means(), *([self._tests()] if len(self.arms) > 1 else [])]
+
+    def _means(self) -> Grid:
+        places = {name: at for at, name in enumerate(self.comparison.systems)}
+        rows, table = [], self.comparison.tables[0]
+        for arm in self.arms:
+            place, cells = places[arm.name], []
+            for row in table.rows:
+                mark = ""
+                if place and (found := row.differences[place - 1]).better is not None:
+                    known = [p for p in (found.p, found.p_seeds) if p is not None]
+                    sure = bool(known) and max(known) <= LEVEL
+                    mark = (" ▲" if found.better else " ▼") * sure
+                cells.append(spread(row.values[place], row.unit) + mark)
+            took = clock(self.seconds[arm.name]) if arm.name in self.seconds else NOTHING
+            count = len(self.values[self.columns[0]][arm.name])
+            rows.append((arm.name, str(count), *cells, took))
+        arrows = [row.subset + " ↓" * row.lower_is_better for row in table.rows]
+        notes = ["mean ± sample standard deviation over the seeds"]
+        if len(self.arms) > 1:
+            notes.append(f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL} over the items and over the seeds")
+        return Grid(self.title, ("", "runs", *arrows, "training"), tuple(rows), notes=tuple(notes))
+
+    def _tests(self) -> Grid:
+        rows = []
+        for row in self.comparison.tables[0].rows:
+            for name, found in zip(self.comparison.systems[1:], row.differences, strict=True):
+                ends = [value_shown(end, row.unit, sign=True) for end in found.interval or ()]
+                change = value_shown(found.value, row.unit, sign=True)
+                change += f" [{', '.join(ends)}]" if ends else ""
+                rows.append((row.subset, name, change, p_shown(found.p), p_shown(found.p_seeds)))
+        return Grid(
+            f"Differences from {self.control}",
+            ("", "arm", "difference", "p (items)", "p (seeds)"),
+            tuple(rows),
+            notes=(
+                "brackets: 95 % interval over the test items; p: two-sided paired tests, permutations of items and "
+                "t over seeds, not corrected for the number of arms",
+            ),
+        )
+
+    def __str__(self) -> str:
+        """All tables as text."""
+        return "\n".join(to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids())
+
+    def to_markdown(self) -> str:
+        """All tables in Markdown."""
+        return "\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in self.grids())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sweep as `sweep.json` holds it; `plot_sweep` reads it."""
+        arms = [{"name": arm.name, "recipe": arm.recipe, "set": list(arm.set), "at": arm.at} for arm in self.arms]
+        rows = self.comparison.tables[0].rows
+        units = {row.subset: {"unit": row.unit, "lower_is_better": row.lower_is_better} for row in rows}
+        return {"title": self.title, "control": self.control, "seeds": list(self.seeds), "arms": arms} | {
+            "columns": units,
+            "values": self.values,
+            "seconds": self.seconds,
+            "comparison": self.comparison.to_dict(),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write `sweep.md` and `sweep.json`."""
+        with atomic_write(Path(folder) / "sweep.md") as file:
+            file.write(self.to_markdown())
+        with atomic_write(Path(folder) / "sweep.json") as file:
+            file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def sweep(
+    design: Design | str | Path,
+    output: str | Path,
+    *,
+    over: Sequence[str] = (),
+    seeds: int | Sequence[int] = 3,
+    overrides: Sequence[str] = (),
+    tasks: Sequence[str] = (),
+    languages: Sequence[str] = (),
+    data: str | Path | None = None,
+    files: str | Path = ".",
+    jobs: int = 1,
+    steps: int = 0,
+    keep: bool = False,
+    device: str = "auto",
+    report: Report | None = None,
+) -> Sweep:
+    """Train every arm with every seed, score the encoders, and compare the arms.
+
+    design     a recipe, by path or packaged name, or a design (`read_design`)
+    output     folder of the runs; the same call again continues where it was interrupted
+    over       `KEY=VALUE,VALUE`: each arm with each value; several entries make a grid
+    seeds      their number, from 1 on, or the seeds themselves
+    overrides  changes to all arms, `KEY=VALUE`
+    tasks      tasks to score the encoders on, beside the columns of the design: a column for each average of their main
+               metrics, or for each subset where there is none. The dev score of the recipes is a column of its own
+    languages  only these languages of all tasks
+    data       folder of the data sets; default: $ISOGLOT_DATA, else data/
+    files      folder of the files that packaged recipes leave to the user
+    jobs       runs side by side, each in a process of its own with its share of the processor's threads
+    steps      steps of every stage in place of the recipes' own, for a trial; 0: their own
+    keep       keep models and checkpoints; default: remove them once the scores are written
+    report     called with messages; default: a display on stderr
+
+    Raises `RecipeError` before the first run for a wrong recipe or design and for missing data, `EvaluationError` when
+    a folder contains runs of other settings, and as training and evaluation do.
+    """
+    output, root = Path(output), Path(data) if data is not None else environment.data_folder()
+    design = design if isinstance(design, Design) else _single(str(design))
+    arms = tuple(
+        arm.model_copy(update={"recipe": arm.recipe or design.recipe, "set": (*design.set, *overrides, *arm.set)})
+        for arm in arms_over(design.arms, over)
+    )
+    chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(dict.fromkeys(seeds))
+    if not chosen or min(chosen) < 0 or jobs < 1:
+        raise ValueError(f"seeds and jobs must be positive, got seeds={seeds!r}, jobs={jobs}")
+    if len({_folder(arm.name) for arm in arms}) < len(arms):
+        raise RecipeError("two arms have the same name or values; remove one of them")
+    wanted = _tasks_of(design, tasks, languages)
+    job = _Job(Path(files), root, output, steps, keep, device, wanted)
+    ready = {arm.name: job.recipe(arm) for arm in arms}  # a wrong one is found before the first run
+    dev = _common_dev(list(ready.values()))
+    if not dev and not wanted:
+        raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
+    _check_data(wanted, root)
+    check_output(output, folder=True)
+    check_json(output / "sweep.json", ("arms", "values"))
+    runs = [(arm, seed) for arm in arms for seed in (chosen[:1] if arm.untrained else chosen)]
+    found = _all(job, runs, jobs=jobs, report=report)
+    made = _gather(design, arms, chosen, found, dev=dev, tasks=tasks)
+    made.save(output)
+    return made
+
+
+def _single(recipe: str) -> Design:
+    """The design of one recipe."""
+    return Design(title=recipe, arms=(Arm(name=recipe, recipe=recipe),))
+
+
+def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The tasks to run, each with its languages; none means all."""
+    found: dict[str, tuple[str, ...]] = {}
+    for column in design.columns:
+        for part in column.parts:
+            own, known = tuple(column.languages.split()), found.get(part.task)
+            found[part.task] = own if known is None else tuple(dict.fromkeys((*known, *own))) if known and own else ()
+    for task, own in planned_tasks(list(tasks), languages=list(languages)) if tasks else ():
+        found.setdefault(task.name, tuple(own))
+    if languages:
+        found = dict.fromkeys(found, tuple(languages))
+    if unknown := [task for task in found if task not in TASKS]:
+        raise RecipeError(f"columns: unknown task {shown(unknown[0])}; {nearest(unknown[0], TASKS)}")
+    return found
+
+
+def _check_data(tasks: Mapping[str, Sequence[str]], root: Path) -> None:
+    for task, languages in tasks.items():
+        if not TASKS[task].subsets(root, languages=languages):
+            raise EvaluationError(f"{task}: no data in {root}: {TASKS[task].needs}")
+
+
+def _common_dev(ready: Sequence[Recipe]) -> bool:
+    """Whether all arms choose their checkpoint by the same dev score, so that it can be compared."""
+    tasks = [[e.model_dump(exclude={"every", "patience"}) for e in recipe.evaluation] for recipe in ready]
+    return bool(tasks[0]) and all(one == tasks[0] for one in tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """What all runs of a sweep have in common."""
+
+    files: Path
+    data: Path
+    output: Path
+    steps: int
+    keep: bool
+    device: str
+    tasks: Mapping[str, Sequence[str]]
+
+    def recipe(self, arm: Arm) -> Recipe:
+        """The recipe of an arm. Raises RecipeError for missing files."""
+        recipe = recipes.load(arm.recipe, arm.set)
+        stages = recipe.stages
+        if self.steps:
+            stages = tuple(stage.model_copy(update={"steps": self.steps, "epochs": None}) for stage in stages)
+        own = {"folder": self.files} if recipe.folder.is_relative_to(PACKAGED) else {}
+        recipe = recipe.model_copy(update={"data": self.data, "stages": stages, **own})
+        check_files(recipe, arm.recipe)
+        return recipe
+
+    def folder(self, arm: Arm, seed: int) -> Path:
+        return self.output / _folder(arm.name) / f"seed-{seed}"
+
+    def run(self, arm: Arm, seed: int, report: Report, update: Callable[[Any], None]) -> Scores:
+        """Train an arm with a seed and score it, or read what an earlier call wrote."""
+        recipe, folder = self.recipe(arm), self.folder(arm, seed)
+        made_of = [recipe.model_dump_json(exclude=set(_OWN)), json.dumps({k: list(v) for k, v in self.tasks.items()})]
+        digest = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
+        if (folder / "results.json").exists():
+            known = read_results(folder)
+            if known.settings.get("made of") != digest:
+                raise EvaluationError(
+                    f"{folder}: contains a run of another recipe or other tasks; remove it, or choose another output"
+                )
+            return known
+        report(f"{arm.name}, seed {seed}")
+        settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__, "made of": digest}
+        if arm.untrained:
+            encoder: Encoder = make_encoder(recipe, report, seed=seed).exports()[0].eval()
+            scores = _dev_of_untrained(recipe, encoder)
+        else:
+            begun = (folder / "run.json").exists()
+            plan = plan_of(recipe, seed=seed, name=arm.recipe)
+            outcome = train(plan, folder, device=resolve(self.device), report=report, update=update)
+            settings["seconds"] = None if begun else round(outcome.seconds)
+            encoder = load(outcome.model).to(resolve(self.device))
+            best = outcome.best
+            scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
+        for task, languages in self.tasks.items():
+            scores += evaluate(
+                encoder, [task], data=self.data, languages=list(languages), skip_missing=True, report=report
+            )
+        results = Scores(scores, arm.name, settings)
+        write_results(folder, results)
+        if not self.keep:
+            for left in ("model", "best", "checkpoints"):
+                shutil.rmtree(folder / left, ignore_errors=True)
+        return results
+
+
+def _dev_of_untrained(recipe: Recipe, encoder: Encoder) -> list[Score]:
+    choices = choices_of(recipe)
+    if not choices:
+        return []
+    encoder.eval()
+    return [_dev_score(choices[0].score(encoder)[0], lower=choices[0].lower)]
+
+
+def _dev_score(value: float, *, lower: bool) -> Score:
+    return Score(DEV, "best", "score", value, 0, lower_is_better=lower)
+
+
+def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
+    """The scores of all runs by the names of their arms."""
+    found: dict[str, list[Scores]] = {arm.name: [] for arm, _ in runs}
+    if jobs == 1:
+        for arm, seed in runs:
+            with Display(quiet=report is not None) as display:
+                found[arm.name].append(job.run(arm, seed, report or display.report, display.update))
+        return found
+    threads = max(1, torch.get_num_threads() // jobs)
+    # Processes are spawned: a forked one would inherit the locks of torch's threads.
+    with ProcessPoolExecutor(
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
+    ) as pool:
+        begun = [(arm, pool.submit(_run_alone, job, arm, seed, report is not None)) for arm, seed in runs]
+        try:
+            for arm, made in begun:
+                found[arm.name].append(made.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return found
+
+
+def _run_alone(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
+    """One run in a process of its own; messages are lines that begin with the arm."""
+
+    def say(message: str) -> None:
+        if not quiet:
+            print(f"[{arm.name}, seed {seed}] {message}", file=sys.stderr, flush=True)
+
+    return job.run(arm, seed, say, lambda _: None)
+
+
+def _gather(
+    design: Design,
+    arms: Sequence[Arm],
+    seeds: tuple[int, ...],
+    found: Mapping[str, list[Scores]],
+    *,
+    dev: bool,
+    tasks: Sequence[str],
+) -> Sweep:
+    """The table of all runs."""
+    columns = [Column(DEV, ((DEV, "best", "score"),))] if dev else []
+    columns += [Column(c.name, tuple((p.task, p.subset, p.metric) for p in c.parts)) for c in design.columns]
+    first = next(iter(found.values()))[0]
+    asked = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
+    for suite in (SUITES[name] for name in tasks if name in SUITES):
+        columns += suite.columns
+        asked -= set(suite.tasks)
+    columns += _columns_of([score for score in first if score.task in asked])
+    control = design.control or arms[0].name
+    if control not in found:  # of a grid: the control with the first of all values
+        control = next(arm.name for arm in arms if arm.name.startswith(control))
+    order = [control, *(name for name in found if name != control)]
+    pairs = [(name, run) for name in order for run in found[name]]
+    comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)
+    labels = [row.subset for row in comparison.tables[0].rows]
+    by_label = {column.label: column for column in columns}
+    values = {
+        label: {name: [_value(by_label[label], run) for run in found[name]] for name in found} for label in labels
+    }
+    seconds = {
+        name: statistics.mean(known)
+        for name, every in found.items()
+        if (known := [float(s) for run in every if isinstance(s := run.settings.get("seconds"), int | float)])
+    }
+    return Sweep(design.title or "Sweep", tuple(arms), control, seeds, tuple(labels), comparison, values, seconds)
+
+
+def _value(column: Column, scores: Scores) -> float:
+    known = {(score.task, score.subset, score.metric): score.value for score in scores}
+    return column.mean({key: known[key] for key in column.keys})
+
+
+def _columns_of(scores: Sequence[Score]) -> list[Column]:
+    """A column for each average of the main metrics, or for each subset of a task without averages."""
+    chosen = main_metrics(scores)
+    columns = []
+    for task, metrics in chosen.items():
+        for metric in metrics:
+            own = [score for score in scores if (score.task, score.metric) == (task, metric)]
+            kept = [score for score in own if score.over] or own
+            for score in kept:
+                words = [task, *([score.subset] if len(own) > 1 else []), *([metric] if len(metrics) > 1 else [])]
+                columns.append(Column(" ".join(words), ((task, score.subset, metric),)))
+    return columns
+
+
+def _folder(name: str) -> str:
+    """The folder of an arm: its name without what paths should not contain."""
+    return re.sub(r"[^\w.+=-]+", "-", name).strip("-") or "run"
+
+
+def plot_sweep(folder: str | Path, output: str | Path) -> None:
+    """Draw the sweep in a folder: a panel for each column, every seed as a point, means joined, ± one deviation.
+
+    Along the horizontal axis are the values of the setting that was varied (the first one; combinations of the others
+    are lines of their own), on a logarithmic scale where all are positive numbers, or the arms. `output` ends in .svg,
+    .png or .pdf. Raises `EvaluationError` for a folder without a sweep and for another ending.
+    """
+    path, output = Path(folder) / "sweep.json", Path(output)
+    if (kind := output.suffix.lower()[1:]) not in ("svg", "png", "pdf"):
+        raise EvaluationError(f"{output}: unknown ending; use .svg, .png or .pdf")
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        arms, columns, values = record["arms"], record["columns"], record["values"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EvaluationError(f"{path}: not a finished sweep ({error}); run isoglot sweep again") from error
+    lines, ticks, label = _lines(arms)
+    numeric = all(isinstance(tick, int | float) for tick in ticks)
+    with canvas(WIDTH * min(2, len(columns)), 2.6 * -(-len(columns) // 2) + 0.25 * len(lines) + 0.5) as figure:
+        grid = figure.subplots(-(-len(columns) // 2), min(2, len(columns)), squeeze=False)
+        for axes in grid.flat[len(columns) :]:
+            axes.set_visible(False)
+        for axes, (column, about) in zip(grid.flat, columns.items(), strict=False):
+            factor = scale(about["unit"])
+            for place, (name, points) in enumerate(lines.items()):
+                style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+                found = [(at if numeric else ticks.index(at), values[column][arm]) for at, arm in points]
+                where = [at for at, _ in found]
+                middle = [factor * statistics.mean(every) for _, every in found]
+                ends = [factor * statistics.stdev(every) if len(every) > 1 else 0.0 for _, every in found]
+                line = "-" if any(arm["at"] for arm in arms) else ""
+                axes.errorbar(where, middle, ends, capsize=3, linestyle=line, label=plain(name), **style)
+                every = [(at, factor * value) for at, seeds in found for value in seeds]
+                axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style["color"], alpha=0.5)
+            if numeric and min(ticks) > 0 and max(ticks) >= 8 * min(ticks):
+                axes.set_xscale("log")
+                axes.minorticks_off()
+            axes.set_xticks(
+                ticks if numeric else range(len(ticks)),
+                [plain(str(tick)) for tick in ticks],
+                rotation=0 if numeric else 30,
+                ha="center" if numeric else "right",
+            )
+            axes.set_title(plain(column) + (" (lower is better)" if about["lower_is_better"] else ""), fontsize=9)
+            axes.set_xlabel(plain(label))
+            axes.grid(visible=True, linewidth=0.6)
+        if len(lines) > 1:
+            figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="lower left", frameon=False)
+        low = 0.07 * len(lines) if len(lines) > 1 else 0.0
+        figure.suptitle(plain(record["title"]), fontsize=10)
+        figure.tight_layout(pad=0.6, rect=(0, low, 1, 1))
+        with atomic_write(output, binary=True) as stream:
+            write(figure, stream, kind)
+
+
+def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[tuple[Any, str]]], list[Any], str]:
+    """For each line its points (value of the axis, name of the arm); the axis' ticks, and what it is."""
+    varied = [arm for arm in arms if arm["at"]]
+    if not varied:
+        return {"": [(arm["name"], arm["name"]) for arm in arms]}, [arm["name"] for arm in arms], ""
+    axis = next(iter(varied[0]["at"]))
+    lines: dict[str, list[tuple[Any, str]]] = {}
+    for arm in varied:
+        value = arm["at"][axis]
+        word = f"{axis.rpartition('.')[2]}={_word(value)}"
+        name = ", ".join(part for part in arm["name"].split(", ") if part not in (word, f"{axis}={_word(value)}"))
+        lines.setdefault(name, []).append((value if isinstance(value, int | float) else str(value), arm["name"]))
+    ticks = dict.fromkeys(at for points in lines.values() for at, _ in points)
+    numeric = all(isinstance(tick, int | float) for tick in ticks)
+    return lines, sorted(ticks) if numeric else list(ticks), axis

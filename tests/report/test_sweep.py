@@ -1,0 +1,223 @@
+"""Sweeps: arms times seeds, one table, resumed and never repeated."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+import torch
+
+from isoglot import recipe as recipes
+from isoglot.errors import EvaluationError, RecipeError
+from isoglot.evaluation import TASKS
+from isoglot.recipe import tomllib
+from isoglot.report import sweep as module
+from isoglot.report.sweep import Arm, arms_over, parse_design, plot_sweep, read_design, sweep
+
+RECIPE = """
+name = "tiny"
+steps = 6
+[encoder]
+kind = "static"
+vocabulary = 400
+dim = 8
+[[streams]]
+sources = [{reader = "tsv", path = "pairs.tsv"}]
+batching = {size = 8}
+objectives = [{name = "info_nce", direction = "two-way"}]
+[optimizer]
+lr = 0.05
+[evaluation]
+data = "dev"
+every = 3
+"""
+WORDS = [
+    "red",
+    "green",
+    "blue",
+    "black",
+    "white",
+    "cat",
+    "dog",
+    "horse",
+    "bird",
+    "runs",
+    "eats",
+    "sings",
+    "here",
+    "now",
+]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    generator = torch.Generator().manual_seed(0)
+    rows = [[WORDS[i] for i in torch.randint(0, len(WORDS), (4,), generator=generator)] for _ in range(80)]
+    pairs = list(dict.fromkeys((" ".join(row), " ".join(word[::-1] for word in row)) for row in rows))
+    (tmp_path / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in pairs[:50]))
+    for folder in ("dev", "tatoeba"):
+        (tmp_path / folder).mkdir()
+        for column, code in enumerate(("eng", "deu")):
+            (tmp_path / folder / f"tatoeba.deu-eng.{code}").write_text("".join(p[column] + "\n" for p in pairs[50:]))
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    return tmp_path
+
+
+def silent(_):
+    pass
+
+
+def test_a_grid_of_settings_and_seeds_is_one_table(project):
+    made = sweep(
+        project / "tiny.toml", project / "out", over=["batching.size=4,16", "optimizer.lr=0.1,0.01"], seeds=2,
+        tasks=["tatoeba"], data=project, report=silent,
+    )  # fmt: skip
+    names = ["size=4, lr=0.1", "size=4, lr=0.01", "size=16, lr=0.1", "size=16, lr=0.01"]
+    assert [arm.name for arm in made.arms] == names
+    assert made.columns == ("dev", "tatoeba mean")
+    assert made.control == names[0]
+    table = made.comparison.tables[0]
+    for column, row in zip(made.columns, table.rows, strict=True):
+        for name, value in zip(made.comparison.systems, row.values, strict=True):
+            assert value.mean == pytest.approx(sum(made.values[column][name]) / 2)
+    record = json.loads((project / "out" / "sweep.json").read_text())
+    runs = sorted(path.parent.relative_to(project / "out").parts for path in (project / "out").glob("*/*/run.json"))
+    assert len(runs) == 8
+    seeds = {json.loads((project / "out" / a / b / "run.json").read_text())["seed"] for a, b in runs}
+    assert seeds == {1, 2}
+    sizes = {arm["name"]: arm["at"]["batching.size"] for arm in record["arms"]}
+    assert [sizes[name] for name in names] == [4, 4, 16, 16]
+    assert not list((project / "out").glob("*/*/model"))
+    plot_sweep(project / "out", project / "out.svg")
+    ElementTree.parse(project / "out.svg")
+
+
+def test_what_is_finished_is_not_repeated_and_what_was_killed_goes_on(project, monkeypatch):
+    """The second call trains what the first did not; a table of both equals that of one call."""
+    begun = []
+    train = module.train
+
+    def failing(plan, folder, **settings):
+        begun.append(folder.name)
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return train(plan, folder, **settings)
+
+    monkeypatch.setattr(module, "train", failing)
+    settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2, "report": silent}
+    with pytest.raises(KeyboardInterrupt):
+        sweep(project / "tiny.toml", project / "out", **settings)
+    made = sweep(project / "tiny.toml", project / "out", **settings)
+    assert len(begun) == 2 + 3
+    again = sweep(project / "tiny.toml", project / "out", **settings)
+    whole = sweep(project / "tiny.toml", project / "other", **settings)
+    assert len(begun) == 2 + 3 + 4
+    assert made.values == again.values == whole.values
+    with pytest.raises(EvaluationError, match="seed-1"):
+        sweep(project / "tiny.toml", project / "out", overrides=["steps=7"], **settings)
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_give_the_same(project):
+    settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2, "report": silent}
+    one = sweep(project / "tiny.toml", project / "one", **settings)
+    two = sweep(project / "tiny.toml", project / "two", jobs=2, **settings)
+    assert one.values == two.values
+
+
+def test_arms_of_a_design(project):
+    """An untrained arm has one run, and its dev score is that of the encoder before the first step."""
+    design = {
+        "title": "T",
+        "recipe": str(project / "tiny.toml"),
+        "control": "low",
+        "set": ["steps=4"],
+        "arms": [{"name": "untrained", "untrained": True}, {"name": "high"},
+                 {"name": "low", "set": ["optimizer.lr=1e-9"]}],
+        "columns": [
+            {"name": "Tatoeba", "task": "tatoeba", "subset": "deu-eng", "metric": "accuracy/mean", "languages": "deu"},
+            {"name": "both", "of": [
+                {"task": "tatoeba", "subset": "deu-eng", "metric": f"accuracy/{way}"} for way in ("en-xx", "xx-en")
+            ]},
+        ],
+    }  # fmt: skip
+    made = sweep(parse_design(design), project / "out", data=project, seeds=2, report=silent)
+    assert made.columns == ("dev", "Tatoeba", "both")
+    assert {name: len(values) for name, values in made.values["dev"].items()} == {"untrained": 1, "high": 2, "low": 2}
+    assert made.comparison.systems[0] == "low"
+    assert made.values["both"] == {name: pytest.approx(values) for name, values in made.values["Tatoeba"].items()}
+    # Steps of 1e-9 change no nearest neighbour, so seed 1 is what it was before the first step.
+    assert made.values["dev"]["low"][0] == made.values["dev"]["untrained"][0]
+    assert [row[0] for row in made.grids()[0].rows] == ["untrained", "high", "low"]
+    plot_sweep(project / "out", project / "out.png")
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"control": "hihg"}, "high"),
+        ({"arms": [{"name": "a", "recipe": "x"}, {"name": "a", "recipe": "y"}]}, "a"),
+        ({"arms": []}, "arms"),
+        ({"recipe": "", "arms": [{"name": "bare"}]}, "bare"),
+        ({"columns": [{"name": "c", "task": "tatoeba"}]}, "columns.0"),
+        ({"tilte": "x"}, "tilte"),
+    ],
+)
+def test_wrong_designs(changes, place):
+    with pytest.raises(RecipeError, match=place):
+        parse_design({"recipe": "cpu/mpcl", "arms": [{"name": "high"}], **changes})
+
+
+def test_mistakes_are_found_before_the_first_run(project, monkeypatch):
+    monkeypatch.setattr(module, "train", None)
+    tiny = project / "tiny.toml"
+    with pytest.raises(RecipeError, match=r"optimizer\.lrr"):
+        sweep(tiny, project / "out", over=["optimizer.lrr=1,2"], report=silent)
+    with pytest.raises(RecipeError, match="--over"):
+        sweep(tiny, project / "out", over=["optimizer.lr"], report=silent)
+    with pytest.raises(EvaluationError, match="sts17"):
+        sweep(tiny, project / "out", tasks=["sts17"], data=project, report=silent)
+    with pytest.raises(RecipeError, match="same name"):
+        sweep(tiny, project / "out", over=["optimizer.lr=1,1"], report=silent)
+    with pytest.raises(RecipeError, match="evaluation"):
+        sweep(tiny, project / "out", overrides=["evaluation=[]"], report=silent)
+    assert not (project / "out").exists()
+
+
+def test_entries_of_a_file(tmp_path):
+    path = tmp_path / "designs.toml"
+    path.write_text('[one]\nrecipe = "cpu/mpcl"\narms = [{name = "a"}]\n')
+    assert read_design(path, "one").arms[0].name == "a"
+    with pytest.raises(RecipeError, match="one"):
+        read_design(path, "on")
+    with pytest.raises(RecipeError, match=r"designs\.toml"):
+        read_design(path)
+    with pytest.raises(RecipeError, match=r"missing\.toml"):
+        read_design(tmp_path / "missing.toml")
+
+
+def test_values_are_those_of_toml_or_bare_words():
+    arms = arms_over([Arm(name="m", recipe="r")], ["a.tcm=paper,code", "b.size=[1, 2],[3]"])
+    assert arms[0].set == ('a.tcm="paper"', "b.size=[1, 2]")
+    assert [arm.name for arm in arms] == [f"tcm={t}, size={s}" for t in ("paper", "code") for s in ("[1, 2]", "[3]")]
+
+
+def test_a_folder_without_a_sweep_is_refused(tmp_path):
+    with pytest.raises(EvaluationError, match=r"sweep\.json"):
+        plot_sweep(tmp_path, tmp_path / "a.svg")
+    with pytest.raises(EvaluationError, match=r"a\.html"):
+        plot_sweep(tmp_path, tmp_path / "a.html")
+
+
+def test_the_project_s_own_designs_are_valid():
+    """Recipes, changes and tasks of scripts/methods.toml, checked without their data."""
+    path = Path(__file__).parents[2] / "scripts" / "methods.toml"
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")):
+        design = read_design(path, entry)
+        for arm in design.arms:
+            recipes.load(arm.recipe or design.recipe, (*design.set, *arm.set))
+        for part in (part for column in design.columns for part in column.parts):
+            assert part.metric in {metric.name for metric in TASKS[part.task].metrics}, (entry, part)

@@ -15,7 +15,8 @@ A design is the same as TOML, one file for each or a table of a file with severa
             { name = "+Multiple" }]
     columns = [{ name = "STS17", task = "sts17", subset = "mean", metric = "spearman", languages = "ara eng" }]
 
-A column may be the mean over several scores: `of = [{ task = …, subset = …, metric = … }, …]`.
+A column may be the mean over several scores: `of = [{ task = …, subset = …, metric = … }, …]`. `columns = "NAME"` are
+those of the table NAME of the same file.
 """
 
 from __future__ import annotations
@@ -144,12 +145,17 @@ def read_design(path: str | Path, entry: str = "") -> Design:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise RecipeError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    whole = data
     if "arms" not in data:
         entries = [name for name, table in data.items() if isinstance(table, dict) and "arms" in table]
         if entry not in entries:
             hint = nearest(entry, entries) if entry else f"choose one of {', '.join(entries)}"
             raise RecipeError(f"{path}: {shown(entry)} is not a design in this file; {hint}")
-        data = data[entry]
+        columns, data = data[entry].get("columns"), data[entry]
+        if isinstance(columns, str):  # those of another entry
+            if columns not in whole:
+                raise RecipeError(f"{path}: {entry}: columns: {nearest(columns, entries)}")
+            data = data | {"columns": whole[columns].get("columns", [])}
     return parse_design(data, where=f"{path}{f': {entry}' if entry else ''}")
 
 

@@ -18,6 +18,7 @@ from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.errors import IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.report.sweep import Design, read_design, sweep
+from isoglot.settings import BUNDLED
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,7 +32,10 @@ def mine_negatives(design: Design, data: Path, output: Path) -> None:
     """Mine the files negatives/<pair>.jsonl that the recipes of a design read and that do not exist."""
     if (wanted := design.negatives) is None:
         return
-    places = [Path(place.replace("data:", f"{data}/")) for place in wanted["leakage"]]
+    stands = {"data:": f"{data}/", "bundled:": f"{BUNDLED}/"}
+    places = [
+        Path(place.replace(mark, stands[mark])) for place in wanted["leakage"] for mark in stands if mark in place
+    ]
     loaded = [recipes.load(arm.recipe or design.recipe, [*design.set, *arm.set]) for arm in design.arms]
     sources = [s for recipe in loaded for stage in recipe.stages for stream in stage.streams for s in stream.sources]
     for path in {output / source.path: None for source in sources if source.path.startswith("negatives/")}:

@@ -17,9 +17,7 @@ def sweep(
     recipe: Annotated[str | None, typer.Argument(help="TOML file, or name of a packaged recipe.")] = None,
     over: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE,VALUE", help="Vary a setting, such as batching.most=2,4,8; repeatable: a grid."
-        ),
+        typer.Option(metavar="KEY=VALUE,VALUE", help="Vary a setting, such as batching.most=2,4; repeatable: a grid."),
     ] = None,
     arms: Annotated[
         Path | None, typer.Option(help="TOML file of named arms, each a recipe with changes, in place of RECIPE.")

@@ -27,9 +27,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from langcodes import Language
+
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, is_language
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.tasks.retrieval import LASER_112
 from isoglot.report.scores import Scores
 
 _SIB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
@@ -39,48 +42,8 @@ _NOT_IN_SIB = ("ace_Arab", "arb_Arab", "bjn_Arab", "kas_Arab", "knc_Arab", "min_
 _NO_RUN = {"dataset_revision": "revision_not_applicable"} | dict.fromkeys(
     ("mteb_version", "evaluation_time", "kg_co2_emissions", "date")
 )
-# Languages as MTEB writes them: a code of three letters and the script.
-_TWO_LETTERS = {
-    "ar": "ara-Arab",
-    "de": "deu-Latn",
-    "en": "eng-Latn",
-    "es": "spa-Latn",
-    "fr": "fra-Latn",
-    "hi": "hin-Deva",
-    "it": "ita-Latn",
-    "ko": "kor-Hang",
-    "nl": "nld-Latn",
-    "pl": "pol-Latn",
-    "pt": "por-Latn",
-    "ru": "rus-Cyrl",
-    "th": "tha-Thai",
-    "tr": "tur-Latn",
-    "zh": "cmn-Hans",
-}
-_TATOEBA_SCRIPTS = {
-    "Arab": "ara arq arz pes uig urd",
-    "Armn": "hye",
-    "Beng": "ben",
-    "Cyrl": "bel bul kaz mhr mkd mon orv rus srp tat ukr",
-    "Deva": "awa hin mar max",
-    "Ethi": "amh",
-    "Geor": "kat",
-    "Grek": "ell",
-    "Hang": "kor",
-    "Hans": "cmn wuu",
-    "Hant": "yue",
-    "Hebr": "heb yid",
-    "Jpan": "jpn",
-    "Khmr": "khm",
-    "Mlym": "mal",
-    "Taml": "tam",
-    "Telu": "tel",
-    "Tfng": "ber",
-    "Thai": "tha",
-    "Latn": "afr ang ast aze bos bre cat cbk ceb ces cha cor csb cym dan deu dsb dtp epo est eus fao fin fra fry gla "
-    "gle glg gsw hrv hsb hun ido ile ina ind isl ita jav kab kur kzj lat lfn lit lvs nds nld nno nob nov oci pam pms "
-    "pol por ron slk slv spa sqi swe swg swh tgl tuk tur tzl uzb vie war xho zsm",
-}
+# Where MTEB's script is not the likely one of CLDR.
+_SCRIPTS = {"kor": "Hang", "orv": "Cyrl", "max": "Deva", "ber": "Tfng"}
 _BITEXT = {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "f1"}
 _CORRELATIONS = {"spearman": "cosine_spearman", "pearson": "cosine_pearson"}
 _TOPICS = {"accuracy": "accuracy", "f1/macro": "f1"}
@@ -107,9 +70,16 @@ class MtebTask:
         return self.sizes.get(subset, self.size)
 
 
+def _tagged(code: str) -> str:
+    """A language as MTEB writes it: a code of three letters and the script, `deu-Latn`."""
+    language = Language.get(code)
+    name = code if len(code) == 3 else "cmn" if code == "zh" else language.to_alpha3()
+    return f"{name}-{_SCRIPTS.get(name) or language.maximize().script}"
+
+
 def _pairs(text: str) -> dict[str, tuple[str, ...]]:
     """Subsets such as `de-en`, with their languages; `en-en` is of one."""
-    return {name: tuple(dict.fromkeys(_TWO_LETTERS[code] for code in name.split("-"))) for name in text.split()}
+    return {name: tuple(dict.fromkeys(map(_tagged, name.split("-")))) for name in text.split()}
 
 
 def _sizes(text: str, ending: str = "") -> dict[str, int]:
@@ -118,11 +88,7 @@ def _sizes(text: str, ending: str = "") -> dict[str, int]:
     return {name + ending: int(size) for name, size in zip(words[::2], words[1::2], strict=True)}
 
 
-_TATOEBA = {
-    f"{code}-eng": (f"{code}-{script}", "eng-Latn")
-    for script, codes in _TATOEBA_SCRIPTS.items()
-    for code in codes.split()
-}
+_TATOEBA = _pairs(" ".join(f"{code}-eng" for code in LASER_112))
 _TATOEBA_SIZES = _sizes(
     "amh 168 ang 134 arq 911 arz 477 ast 127 awa 231 bos 354 ceb 600 cha 137 csb 253 cym 575 dsb 479 fao 262 fry "
     "173 gla 829 gsw 117 hsb 483 hye 742 jav 205 kat 746 kaz 575 khm 722 kur 410 mal 687 max 284 mon 440 nov 257 "

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, overload
 
@@ -125,65 +126,54 @@ class Index:
             raise TypeError(f"model is {shown(model)}; pass an Encoder or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
         records = _records(sentences, 0, columns | {"translation_languages": translation_languages})
-        if folder is None:
-            return cls._build(
-                None, model, records, kind, prompt, query_prompt, pooling, device, progress, report,
-            )  # fmt: skip
-        named = [] if isinstance(model, Encoder) else [model]
-        check_output(folder, inputs=named, folder=True)
-        with exclusive(folder):
-            return cls._build(
-                Path(folder), model, records, kind, prompt, query_prompt, pooling, device, progress, report,
-            )  # fmt: skip
-
-    @classmethod
-    def _build(
-        cls,
-        folder: Path | None,
-        model: Encoder | str | Path,
-        records: Iterator[Sentence],
-        kind: str | None,
-        prompt: str | None,
-        query_prompt: str | None,
-        pooling: str | None,
-        device: str,
-        progress: Progress | None,
-        report: Callable[[str], None] | None,
-    ) -> Index:
-        if isinstance(model, Encoder) and not (prompt is None and pooling is None):
-            raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
-        origin = None
-        if folder is not None and cls.exists(folder):
-            with cls.open(folder) as before:
-                origin = before.origin
-            for name, value in (("pooling", pooling), ("prompt", prompt), ("query_prompt", query_prompt)):
-                if value is not None and value != getattr(origin, name):
-                    kept = getattr(origin, name)
-                    raise SearchError(f"{folder}: was made with {name} {kept!r}, not {value!r}; leave this option out")
-            pooling, prompt = origin.pooling, origin.prompt
-        encoder, name = model, ""
-        if not isinstance(model, Encoder):
-            encoder, name = load(model, pooling=pooling, prompt=prompt, device=device), str(model)
-        assert isinstance(encoder, Encoder)
-        check_kind(kind or FLAT, encoder.dim)
-        first = list(islice(records, 1))  # a wrong file or argument is found before the folder belongs to this model
-        if origin is None:
-            own = prompt if name else encoder.prompt or None
-            origin = Origin.of(encoder, name, pooling=pooling, prompt=own, query_prompt=query_prompt)
-            store = Store.create(folder, origin, kind or FLAT)
-        else:
-            origin.require(encoder, name or "this encoder")
-            store = Store(folder)
-        try:
-            index = cls(store, encoder)
-            added = index._add(_chained(first, records), kind, progress)
-        except BaseException:
-            store.close()
-            raise
+        place = None if folder is None else Path(folder)
+        if place is not None:
+            check_output(place, inputs=[] if isinstance(model, Encoder) else [model], folder=True)
+        with nullcontext() if place is None else exclusive(place):
+            encoder, origin, there = cls._origin_of(place, model, prompt, query_prompt, pooling, device)
+            check_kind(kind or FLAT, encoder.dim)
+            first = list(islice(records, 1))  # a wrong file or argument is found before the folder belongs to the model
+            store = Store(place) if there else Store.create(place, origin, kind or FLAT)
+            try:
+                index = cls(store, encoder)
+                added = index._add(chain(first, records), kind, progress)
+            except BaseException:
+                store.close()
+                raise
         if report is not None:
             known = f", {added.known:,} already there" if added.known else ""
             report(f"{added.new:,} sentences added{known}; {len(index):,} in the index ({index.kind})")
         return index
+
+    @classmethod
+    def _origin_of(
+        cls,
+        folder: Path | None,
+        model: Encoder | str | Path,
+        prompt: str | None,
+        query_prompt: str | None,
+        pooling: str | None,
+        device: str,
+    ) -> tuple[Encoder, Origin, bool]:
+        """The encoder, what an index records of it, and whether the folder holds an index, which is made by it."""
+        if isinstance(model, Encoder) and not (prompt is None and pooling is None):
+            raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
+        there = None
+        if folder is not None and cls.exists(folder):
+            with cls.open(folder) as before:
+                there = before.origin
+            for name, value in (("pooling", pooling), ("prompt", prompt), ("query_prompt", query_prompt)):
+                if value is not None and value != (kept := getattr(there, name)):
+                    raise SearchError(f"{folder}: was made with {name} {kept!r}, not {value!r}; leave this option out")
+            pooling, prompt = there.pooling, there.prompt
+        encoder, name = model, ""
+        if not isinstance(encoder, Encoder):
+            encoder, name = load(encoder, pooling=pooling, prompt=prompt, device=device), str(encoder)
+        if there is not None:
+            there.require(encoder, name or "this encoder")
+            return encoder, there, True
+        own = prompt if name else encoder.prompt or None
+        return encoder, Origin.of(encoder, name, pooling=pooling, prompt=own, query_prompt=query_prompt), False
 
     @classmethod
     def open(cls, folder: str | Path, model: Encoder | str | Path | None = None, *, device: str = "auto") -> Index:
@@ -568,11 +558,6 @@ def check_kind(kind: str, dim: int) -> None:
 
 def _hit(score: float, row: int, of: Sentence) -> Hit:
     return Hit(score, of.text, of.language, of.id, of.translation, of.translation_language, row)
-
-
-def _chained(first: list[Sentence], rest: Iterator[Sentence]) -> Iterator[Sentence]:
-    yield from first
-    yield from rest
 
 
 _Columns = Mapping[str, str | Iterable[str | None] | None]

@@ -47,7 +47,7 @@ def imported_sets(tmp_path_factory):
     """What tests import of data sets stays in a folder of their own."""
     folder = tmp_path_factory.mktemp("sets")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("isoglot.evaluation.files.cache", lambda: folder)
+        patch.setattr("isoglot.evaluation.sets.cache", lambda: folder)
         yield
 
 

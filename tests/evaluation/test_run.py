@@ -9,7 +9,7 @@ from folders import numbered, tatoeba
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import texts_of
-from isoglot.evaluation.sources import get_command
+from isoglot.evaluation.sets import get_command
 from isoglot.report.evaluate import evaluate
 
 

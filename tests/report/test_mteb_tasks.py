@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.files import sources
+from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks.sts import joined
 from isoglot.report.mteb import _NOT_IN_SIB, MTEB, _subset
 

@@ -14,8 +14,7 @@ from isoglot.encoders.base import identity
 from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
-from isoglot.evaluation.codes import among
-from isoglot.evaluation.sources import get_command
+from isoglot.evaluation.sets import among, get_command
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
 from isoglot.progress import Progress

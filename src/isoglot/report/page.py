@@ -19,7 +19,7 @@ from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical_list, is_language, tag
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score, main_metrics
-from isoglot.evaluation.codes import among
+from isoglot.evaluation.sets import among
 from isoglot.report import charts
 from isoglot.report.comparable import alike
 from isoglot.report.plot import Sentence, picture

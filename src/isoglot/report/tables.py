@@ -17,7 +17,7 @@ from isoglot.data.languages import is_language
 from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score, Unit
-from isoglot.evaluation.sources import get_command
+from isoglot.evaluation.sets import get_command
 from isoglot.evaluation.suites import SUITES, Cell, listed
 from isoglot.report.comparable import alike
 

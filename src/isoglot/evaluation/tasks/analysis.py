@@ -40,8 +40,7 @@ from isoglot.data.languages import canonical, is_language
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.codes import among
-from isoglot.evaluation.files import needs
+from isoglot.evaluation.sets import among, needs
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.retrieval import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.codes import among
-from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.sets import Source, among, needs, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed
 from isoglot.search.exact import neighbours

@@ -40,8 +40,7 @@ from numpy.typing import NDArray
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.codes import among, words
-from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.sets import Source, among, needs, sources, words
 from isoglot.evaluation.tasks.linear import Floats, Ids, Layer, apply, best_layers
 from isoglot.evaluation.vectors import embed
 

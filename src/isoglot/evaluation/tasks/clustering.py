@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.codes import among, words
-from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.sets import Source, among, needs, sources, words
 from isoglot.evaluation.vectors import embed
 
 SEEDS = (0, 1, 2)

@@ -22,7 +22,7 @@ import numpy as np
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.files import Source, needs
+from isoglot.evaluation.sets import Source, needs
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Outcome, accuracy, pair_classes, tested
 from isoglot.evaluation.tasks.linear import Ids
 

@@ -18,8 +18,7 @@ import numpy as np
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.codes import among
-from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.sets import Source, among, needs, sources
 from isoglot.evaluation.tasks.classification import (
     ACCURACY,
     ITERATIONS,

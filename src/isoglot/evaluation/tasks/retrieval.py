@@ -37,8 +37,7 @@ from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.codes import among, words
-from isoglot.evaluation.files import Source, needs, sources
+from isoglot.evaluation.sets import Source, among, needs, sources, words
 from isoglot.evaluation.vectors import embed, unit
 from isoglot.search.exact import Floats, Ids, neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins

@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.codes import among, words
-from isoglot.evaluation.files import Source, in_memory, needs, sources
+from isoglot.evaluation.sets import Source, among, in_memory, needs, sources, words
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed, unit
 

@@ -14,7 +14,7 @@ from isoglot.cli.main import app
 from isoglot.data.sets.catalogue import catalogue
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.sources import SETS, get_command
+from isoglot.evaluation.sets import SETS, get_command
 from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))

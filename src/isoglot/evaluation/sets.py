@@ -1,4 +1,8 @@
-"""The sources of each task's data: its sets in the catalogue, and the command that downloads one.
+"""The sets that tasks read: their parts below the data folder, the languages asked for, and how to download a set.
+
+Tasks know sets and splits; files and layouts are the business of `isoglot.data.sets`. What a layout is imported into
+is kept in the cache folder, so a set is imported once. Test sets and users write codes of languages in different
+systems.
 
 A task may have several sets. The first one is the default, with checksums in the catalogue if possible; the others add
 languages or replace it, as documented on the page of the task. A set in the folder of `data get` is read before other
@@ -8,11 +12,64 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from isoglot.data.languages import canonical, canonical_list, is_language, matches
 from isoglot.data.sets import DataSet, command, find, present
-from isoglot.evaluation.codes import among
+from isoglot.data.sets.importers import IMPORTERS, find_parts
+from isoglot.data.sets.normal import Part, Rows, read
+from isoglot.environment import cache_folder
+from isoglot.errors import CorpusError, EvaluationError
+
+
+def cache() -> Path:
+    """The folder of what was imported."""
+    return cache_folder() / "sets"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A part of the set called `name`."""
+
+    name: str
+    part: Part
+
+    def read(self, where: str) -> Rows:
+        """Its rows, at least one. Raises `EvaluationError`; `where` (task, subset) opens the message."""
+        try:
+            return read(self.name, self.part, cache=cache())
+        except CorpusError as error:
+            raise EvaluationError(f"{where}: {error}") from error
+
+
+def in_memory(subset: str, rows: Rows) -> Source:
+    """Rows that were not read from a file, in the place of those of a set."""
+    return Source("", Part("test", subset, (), (), lambda: rows))
+
+
+def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False) -> dict[tuple[str, str], Source]:
+    """(split, subset) -> source, of the first of the sets that is there; with `merge` the others add what it lacks.
+
+    Raises `EvaluationError`, opened by the task, for a copy that cannot be used.
+    """
+    found: dict[tuple[str, str], Source] = {}
+    for name in names:
+        if found and not merge:
+            break
+        try:
+            for key, part in find_parts(name, data).items():
+                found.setdefault(key, Source(name, part))
+        except CorpusError as error:
+            raise EvaluationError(f"{task}: {error}") from error
+    return found
+
+
+def needs(*names: str) -> str:
+    """Which files the sets are found in and where they come from, for the message that they are missing."""
+    return ", or ".join(IMPORTERS[name].needs for name in names)
+
 
 _GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
 _ANALYSES = ("similarity", "centroids", "map")  # which read one set only, that with the most of the languages
@@ -76,3 +133,20 @@ def _may_have(one: DataSet, languages: Sequence[str]) -> bool:
     """Whether a set has one of the languages; one whose languages the catalogue does not know is taken to have any."""
     codes = one.language_codes
     return not codes or any(among(code, languages) for code in codes)
+
+
+def among(code: str, languages: Sequence[str]) -> bool:
+    """Whether the code that a test set uses names one of `languages`; without any, every one does.
+
+    A test set that names no script (`cmn`) answers for all of them (`zho_Hans`). Raises `CorpusError` for a language
+    that does not exist and that the test set does not use either.
+    """
+    if not languages or code in languages:
+        return True
+    wanted = canonical_list(languages)
+    return is_language(code) and matches(canonical(code), {*wanted, *(name.partition("_")[0] for name in wanted)})
+
+
+def words(text: str) -> tuple[str, ...]:
+    """The names in a text, separated by spaces: how long lists of codes are written."""
+    return tuple(text.split())

@@ -29,6 +29,7 @@ def test_the_cache_folder_follows_the_environment(monkeypatch):
         ("ISOGLOT_MODEL", environment.default_model, None),
         ("ISOGLOT_DEVICE", environment.default_device, "auto"),
         ("ISOGLOT_LOG", environment.log_level, "info"),
+        ("ISOGLOT_SERVE_TOKEN", environment.serve_token, None),
     ],
 )
 def test_a_variable_replaces_the_default(monkeypatch, variable, function, unset):
@@ -46,10 +47,10 @@ def test_debugging_is_on_unless_zero_or_empty(monkeypatch, value, debugging):
 
 
 def test_every_variable_that_is_read_is_listed():
-    read = re.findall(r'"(ISOGLOT_[A-Z]+)"', (SOURCE / "environment.py").read_text(encoding="utf-8"))
+    read = re.findall(r'"(ISOGLOT_[A-Z_]+)"', (SOURCE / "environment.py").read_text(encoding="utf-8"))
     assert set(read) == set(environment.VARIABLES)
 
 
 def test_every_variable_is_on_its_page():
     page = (SOURCE.parent.parent / "docs" / "environment.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"`(ISOGLOT_[A-Z]+)`", page)) == set(environment.VARIABLES)
+    assert set(re.findall(r"`(ISOGLOT_[A-Z_]+)`", page)) == set(environment.VARIABLES)

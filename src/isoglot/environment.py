@@ -1,4 +1,4 @@
-"""The environment variables that isoglot reads. This is the only module that reads them."""
+"""The environment variables that isoglot reads, here and as defaults of options of the command line."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "ISOGLOT_DEVICE": "Device that `auto` stands for, such as cpu or cuda:1.",
         "ISOGLOT_DEBUG": "If set and not 0, errors are shown with their traceback.",
         "ISOGLOT_LOG": "Level of the log: debug, info, warning or error.",
+        "ISOGLOT_SERVE_TOKEN": "Bearer token that requests to `isoglot serve` must send.",
+        "ISOGLOT_SERVE_HOST": "`--host` of `isoglot serve`; this and those below are read by the command line.",
+        "ISOGLOT_SERVE_PORT": "`--port` of `isoglot serve`.",
+        "ISOGLOT_SERVE_HOSTS": "`--allow-host` of `isoglot serve`, several separated by blanks.",
+        "ISOGLOT_SERVE_ORIGINS": "`--allow-origin` of `isoglot serve`, several separated by blanks.",
+        "ISOGLOT_SERVE_TIMEOUT": "`--timeout` of `isoglot serve`.",
+        "ISOGLOT_SERVE_GRACE": "`--grace` of `isoglot serve`.",
+        "ISOGLOT_SERVE_LOG": "0 for `--no-access-log` of `isoglot serve`.",
     }
 )
 
@@ -46,6 +54,11 @@ def default_device() -> str:
 def is_debugging() -> bool:
     """Whether `$ISOGLOT_DEBUG` is set to anything but 0."""
     return os.environ.get("ISOGLOT_DEBUG", "0") not in ("", "0")
+
+
+def serve_token() -> str | None:
+    """`$ISOGLOT_SERVE_TOKEN`; None if it is not set."""
+    return os.environ.get("ISOGLOT_SERVE_TOKEN") or None
 
 
 def log_level() -> str:

@@ -1,49 +1,93 @@
-"""`isoglot serve`: a search page for an index, and embeddings in the shape of OpenAI's interface."""
+"""`isoglot serve`: embeddings, similarities, and a search page for an index, for one model or one index."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
+from isoglot import environment
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, Effort, IndexFolder, IndexModel, announce
+from isoglot.cli.options import Device, Effort, IndexModel, announce
 
 
 def serve(
-    index: IndexFolder,
+    subject: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL|INDEX]", help="Model or folder of an index to serve; default: the default model."
+        ),
+    ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; the default serves this machine only.")
+        str,
+        typer.Option(envvar="ISOGLOT_SERVE_HOST", help="Address to listen on; the default serves this machine only."),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8765,
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, envvar="ISOGLOT_SERVE_PORT", help="Port to listen on; 0 chooses a free one."),
+    ] = 8765,
     model: IndexModel = None,
     effort: Effort = None,
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="Host name that requests may use, or '*'; repeatable.")
+        list[str] | None,
+        typer.Option(envvar="ISOGLOT_SERVE_HOSTS", help="Host name that requests may use, or '*'; repeatable."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
-        typer.Option(help="Origin whose pages may send requests, such as https://example.org, or '*'; repeatable."),
+        typer.Option(
+            envvar="ISOGLOT_SERVE_ORIGINS",
+            help="Origin whose pages may send requests, such as https://example.org, or '*'; repeatable.",
+        ),
     ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT", help="Maximum seconds a request waits and computes."),
+    ] = 120.0,
+    grace: Annotated[
+        int,
+        typer.Option(min=0, envvar="ISOGLOT_SERVE_GRACE", help="Seconds that requests have to finish after SIGTERM."),
+    ] = 5,
+    access_log: Annotated[
+        bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG", help="Log every request.")
+    ] = True,
     device: Device = "auto",
 ) -> None:
-    """Serve an index as a web page and an OpenAI-compatible API."""
+    """Serve a model or an index: an OpenAI-compatible API, and a web page to search an index.
+
+    If $ISOGLOT_SERVE_TOKEN is set, requests must send it as a bearer token.
+    """
+    from isoglot.encoders import load
     from isoglot.errors import SearchError
     from isoglot.index import Index
-    from isoglot.serve import create_app
+    from isoglot.serve import Limits, create_app
     from isoglot.serve import serve as run
+    from isoglot.serve.observe import LOG
 
-    with Index.open(index, model, device=device) as found:
+    LOG.disabled = not access_log
+    limits = Limits(work=timeout, grace=grace)
+    with ExitStack() as stack:
+        found = None
+        if subject is not None and Index.exists(subject):
+            found = stack.enter_context(Index.open(subject, model, device=device))
+            encoder = found.model
+        elif model is not None or effort is not None:
+            raise SearchError(f"{subject}: is not an index; --model and --effort are options of an index")
+        else:
+            encoder = load(subject, device=device)
         announce(device)
-        hosts = [host, *(allow_host or [])]
         try:
-            app = create_app(found, found.model, effort=effort, allow_hosts=hosts, allow_origins=allow_origin or [])
+            app = create_app(
+                found, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],
+                allow_origins=allow_origin or [], token=environment.serve_token(), limits=limits,
+            )  # fmt: skip
         except ValueError as error:
-            raise SearchError(f"--allow-origin: {error}") from None
+            raise SearchError(f"serve: {error}") from None
 
         def started(url: str) -> None:
             typer.echo(url)
-            say(f"{len(found):,} sentences; stop with Ctrl-C")
+            what = f"model {encoder.name}" if found is None else f"{len(found):,} sentences"
+            say(f"{what}; stop with Ctrl-C")
 
-        run(app, host=host, port=port, started=started)
+        run(app, host=host, port=port, limits=limits, started=started)
         say("stopped")

@@ -1,4 +1,4 @@
-"""Who may ask: requests that a page of another site makes in somebody's browser are refused.
+"""Who may ask: whoever has the token, if there is one, and no page of another site in somebody's browser.
 
 Two ways lead there. A page may send a request across origins, which carries its `Origin`. Or it may point its own host
 name at this machine (DNS rebinding), and then the request carries that name as its `Host`. Names that nobody else can
@@ -7,6 +7,7 @@ point anywhere, which are IP addresses, `localhost` and the name of this machine
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable
 from ipaddress import ip_address
 from socket import gethostname
@@ -59,6 +60,26 @@ class Access:
         except ValueError:
             return False
         return True
+
+
+class Token:
+    """Middleware that answers 401 without `Authorization: Bearer TOKEN`, except for some paths."""
+
+    def __init__(self, app: ASGIApp, *, token: str, public: Iterable[str]) -> None:
+        self.app, self.token, self.public = app, token.encode(), set(public)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
+        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))  # where this is mounted
+        if scope["type"] != "http" or path in self.public or self._is_given(Headers(scope=scope)):
+            await self.app(scope, receive, send)
+            return
+        headers = {"WWW-Authenticate": "Bearer", **CLOSE}
+        problem = Problem(401, "Send the token of this server: Authorization: Bearer TOKEN.", headers=headers)
+        await problem.response()(scope, receive, send)
+
+    def _is_given(self, headers: Headers) -> bool:
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self.token)
 
 
 def check_origin(origin: str) -> str:

@@ -31,10 +31,11 @@ from isoglot.errors import CorpusError, IsoglotError
 from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries, encode_sentences
 from isoglot.serve import embeddings
-from isoglot.serve.access import Access, check_origin
+from isoglot.serve.access import Access, Token, check_origin
 from isoglot.serve.bodies import Bodies
 from isoglot.serve.embeddings import Vector
 from isoglot.serve.limits import Limits
+from isoglot.serve.observe import CONTENT_TYPE, Metrics, Observe
 from isoglot.serve.replies import Problem, as_json, integer, parse, reply, require_text
 from isoglot.serve.work import Work, Worker
 
@@ -57,16 +58,20 @@ def create_app(
     effort: int | None = None,
     allow_hosts: Sequence[str] = (),
     allow_origins: Sequence[str] = (),
+    token: str | None = None,
     limits: Limits | None = None,
 ) -> Starlette:
     """A Starlette application that answers for an index, an encoder, or both.
 
     index          page and search; without one there are embeddings only
     encoder        of sentences and queries; None loads the index's own model
-    name           what clients call the model; None: the last part of the name the index was made with, or "model"
+    name           what clients call the model; None: the last part of its name or of that the index was made with, or
+                   "model"
     effort         as for `Index.search`
     allow_hosts    host names that requests may be for, beside IP addresses, localhost and this machine's name; "*": any
     allow_origins  web origins, such as "https://example.org", whose pages may make requests; "*": any
+    token          what requests must send as `Authorization: Bearer TOKEN`; the files of the page, `/health` and
+                   `/ready` need none; None: no request needs one
     limits         what clients may use; None: the defaults of `Limits`
 
     The index must stay open as long as the application is used. Raises `SearchError` if the encoder is not the one of
@@ -79,18 +84,22 @@ def create_app(
             index.origin.require(encoder, "this encoder")
     if encoder is None:
         raise ValueError("pass an index, an encoder, or both")
-    model = name or (Path(index.origin.name).name if index is not None else "model")
+    model = name or (Path(index.origin.name).name if index is not None else encoder.name or "model")
     limits = limits or Limits()
     shared = _Shared(Worker(), Bodies(limits), limits)
-    routes = [*_model_routes(shared, encoder, model, index)]
+    routes = [*_operator_routes(shared), *_model_routes(shared, encoder, model, index)]
     if index is not None:
         routes += _index_routes(shared, encoder, model, index, effort)
     origins = [check_origin(origin) for origin in allow_origins]
-    middleware = [Middleware(Access, hosts=allow_hosts, origins=origins)]
+    middleware = [Middleware(Observe, metrics=shared.metrics), Middleware(Access, hosts=allow_hosts, origins=origins)]
     if origins:
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
         )
+    if token is not None:
+        if not token.strip():
+            raise ValueError("the token is blank; pass a text that nobody can guess, or None")
+        middleware.append(Middleware(Token, token=token.strip(), public=[*_PAGE, "/health", "/ready"]))
     return Starlette(
         routes=routes,
         middleware=middleware,
@@ -114,6 +123,13 @@ class _Shared:
     limits: Limits
     waiting: int = 0
     heavy: Lock = field(default_factory=Lock)
+    metrics: Metrics = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.metrics = Metrics({
+            "isoglot_waiting_requests": ("Requests that wait for the model.", lambda: self.waiting),
+            "isoglot_waiting_requests_limit": ("Further requests get 503.", lambda: self.limits.requests),
+        })  # fmt: skip
 
     async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
         """What the function returns; large ones run one at a time.
@@ -129,7 +145,7 @@ class _Shared:
         return await run_in_threadpool(run)
 
     async def work(self, request: Request, work: Work, items: Sequence[Any], texts: Sequence[str]) -> list[Any]:
-        """The results of a job of the worker, which is dropped if the client goes away. Raises `Problem` 503."""
+        """The results of a job of the worker, which is dropped if the client goes away. Raises `Problem` 503, 504."""
         if self.waiting >= self.limits.requests:
             raise Problem(503, "Too many requests are waiting; try again later.", headers={"Retry-After": "1"})
         self.waiting += 1
@@ -137,9 +153,15 @@ class _Shared:
         gone = asyncio.ensure_future(_disconnected(request))
         either: set[asyncio.Future[Any]] = {future, gone}
         try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(either, timeout=self.limits.work, return_when=asyncio.FIRST_COMPLETED)
+            if not done:
+                problem = (
+                    f"The request took more than {self.limits.work:g} seconds; send fewer texts, or try again later."
+                )
+                raise Problem(504, problem)
             if not future.done():
                 raise ClientDisconnect
+            self.metrics.encoded(len(texts))
             return future.result()
         except asyncio.CancelledError:
             raise Problem(503, "The server is shutting down.") from None
@@ -153,6 +175,22 @@ class _Shared:
         """End the worker's thread with the server."""
         yield
         await run_in_threadpool(self.worker.close)
+
+
+def _operator_routes(shared: _Shared) -> list[Route]:
+    async def ready(_request: Request) -> Response:
+        if shared.waiting >= shared.limits.requests:
+            raise Problem(503, "Too many requests are waiting.", headers={"Retry-After": "1"})
+        return reply(as_json({"status": "ready"}))
+
+    async def metrics(_request: Request) -> Response:
+        return reply(shared.metrics.text().encode(), kind=CONTENT_TYPE)
+
+    return [
+        Route("/health", _always(as_json({"status": "ok"}))),
+        Route("/ready", ready),
+        Route("/metrics", metrics),
+    ]
 
 
 def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | None) -> list[Route]:
@@ -171,6 +209,13 @@ def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | 
             encoded = await shared.work(request, encode, asked.texts, asked.texts)
             return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.answer, asked, encoded, model))
 
+    async def similarity(request: Request) -> Response:
+        async with shared.bodies.read(request) as body:
+            large = len(body) > shared.limits.small
+            rows, columns = await shared.in_thread(large, embeddings.read_similarity, body, shared.limits)
+            encoded = await shared.work(request, encode, [*rows, *columns], [*rows, *columns])
+            return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.similarities, encoded, len(rows)))
+
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != model:
             known = f"The model does not exist here; this server has '{model}'."
@@ -178,10 +223,10 @@ def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | 
         return reply(as_json(about))
 
     return [
-        Route("/health", _always(as_json({"status": "ok"}))),
         Route("/v1/models", _always(as_json({"object": "list", "data": [about]}))),
         Route("/v1/models/{name:path}", one_model),
         Route("/v1/embeddings", embed, methods=["POST"]),
+        Route("/similarity", similarity, methods=["POST"]),
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,17 +38,38 @@ def read(body: bytes, model: str, dim: int, limits: Limits) -> Request:
     encoding = found.get("encoding_format", "float")
     if encoding not in ("float", "base64"):
         raise Problem(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
-    texts = _texts(found.get("input"), limits)
+    texts = _texts(found, "input", limits)
     return Request(texts, integer(found, "dimensions", dim, 1, dim), encoding == "base64")
 
 
-def _texts(found: object, limits: Limits) -> tuple[str, ...]:
-    texts = [found] if isinstance(found, str) else found
+def _texts(found: Mapping[str, Any], name: str, limits: Limits) -> tuple[str, ...]:
+    given = found.get(name)
+    texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not 1 <= len(texts) <= limits.texts:
-        raise Problem(400, f"'input' must be a string, or a list of 1 to {limits.texts} strings.", param="input")
+        raise Problem(400, f"'{name}' must be a string, or a list of 1 to {limits.texts} strings.", param=name)
     if any(not isinstance(text, str) for text in texts):
-        raise Problem(400, "'input' must be strings; token numbers of other models mean nothing here.", param="input")
-    return tuple(require_text(text, "input", limits.text) for text in texts)
+        raise Problem(400, f"'{name}' must be strings; token numbers of other models mean nothing here.", param=name)
+    return tuple(require_text(text, name, limits.text) for text in texts)
+
+
+def read_similarity(body: bytes, limits: Limits) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The texts of `POST /similarity`: `{"a": texts, "b": texts}`; without `b`, those of `a` twice. Raises `Problem`.
+
+    At most `limits.texts` texts and as many times 64 values.
+    """
+    found = parse(body)
+    rows = _texts(found, "a", limits)
+    columns = _texts(found, "b", limits) if found.get("b") is not None else rows
+    if len(rows) + len(columns) > 2 * limits.texts or len(rows) * len(columns) > 64 * limits.texts:
+        raise Problem(400, f"At most {64 * limits.texts} similarities are computed at once; send fewer texts.")
+    return rows, columns
+
+
+def similarities(encoded: Sequence[tuple[Vector, int]], rows: int) -> bytes:
+    """The body of the answer: a row of cosines for each text of `a`."""
+    table = np.stack([vector for vector, _ in encoded])
+    values = (table[:rows] @ table[rows:].T).clip(-1, 1)
+    return b'{"similarity": [%s]}' % b", ".join(as_json([round(value, 6) for value in row.tolist()]) for row in values)
 
 
 def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) -> bytes:

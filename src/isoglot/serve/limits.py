@@ -16,6 +16,8 @@ class Limits:
     hits         sentences in one answer
     seconds      for the head of a request to arrive, and again for its body
     answer       seconds for the client to take an answer
+    work         seconds for a request to be encoded and searched, waiting included; then it gets 504 and is dropped
+    grace        seconds that requests have to finish when the server stops
     requests     requests that wait for the encoder at once; more get 503
     small, large bytes up to which a body is always read, and how many larger ones are held in memory at once
     connections  open connections; another one takes the place of the one that has been idle longest
@@ -28,6 +30,8 @@ class Limits:
     hits: int = 200
     seconds: float = 10.0
     answer: float = 60.0
+    work: float = 120.0
+    grace: int = 5
     requests: int = 256
     small: int = 64 << 10
     large: int = 16

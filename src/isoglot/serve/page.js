@@ -28,8 +28,18 @@ function say(words, wrong = false) {
   status.classList.toggle("wrong", wrong);
 }
 
-async function ask(path, options) {
-  const answer = await fetch(path, options);
+// A server with a token asks for it once; it is kept until the tab is closed.
+async function ask(path, options = {}) {
+  const token = sessionStorage.getItem("token");
+  const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
+  const answer = await fetch(path, { ...options, headers });
+  if (answer.status === 401) {
+    const given = prompt("This server has a token:");
+    if (given) {
+      sessionStorage.setItem("token", given);
+      return ask(path, options);
+    }
+  }
   const found = await answer.json();
   if (!answer.ok) throw new Error(found.error.message);
   return found;

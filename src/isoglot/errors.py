@@ -8,6 +8,7 @@ IsoglotError
 ├── CheckpointError  a checkpoint cannot be written or read
 ├── PluginError      a plug-in cannot be imported, or is not what it must be; names its package
 ├── SearchError      an index cannot be made, read, extended or searched; names the folder
+├── MissingExtraError  a package is not installed; names the extra of isoglot that installs it
 └── EvaluationError  a task's data or an encoder's vectors are not what they must be
 
 Every message says where, what is wrong with which value, and what to do. Wrong arguments of Python calls are plain
@@ -17,10 +18,12 @@ Every message says where, what is wrong with which value, and what to do. Wrong 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
+EXTRAS = {"sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap"}
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -67,8 +70,28 @@ class SearchError(IsoglotError):
     """An index cannot be made, read, extended or searched."""
 
 
+class MissingExtraError(IsoglotError):
+    """A package that only some functions need is not installed."""
+
+
 class EvaluationError(IsoglotError):
     """A task lacks its data, or the vectors it was given are unusable."""
+
+
+@contextmanager
+def naming_extras() -> Iterator[None]:
+    """Raise `MissingExtraError` in place of the error of importing a package of one of the `EXTRAS`.
+
+    As a block or as a decorator, around what imports such packages when it needs them.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        install = f'pip install "isoglot[{EXTRAS[package]}]"'
+        raise MissingExtraError(f"{package} is not installed, and this needs it: {install}") from error
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:

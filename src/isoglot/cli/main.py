@@ -132,14 +132,12 @@ def _show_version(value: bool) -> None:
     if not value:
         return
     import platform
-
-    import torch
+    from importlib.metadata import version
 
     from isoglot import __version__
-    from isoglot.encoders.device import resolve
 
-    typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {torch.__version__}")
-    typer.echo(options.device_line(resolve()))
+    # Importing torch to ask it takes a second.
+    typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {version('torch')}")
     raise typer.Exit
 
 
@@ -147,7 +145,7 @@ def _show_version(value: bool) -> None:
 def whole(
     version: Annotated[  # noqa: ARG001 (its callback does the work)
         bool,
-        typer.Option("--version", help="Show the versions and the device.", is_eager=True, callback=_show_version),
+        typer.Option("--version", help="Show the versions of isoglot, Python and torch.", is_eager=True, callback=_show_version),
     ] = False,
     quiet: Quiet = False,
     log_level: Level = None,

@@ -11,7 +11,7 @@ import numpy as np
 
 from isoglot.encoders import Encoder
 from isoglot.encoders.base import identity
-from isoglot.errors import EvaluationError, nearest
+from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.sets import among, get_command
@@ -53,7 +53,8 @@ def run_tasks(
             on_missing(message)
         if subsets and not unfit:
             start, before = perf_counter(), vectors.seconds
-            found = task.run(vectors, data, languages=languages)
+            with naming_extras():
+                found = task.run(vectors, data, languages=languages)
             yield Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before)
 
 

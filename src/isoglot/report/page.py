@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical_list, is_language, tag
-from isoglot.errors import EvaluationError
+from isoglot.errors import EvaluationError, naming_extras
 from isoglot.evaluation.base import Detail, Score, main_metrics
 from isoglot.evaluation.sets import among
 from isoglot.report import charts
@@ -196,6 +196,7 @@ class Measure:
         return {name for subset, row in self.rows.items() for s in row if s for name in s.over if name != subset}
 
 
+@naming_extras()
 def page(
     results: Sequence[Scores],
     *,

@@ -1,0 +1,94 @@
+"""Which packages a verb imports: none that it does not need, some of which take a second each, or are extras."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from conftest import SENTENCES
+from isoglot.errors import MissingExtraError, naming_extras
+from isoglot.index import Index
+
+# Without these a clean installation encodes, mines, searches and serves.
+EXTRAS = ("sklearn", "scipy", "matplotlib", "plotly", "pandas", "pyarrow", "datasets", "faiss", "onnxruntime", "jinja2")
+COMPILERS = ("torch._dynamo", "torch._inductor", "sympy", "torch.distributed.tensor")
+VERBS = {
+    "encode": "encode model a.eng -o a.npy",
+    "mine": "mine model a.eng a.deu -o pairs.tsv",
+    "index": "index model a.eng -o made",
+    "search": "search index cat",
+    "export": "export index -o out.tsv",
+}
+# Packages are looked for as if they were not installed, as `importlib.util.find_spec` sees it too.
+RUN = """
+import sys
+from importlib.machinery import PathFinder
+missing = {missing!r}
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, *given):
+        return None if name.partition(".")[0] in missing else super().find_spec(name, *given)
+
+sys.meta_path = [Without if finder is PathFinder else finder for finder in sys.meta_path]
+sys.argv = ["isoglot", *{words!r}]
+try:
+    from isoglot.cli.main import main
+    main()
+finally:
+    print(*sorted(sys.modules), file=open("modules", "w"))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, toy_static):
+    toy_static.save(tmp_path / "model")
+    for code in ("eng", "deu"):
+        (tmp_path / f"a.{code}").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    Index.build(tmp_path / "model", SENTENCES, folder=tmp_path / "index").close()
+    return tmp_path
+
+
+def run(folder, words, missing=()):
+    code = RUN.format(missing=missing, words=words.split())
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    return done, set((folder / "modules").read_text().split())
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_needs_no_extra_and_imports_no_compiler(folder, verb):
+    done, modules = run(folder, VERBS[verb], missing=EXTRAS)
+    assert done.returncode == 0, done.stderr
+    assert not modules & {*EXTRAS, *COMPILERS, "transformers", "openai", "starlette"}
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "search --help", "serve --help"])
+def test_help_and_version_import_nothing_heavy(folder, words):
+    done, modules = run(folder, words)
+    assert done.returncode == 0, done.stderr
+    assert not modules & {"torch", "numpy", "transformers", "pydantic", "langcodes", "uvicorn", *EXTRAS}
+
+
+def test_serving_needs_no_extra_but_its_own(folder):
+    code = "from isoglot.index import Index; from isoglot.serve import create_app; create_app(Index.open('index'))"
+    kept = [name for name in EXTRAS if name != "jinja2"]
+    program = RUN.format(missing=kept, words=[]).replace("from isoglot.cli.main import main\n    main()", code)
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_verb_that_needs_an_extra_names_it(folder):
+    done, _ = run(folder, "plot model a.eng -o map.png", missing=EXTRAS)
+    assert done.returncode == 1
+    assert 'pip install "isoglot[' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "named"), [("sklearn.linear_model", True), ("scipy", True), ("isoglot.none", False)]
+)
+def test_only_packages_of_extras_are_named(module, named):
+    with pytest.raises(MissingExtraError if named else ModuleNotFoundError), naming_extras():
+        raise ModuleNotFoundError("No module", name=module)

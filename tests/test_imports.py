@@ -68,7 +68,7 @@ def test_a_verb_needs_no_extra_and_imports_no_compiler(folder, verb):
 def test_help_and_version_import_nothing_heavy(folder, words):
     done, modules = run(folder, words)
     assert done.returncode == 0, done.stderr
-    assert not modules & {"torch", "numpy", "transformers", "pydantic", "langcodes", "uvicorn", *EXTRAS}
+    assert not modules & {"torch", "numpy", "transformers", "langcodes", "uvicorn", *EXTRAS}
 
 
 def test_serving_needs_no_extra_but_its_own(folder):

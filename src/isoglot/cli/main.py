@@ -145,7 +145,9 @@ def _show_version(value: bool) -> None:
 def whole(
     version: Annotated[  # noqa: ARG001 (its callback does the work)
         bool,
-        typer.Option("--version", help="Show the versions of isoglot, Python and torch.", is_eager=True, callback=_show_version),
+        typer.Option(
+            "--version", help="Show the versions of isoglot, Python and torch.", is_eager=True, callback=_show_version
+        ),
     ] = False,
     quiet: Quiet = False,
     log_level: Level = None,

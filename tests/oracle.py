@@ -218,16 +218,20 @@ def soft_contrastive(
     return cross, sum(of_s) + sum(of_t)
 
 
-def distillation(rows: list[Row], length_one: bool) -> float:
-    """Reimers and Gurevych 2020: mean over the sentences of a group of |f(x) - g(s)|^2, s being slot 0; g is unit."""
+def distillation(rows: list[Row], length_one: bool, places: list[int] | None = None) -> float:
+    """Reimers and Gurevych 2020: mean over the sentences of a group of |f(x) - g(s)|^2; g is unit.
+
+    s is slot 0, or the sentence whose language (`lang`) has the least of `places`, the first of several.
+    """
 
     def unit(v: list[float]) -> list[float]:
         length = math.sqrt(sum(x * x for x in v))
         return [x / length for x in v]
 
     squares = []
-    for source in (row for row in rows if row["slot"] == 0):
-        group = [row for row in rows if row["group"] == source["group"] and row["slot"] >= 0]
+    for number in {row["group"] for row in rows}:
+        group = [row for row in rows if row["group"] == number and row["slot"] >= 0]
+        source = min(group, key=lambda row: (places[row["lang"]] if places else 0, row["slot"]))
         for row in group if len(group) > 1 else []:
             student = unit(row["vector"]) if length_one else row["vector"]
             squares.append(sum((f - g) ** 2 for f, g in zip(student, unit(source["teacher"]), strict=True)))

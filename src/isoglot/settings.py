@@ -116,6 +116,9 @@ class BackboneSettings(_Opened):
     layers: Count | Annotated[tuple[Count, ...], Field(min_length=1)] | Text | None = Field(
         None, description='keep so many first layers, those of a list of numbers from 1, or "every 3rd": 1, 4, 7, ...'
     )
+    dim: Width | None = Field(
+        None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
+    )
     freeze_embeddings: Flag = Field(False, description="leave the word embeddings as they are")
     train_layers: Text | None = Field(
         None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'

@@ -100,6 +100,41 @@ def test_the_first_layers_alone(family, toy_transformer, tmp_path):
         toy_transformer(family=family, layers=3)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("layers", [[2], "every 2nd", [1, 2], "every 1st"])
+def test_chosen_layers(family, layers, toy_transformer, tmp_path):
+    whole, part = toy_transformer(family=family), toy_transformer(family=family, layers=layers)
+    kept = {"every 2nd": [1], "every 1st": [1, 2]}.get(layers, layers)
+    assert part.layers == kept
+    for name, weight in part.state_dict().items():
+        head, found, tail = name.partition(".layer.")
+        number, _, rest = tail.partition(".")
+        same = f"{head}{found}{kept[int(number)] - 1}.{rest}" if found else name
+        assert torch.equal(weight, whole.state_dict()[same]), name
+    part.save(tmp_path / "model")
+    np.testing.assert_allclose(encode(load(tmp_path / "model"), SENTENCES), encode(part, SENTENCES), atol=1e-6)
+
+
+@pytest.mark.parametrize("layers", [0, 3, [], [0], [3], [2, 1], [1, 1], "every 0th", "2nd", "every third"])
+def test_layers_that_are_not_there(layers, toy_transformer):
+    with pytest.raises(ValueError, match="layers must be"):
+        toy_transformer(layers=layers)
+
+
+@pytest.mark.parametrize("dim", [6, 40])
+def test_a_new_layer_of_another_width_keeps_angles(dim, toy_transformer, tmp_path):
+    encoder, plain = toy_transformer(dim=dim, seed=3), toy_transformer(seed=3)
+    vectors, before = encode(encoder, SENTENCES), encode(plain, SENTENCES)
+    assert encoder.dim == dim
+    if dim > 16:
+        np.testing.assert_allclose(vectors @ vectors.T, before @ before.T, atol=1e-5)
+    assert all(weight.requires_grad for weight in encoder.projections.parameters())
+    encoder.save(tmp_path / "model")
+    np.testing.assert_allclose(encode(load(tmp_path / "model"), SENTENCES), vectors, atol=1e-6)
+    with pytest.raises(ValueError, match="adapter"):
+        toy_transformer(dim=dim, adapter={"rank": 1})
+
+
 def test_length_is_bounded_by_tokenizer_and_positions(toy_transformer):
     assert toy_transformer().max_length == 48
     assert toy_transformer(max_length=60).tokenize(["cat " * 100]).lengths.tolist() == [60]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -76,6 +76,28 @@ def test_vectors_of_the_corpus_are_the_same_bits(family, kind, characters, tmp_p
     vectors = encode(again, UNSEEN)
     assert np.isfinite(vectors).all()
     assert again.fingerprint != encoder.fingerprint
+
+
+def without_unknowns(tokenizer: Tokenizer, small: Tokenizer) -> int:
+    """The number of pieces that were cut, each of which the small tokenizer spells without its unknown token."""
+    state = json.loads(small.to_str())["model"]
+    unknown = state.get("unk_id") if state["type"] == "Unigram" else small.token_to_id(str(state.get("unk_token")))
+    gone = sorted(tokenizer.get_vocab().keys() - small.get_vocab().keys())
+    texts = [tokenizer.decode([tokenizer.token_to_id(piece)]) for piece in gone]
+    texts += [f"{one}{other.removeprefix('##')}" for one, other in pairwise(texts)]
+    texts = [text for text in texts if tokenizer.token_to_id("[UNK]") not in tokenizer.encode(text).ids]
+    for text, encoding in zip(texts, small.encode_batch(texts), strict=True):
+        if unknown in encoding.ids:
+            assert unknown is not None
+            assert tokenizer.encode(text).tokens.count(small.id_to_token(unknown)) > 0, text
+    return len(gone)
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_pieces_that_are_gone_are_spelled_and_not_unknown(kind):
+    tokenizer = TOKENIZERS[kind]()
+    small = trim(StaticEncoder.create(tokenizer, 8, seed=1), CORPUS[:2]).encoder
+    assert without_unknowns(tokenizer, small.tokenizer) > 0
 
 
 @pytest.mark.parametrize("family, kind", [("bert", "unigram"), ("xlm-roberta", "bpe"), ("static", "own bpe")])
@@ -226,6 +248,8 @@ def test_packaged_models_keep_their_vectors(name, least, tmp_path):
     np.testing.assert_array_equal(encode(trimmed.encoder, corpus), before)
     trimmed.encoder.save(tmp_path / "model")
     np.testing.assert_array_equal(encode(load(tmp_path / "model"), corpus), before)
+    spelled = trim(encoder, corpus).encoder
+    assert without_unknowns(encoder.tokenizer.backend_tokenizer, spelled.tokenizer.backend_tokenizer) > 10_000
     assert np.isfinite(encode(trimmed.encoder, UNSEEN)).all()
 
 

@@ -11,7 +11,7 @@ from rows import batches, rows_of
 import oracle
 from isoglot.errors import RecipeError
 from isoglot.objectives import Distillation
-from toys import toy_batch
+from toys import TOY_LANGUAGES, toy_batch
 
 
 def taught(case):
@@ -30,6 +30,17 @@ def test_agrees_with_the_loops(case, student):
     rows = taught(case)
     loss = Distillation(student=student)(*case)["distillation"]
     assert float(loss) == pytest.approx(oracle.distillation(rows, student == "unit"), abs=1e-9)
+
+
+@given(batches(), st.sampled_from([("aab",), ("aac", "aaa"), ("aaa", "aab", "aac")]))
+@settings(max_examples=40, deadline=None)
+def test_the_source_is_the_sentence_in_the_most_trusted_language(case, priority):
+    rows = taught(case)
+    for row, lang in zip(rows, case[1].lang.tolist(), strict=True):
+        row["lang"] = lang
+    places = [priority.index(code) if code in priority else 9 for code in TOY_LANGUAGES]
+    loss = Distillation(priority=priority, languages=TOY_LANGUAGES)(*case)["distillation"]
+    assert float(loss) == pytest.approx(oracle.distillation(rows, False, places), abs=1e-9)
 
 
 def test_unit_students_cost_two_minus_two_cosines():

@@ -237,6 +237,24 @@ def test_a_run_learns_from_it(project, objective):
     assert sum(losses[-5:]) < 0.95 * sum(losses[:5])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["transformer", "static"])
+def test_a_student_of_another_tokenizer_width_and_depth_learns_the_sources_vector(kind, project, toy_transformer):
+    toy_transformer("unigram", seed=4).save(project / "other")
+    changes = {
+        "transformer": {"model": "other", "layers": "every 2nd", "dim": 8},
+        "static": {"dim": 8, "vocabulary": 400},
+    }
+    recipe = recipe_of(project, "distillation", model="narrow", steps=40)
+    encoder = {"kind": kind, **changes[kind]}
+    data = recipe.model_dump(mode="json", exclude={"folder", "data"}) | {"encoder": encoder}
+    data["stages"][0]["streams"][0]["objectives"][0]["priority"] = ["eng"]
+    train(recipe.model_validate({**data, "folder": recipe.folder}), project / "run")
+    log = (project / "run" / "log.jsonl").read_text().splitlines()
+    losses = [json.loads(line)["losses"]["distillation"] for line in log]
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
 def test_a_narrow_teacher_is_one_line_for_distillation_and_welcome_for_soft_labels(project):
     with pytest.raises(RecipeError, match="the teacher has 8 dimensions and the student 16"):
         train(recipe_of(project, "distillation", model="narrow"), project / "run")

@@ -21,6 +21,7 @@ import typer
 
 from isoglot import environment
 from isoglot.cli import (
+    average,
     compare,
     console,
     convert,
@@ -53,7 +54,8 @@ from isoglot.plugins import import_module
 VERBS = (
     demo.demo, train.train, sweep.sweep, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
     encode.encode, mine.mine, index.index, search.search, serve.serve, export.export, plot.plot,
-    trim.trim, fit.fit, convert.convert, negatives.negatives, wikipedia.wikipedia, entities.entities,
+    trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, wikipedia.wikipedia,
+    entities.entities,
 )  # fmt: skip
 GROUPS = {
     "recipe": (

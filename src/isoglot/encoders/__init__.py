@@ -5,6 +5,7 @@ Importing this loads torch but not transformers, which takes seconds and is impo
 
 from __future__ import annotations
 
+from isoglot.encoders.averaging import average
 from isoglot.encoders.base import Encoder, encode
 from isoglot.encoders.fitting import fit_flow, fit_whitening
 from isoglot.encoders.loading import DEFAULT, load
@@ -17,6 +18,7 @@ __all__ = [
     "Encoder",
     "StaticEncoder",
     "TransformerEncoder",
+    "average",
     "encode",
     "fit_flow",
     "fit_whitening",

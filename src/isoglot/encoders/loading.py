@@ -49,7 +49,7 @@ def load(
     device                        auto: the accelerator (CUDA, XPU or MPS) if there is one, else the CPU
     pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
     allow_download                download a hub id that is not in the local cache; else the network is not touched
-    training                      further settings of `TransformerEncoder` (head, layers, freeze_embeddings,
+    training                      further settings of `TransformerEncoder` (head, layers, dim, freeze_embeddings,
                                   train_layers, adapter, sparse_embeddings, seed) or of `StaticEncoder`
                                   (token_weights, sparse)
 
@@ -69,7 +69,7 @@ def load(
     encoder = read(folder, pooling=pooling, given=given)
     encoder.name = encoder.name or _name(str(name))
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
-    if len(transformers) == 1 and not _is_adapter(folder):
+    if len(transformers) == 1 and not _is_adapter(folder) and "dim" not in given:
         transformers[0].origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
     return encoder.to(place)
 

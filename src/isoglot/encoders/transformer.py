@@ -82,6 +82,7 @@ class TransformerEncoder(Encoder):
     prompts            further prompts by name
     layers             keep only the first so many layers of the backbone, or those with these numbers, from 1: a list,
                        or "every 3rd" (1, 4, 7, ...)
+    dim                width of a new linear layer after the pooling, at first a random rotation; None: no new layer
     freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
     train_layers       train only these layers of the backbone, numbered from 1: "6-12"; all else there is frozen
     adapter            train low-rank matrices in place of the linear layers of all layers or of train_layers, and
@@ -89,7 +90,7 @@ class TransformerEncoder(Encoder):
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
     projections        layers after the pooling that a saved model has (see layers.py)
     normalizes         saved with a Normalize module, so that `encode` gives unit vectors by default
-    seed               random seed of the weights of head and adapter
+    seed               random seed of the weights of head, new layer and adapter
 
     Raises ValueError for settings that contradict each other or the backbone.
     """
@@ -107,6 +108,7 @@ class TransformerEncoder(Encoder):
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
         layers: int | str | Sequence[int] | None = None,
+        dim: int | None = None,
         freeze_embeddings: bool = False,
         train_layers: str | None = None,
         adapter: AdapterSettings | Mapping[str, Any] | None = None,
@@ -132,6 +134,11 @@ class TransformerEncoder(Encoder):
         words.requires_grad_(not freeze_embeddings)
         words.sparse = sparse_embeddings
         self.hidden = int(backbone.config.hidden_size)
+        if dim is not None:
+            if adapter is not None:
+                raise ValueError(f"an adapter trains no other weights, so a new layer (dim={dim}) would stay random")
+            width = projections[-1].linear.out_features if projections else self.hidden
+            projections = [*projections, _rotation(width, dim, seed)]
         self.projections = nn.ModuleList(projections)
         self.dim = projections[-1].linear.out_features if projections else self.hidden
         self.head = _head(self.hidden, seed) if head else None
@@ -235,6 +242,14 @@ def _head(dim: int, seed: int) -> nn.Sequential:
     nn.init.normal_(linear.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
     nn.init.zeros_(linear.bias)
     return nn.Sequential(linear, nn.Tanh())
+
+
+def _rotation(dim: int, out: int, seed: int) -> Dense:
+    """A linear layer with orthonormal rows or columns, which changes angles as little as its width allows."""
+    layer = Dense(dim, out, activation="Identity")
+    nn.init.orthogonal_(layer.linear.weight, generator=torch.Generator().manual_seed(seed))
+    nn.init.zeros_(layer.linear.bias)
+    return layer
 
 
 def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, wish: int | None) -> int:

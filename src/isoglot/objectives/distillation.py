@@ -6,7 +6,7 @@ where the teacher puts the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import torch
@@ -15,8 +15,8 @@ from torch import Tensor
 from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import matches, unit, where
-from isoglot.objectives.teaching import teacher_vectors
+from isoglot.objectives.kernel import unit
+from isoglot.objectives.teaching import places, teacher_vectors
 
 
 class Trained(Protocol):
@@ -26,9 +26,11 @@ class Trained(Protocol):
 
 
 class Distillation(Objective):
-    """Pull every sentence of a group to the teacher's vector of its slot 0: the source, with anchor = "first".
+    """Pull every sentence of a group to the teacher's vector of one of them, the source.
 
     student   `raw`: the student's vectors as they are; `unit`: scaled to length one, so that the loss is 2 - 2 cos
+    priority  languages, the most trusted first, others after them: the source is the sentence of a group whose language
+              comes first; empty: slot 0, the first sentence with anchor = "first"
 
     The mean is over all sentences of groups of two or more. Hard negatives and groups of one are left alone.
 
@@ -44,7 +46,9 @@ class Distillation(Objective):
         *,
         encoder: Trained | None = None,
         sizes: Mapping[str, int] | None = None,
+        languages: Sequence[str] = (),
         student: Literal["raw", "unit"] = "raw",
+        priority: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
         if student not in ("raw", "unit"):
@@ -52,6 +56,7 @@ class Distillation(Objective):
         if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
             raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # before the teacher has read the corpus
         self.student = student
+        self.places = places(priority, languages, others=True) if priority else []
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `distillation`."""
@@ -59,11 +64,16 @@ class Distillation(Objective):
         if g.shape[1] != vectors.shape[1]:
             raise RecipeError(f"distillation: {_unequal(g.shape[1], vectors.shape[1])}")
         f = unit(vectors) if self.student == "unit" else vectors
-        rows, anchors = (kept.nonzero()[:, 0] for kept in (batch.slot >= 0, batch.slot == 0))
-        own = matches(batch.group[rows], batch.group[anchors])
-        _, inverse, counts = torch.unique(batch.group[rows], return_inverse=True, return_counts=True)
-        i, j = where(own, counts[inverse][own[0]] > 1)
-        squares = (f[rows[i]] - g[anchors[j]].to(f.dtype)).square().sum(dim=1)
+        rows = (batch.slot >= 0).nonzero()[:, 0]
+        _, group, counts = torch.unique(batch.group[rows], return_inverse=True, return_counts=True)
+        rank = batch.slot[rows]
+        if self.places:
+            rank = rank + (rank.max() + 1) * torch.tensor(self.places, device=rank.device)[batch.lang[rows]]
+        least = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
+        first = rank == least[group]
+        source = rows[first][group[first].argsort()][group]  # of each row
+        taught = counts[group] > 1
+        squares = (f[rows[taught]] - g[source[taught]].to(f.dtype)).square().sum(dim=1)
         return {"distillation": squares.sum() / max(1, len(squares))}
 
 

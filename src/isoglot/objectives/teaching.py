@@ -29,10 +29,11 @@ def average(left: Tensor, right: Tensor) -> Tensor:
     return torch.cat([left, right], dim=1) / math.sqrt(2)
 
 
-def places(priority: Sequence[str], languages: Sequence[str]) -> list[int]:
+def places(priority: Sequence[str], languages: Sequence[str], *, others: bool = False) -> list[int]:
     """The place of each language, by default of those of the list, in a list of priority.
 
-    `zho` in the list also stands for `zho_Hans`. Raises ValueError for a language without a place.
+    `zho` in the list also stands for `zho_Hans`. A language without a place has the one after the last if `others`;
+    otherwise it is a ValueError.
     """
     try:
         order = [canonical(code) for code in priority]
@@ -41,6 +42,7 @@ def places(priority: Sequence[str], languages: Sequence[str]) -> list[int]:
     found = []
     for code in languages or order:
         place = next((order.index(name) for name in (code, code.partition("_")[0]) if name in order), None)
+        place = len(order) if place is None and others else place
         if place is None:
             raise ValueError(f"priority has no place for {code}, a language of the stream: {', '.join(order)}; add it")
         found.append(place)

@@ -246,6 +246,7 @@ def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encod
             max_length=settings.max_length,
             head=settings.head == "tanh",
             layers=settings.layers,
+            dim=settings.dim,
             freeze_embeddings=settings.freeze_embeddings,
             train_layers=settings.train_layers,
             adapter=settings.adapter,

@@ -1,0 +1,40 @@
+"""`isoglot average`: a model with the weighted mean of the weights of several."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from isoglot.cli.console import say
+from isoglot.cli.options import Output, split
+
+
+def average(
+    models: Annotated[
+        list[str], typer.Argument(help="Two or more models: folders, packaged names, or hub ids in the local cache.")
+    ],
+    output: Output,
+    weights: Annotated[
+        str, typer.Option(help="Weight of each model, separated by commas, with the sum 1; default: equal weights.")
+    ] = "",
+) -> None:
+    """Average the weights of models of one architecture and tokenizer."""
+    from isoglot import encoders
+    from isoglot.data.files import check_output, exclusive
+    from isoglot.encoders import layout
+    from isoglot.errors import EncoderError
+
+    try:
+        shares = [float(part) for part in split(weights)] or None
+    except ValueError as error:
+        raise typer.BadParameter(f"--weights {weights}: expected numbers separated by commas") from error
+    check_output(output, inputs=models, folder=True, whole=True)
+    with exclusive(output):
+        layout.prepare(output)
+        try:
+            mean = encoders.average(models, shares)
+        except ValueError as error:
+            raise EncoderError(str(error)) from error
+        mean.save(output)
+    say(f"mean of {len(models)} models: {output}")

@@ -1,0 +1,88 @@
+"""Weighted means of the weights of encoders: of several runs (Wortsman et al. 2022), or of the start and end of one.
+
+Averaging a fine-tuned encoder with the one it started from often keeps what the start was good at (WiSE-FT).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from isoglot.encoders.adapters import attached
+from isoglot.encoders.base import Encoder, evaluating
+from isoglot.encoders.loading import load
+from isoglot.errors import EncoderError
+
+
+def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | None = None) -> Encoder:
+    """A copy of the first of two or more encoders with the weighted mean of all their weights, in evaluation mode.
+
+    models   encoders, or what `isoglot.load` opens, which are opened one at a time
+    weights  one for each model, with the sum 1, negative ones included; None: equal
+
+    Everything else, such as prompt and pooling, is that of the first. Raises ValueError for impossible weights,
+    EncoderError for models of different architectures or tokenizers.
+    """
+    if len(models) < 2:
+        raise ValueError(f"average needs at least two models, got {len(models)}")
+    shares = [1 / len(models)] * len(models) if weights is None else list(weights)
+    if len(shares) != len(models):
+        raise ValueError(f"weights: pass one for each of the {len(models)} models, got {len(shares)}")
+    if not math.isclose(sum(shares), 1, abs_tol=1e-6):  # also refuses NaN and infinity
+        raise ValueError(f"weights must have the sum 1, got {', '.join(map(str, shares))}")
+    first = _opened(models[0])
+    mean = copy.deepcopy(first).eval()
+    for part in mean.modules():
+        if isinstance(part, Encoder):
+            part.name = part.origin = ""
+    total = mean.state_dict()  # the tensors of `mean` themselves
+    with torch.no_grad():
+        for place, (model, share) in enumerate(zip(models, shares, strict=True)):
+            encoder = first if place == 0 else _opened(model)
+            own = encoder.state_dict()
+            _require_alike(first, encoder, name=_name(model, place))
+            for name, weight in total.items():
+                if weight.is_floating_point():
+                    weight.copy_(weight * share if place == 0 else weight + share * own[name].to(weight))
+                elif not torch.equal(weight, own[name].to(weight)):
+                    raise EncoderError(f"{_name(model, place)}: {name} differs, and can't be averaged")
+    return mean
+
+
+def _opened(model: str | Path | Encoder) -> Encoder:
+    encoder = model if isinstance(model, Encoder) else load(model)
+    if any(True for _ in attached(encoder)):
+        raise EncoderError("an adapter that is not merged can't be averaged; save the encoder and load it again")
+    return encoder
+
+
+def _name(model: str | Path | Encoder, place: int) -> str:
+    return f"model {place + 1}" if isinstance(model, Encoder) else str(model)
+
+
+def _require_alike(first: Encoder, other: Encoder, *, name: str) -> None:
+    """Raise EncoderError for another class, other names or shapes of weights, or a tokenizer with other ids."""
+    why = ""
+    ours, theirs = first.state_dict(), other.state_dict()
+    if type(first) is not type(other):
+        why = f"is a {type(other).__name__}, and the first is a {type(first).__name__}"
+    elif different := sorted(ours.keys() ^ theirs.keys()):
+        why = f"its architecture differs from the first: only one of them has {different[0]}"
+    elif different := [key for key in ours if ours[key].shape != theirs[key].shape]:
+        shapes = [tuple(state[different[0]].shape) for state in (theirs, ours)]
+        why = f"its architecture differs from the first: {different[0]} has the shape {shapes[0]}, there {shapes[1]}"
+    elif first.fingerprint != _with_settings_of(first, other).fingerprint:
+        why = "its tokenizer differs from that of the first"
+    if why:
+        raise EncoderError(f"{name}: {why}; only models made from the same one can be averaged")
+
+
+def _with_settings_of(first: Encoder, other: Encoder) -> Encoder:
+    """A view of `other` with the maximum length and the prompt of `first`, which are no part of the tokenizer."""
+    view = evaluating(other, always_copy=True)
+    view.max_length, view.prompt = first.max_length, first.prompt
+    return view

@@ -1,0 +1,84 @@
+"""Averages of weights: against sums by hand, and one error for models that do not belong together."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.encoders import StaticEncoder, average, encode, load
+from isoglot.encoders.towers import Towers
+from isoglot.errors import EncoderError
+
+
+def static(seed: int, kind: str = "bpe", dim: int = 8) -> StaticEncoder:
+    return StaticEncoder.create(build_tokenizer(kind), dim, seed=seed)
+
+
+def towers(seed: int) -> Towers:
+    return Towers({"latin": static(seed), "rest": static(seed + 5)}, {"latin": ["LATIN"]})
+
+
+@pytest.mark.parametrize("build", [lambda seed: build_transformer(seed=seed), static, towers])
+@pytest.mark.parametrize("weights", [None, [0.5, 0.75, -0.25]])
+def test_every_weight_is_the_weighted_mean(build, weights):
+    models = [build(seed) for seed in range(3)]
+    before = {name: weight.clone() for name, weight in models[0].state_dict().items()}
+    mean = average(models, weights).state_dict()
+    states = [model.state_dict() for model in models]
+    for name, weight in mean.items():
+        if weight.is_floating_point():
+            parts = [share * state[name] for share, state in zip(weights or [1 / 3] * 3, states, strict=True)]
+            torch.testing.assert_close(weight, sum(parts))
+        assert torch.equal(states[0][name], before[name]), "the first model was changed"
+
+
+def test_models_by_name_and_of_another_length_and_prompt(tmp_path):
+    build_transformer(seed=1, max_length=40, prompt="query: ").save(tmp_path / "start")
+    build_transformer(seed=2, max_length=12).save(tmp_path / "end")
+    mean = average([tmp_path / "start", tmp_path / "end"], [1.0, 0.0])
+    assert (mean.max_length, mean.prompt, mean.name) == (40, "query: ", "")
+    np.testing.assert_array_equal(encode(mean, SENTENCES), encode(load(tmp_path / "start"), SENTENCES))
+    mean.save(tmp_path / "mean")
+    assert load(tmp_path / "mean").name == "mean"
+
+
+@pytest.mark.parametrize(
+    "weights", [[0.5], [0.5, 0.6], [1, 1], [math.nan, 1.0], [math.inf, -math.inf], [0.3, 0.3, 0.4], []]
+)
+def test_impossible_weights_are_refused(weights):
+    with pytest.raises(ValueError, match="weights"):
+        average([static(0), static(1)], weights)
+
+
+def test_a_single_model_is_refused():
+    with pytest.raises(ValueError, match="at least two"):
+        average([static(0)])
+
+
+@pytest.mark.parametrize(
+    "other, what",
+    [
+        (lambda: static(1, dim=9), "shape"),
+        (lambda: static(1, kind="unigram"), "tokenizer|shape"),
+        (lambda: build_transformer(), "TransformerEncoder"),
+    ],
+)
+def test_models_that_do_not_belong_together(other, what):
+    with pytest.raises(EncoderError, match=f"model 2: .*({what})"):
+        average([static(0), other()])
+
+
+def test_another_depth_and_another_tokenizer_of_one_size():
+    with pytest.raises(EncoderError, match="only one of them has"):
+        average([build_transformer(), build_transformer(layers=1)])
+    with pytest.raises(EncoderError, match="tokenizer differs"):
+        average([build_transformer("bpe"), build_transformer("unigram")])
+
+
+def test_an_adapter_is_merged_first():
+    with pytest.raises(EncoderError, match="adapter"):
+        average([build_transformer(), build_transformer(adapter={"rank": 2})])

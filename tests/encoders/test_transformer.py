@@ -101,10 +101,9 @@ def test_the_first_layers_alone(family, toy_transformer, tmp_path):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("layers", [[2], "every 2nd", [1, 2], "every 1st"])
-def test_chosen_layers(family, layers, toy_transformer, tmp_path):
+@pytest.mark.parametrize("layers, kept", [([2], [2]), ("every 2nd", [1]), ([1, 2], [1, 2]), ("every 1st", [1, 2])])
+def test_chosen_layers(family, layers, kept, toy_transformer, tmp_path):
     whole, part = toy_transformer(family=family), toy_transformer(family=family, layers=layers)
-    kept = {"every 2nd": [1], "every 1st": [1, 2]}.get(layers, layers)
     assert part.layers == kept
     for name, weight in part.state_dict().items():
         head, found, tail = name.partition(".layer.")

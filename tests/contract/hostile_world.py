@@ -148,7 +148,7 @@ def toy_models(monkeypatch) -> None:
 
     source = Source((Package("typer", "typer", known),), "a toy", 8, "none", convert)
     monkeypatch.setattr(packaged, "SOURCES", {"toy": source})
-    monkeypatch.setattr(packaged, "NAMES", ("toy",))
+    monkeypatch.setattr(packaged, "names", lambda: ["toy"])
 
 
 def small_demo(monkeypatch, folder: Path) -> None:

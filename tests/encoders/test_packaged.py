@@ -97,7 +97,7 @@ GERMAN = "Die Katze sitzt auf der Matte."
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", packaged.NAMES)
+@pytest.mark.parametrize("name", packaged.SOURCES)
 def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
     listed = {model.name: model for model in packaged.models()}[name]
     if not listed.installed:

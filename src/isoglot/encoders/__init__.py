@@ -8,7 +8,8 @@ from __future__ import annotations
 from isoglot.encoders.averaging import average
 from isoglot.encoders.base import Encoder, encode
 from isoglot.encoders.fitting import fit_flow, fit_whitening
-from isoglot.encoders.loading import DEFAULT, load
+from isoglot.encoders.loading import load
+from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.encoders.vocabulary import trim

@@ -19,6 +19,7 @@ from isoglot.errors import nearest, shown
 from isoglot.progress import Progress, bar
 
 if TYPE_CHECKING:
+    from isoglot.encoders.card import Card
     from isoglot.encoders.mteb import MtebModel
 
 _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
@@ -33,6 +34,7 @@ class Encoder(nn.Module):
     max_length   maximum tokens per text, special tokens included
     prompt       put before every text unless a call passes another; Towers: each tower has its own
     prompts      further prompts by name, such as query and document, for `prompt_name`
+    card         what the model was trained on and how good it is, for the model card; None if nothing is known
     pooling      how a sentence's token states are pooled, a key of `POOLINGS`; "" if the encoder has no choice
     normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
     pads         whether forward pads its rows to the longest, so that rows of similar length should meet
@@ -53,6 +55,7 @@ class Encoder(nn.Module):
     max_length: int
     prompt: str = ""
     prompts: Mapping[str, str] = MappingProxyType({})
+    card: Card | None = None
     pooling: str = ""
     normalizes: bool = False
     pads: bool = True
@@ -79,7 +82,7 @@ class Encoder(nn.Module):
     def save(
         self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
     ) -> None:
-        """Write the encoder to `folder`, atomically; a model that was there before is replaced as a whole.
+        """Write the encoder and its model card to `folder`, atomically; a model that was there before is replaced.
 
         name      what results call the model when it is loaded; None: the folder's own name
         weights   float32: a sentence-transformers folder. float16, int8 or int4: a packed folder, a half, a quarter or
@@ -89,13 +92,15 @@ class Encoder(nn.Module):
         Raises ValueError for an unknown form, OutputError if the folder can't be replaced, EncoderError if the encoder
         can't be saved in this form.
         """
-        from isoglot.encoders import layout, packed
+        from isoglot.encoders import card, layout, packed
 
         packed.check(weights, words)
         with layout.replacing(folder) as new:
             self.write(new, name=name)
             if not weights == (words or weights) == packed.FULL:
                 packed.pack(new, weights, words)
+            forms = weights if words in (None, weights) else f"{weights}, words {words}"
+            card.write(new, self, name=name, weights=forms)
 
     def exports(self) -> Sequence[Encoder]:
         """The encoders that training chooses from by dev score; without a dev score, the first one."""

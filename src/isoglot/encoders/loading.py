@@ -17,15 +17,15 @@ import torch
 from torch import nn
 
 from isoglot import environment
-from isoglot.encoders import adapters, configs, layout, packaged, packed
+from isoglot.encoders import adapters, card, configs, layout, packaged, packed
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_weights, with_layers
+from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, nearest
 
-DEFAULT = "multilingual-e5-small"  # the model that is opened when none is named
 _PROBES = 256  # pieces of a vocabulary that are tokenised to see whether any is known
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
@@ -82,15 +82,26 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         raise EncoderError(
             f"{name}: is a file, and a model is a folder or a name such as {DEFAULT}; the model comes first, then texts"
         )
-    if name in packaged.NAMES:
+    if name in packaged.names():
         return packaged.get(name)
     if _HUB_ID.fullmatch(name) and (folder := _hub(name, allow_download)):
         return folder
+    known = packaged.names()
     raise EncoderError(
-        f"Model {name!r} not found; {nearest(name, packaged.NAMES, otherwise='check the spelling.')} Packaged models: "
-        f"{', '.join(packaged.NAMES)}. A folder, or a hub id in the local cache, is a model too; "
+        f"Model {name!r} not found; {nearest(name, known, otherwise='check the spelling.')} Packaged models: "
+        f"{', '.join(known)}. A folder, or a hub id in the local cache, is a model too; "
         "isoglot.load(name, allow_download=True) downloads a hub id"
     )
+
+
+def expanded(name: str) -> Path:
+    """A folder of a packaged model that sentence-transformers opens, in the cache. Raises EncoderError."""
+    found = packaged.get(name)
+    if name not in packaged.included():
+        return found
+    folder = packaged.place(name)
+    read(found, pooling=None, given={}).save(folder)
+    return folder
 
 
 def _name(name: str) -> str:
@@ -133,6 +144,7 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
     """
     encoder = _read(folder, pooling, given).eval()
     _try(encoder, folder)
+    encoder.card = card.read(folder)
     return encoder
 
 

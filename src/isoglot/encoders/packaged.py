@@ -1,9 +1,10 @@
-"""Named models whose weights ship inside ordinary Python packages, so that a machine without a network has real ones.
+"""Named models: our own, which are a part of this package, and those whose weights ship inside other Python packages.
 
-The packages are never imported for this: their files are found through the installation's own records, checked against
-a known SHA-256, converted once into the user's cache folder, and from then on are an ordinary local model. A manifest
-records what a cached folder was made from and how large its files are; a folder that disagrees is made anew. A new
-version of a package is taken by changing its pin in pyproject.toml and the digests here together.
+Our own are packed folders with cards in `isoglot/models`, opened as they stand. The other packages are never imported
+for this: their files are found through the installation's own records, checked against a known SHA-256, converted once
+into the user's cache folder, and from then on are an ordinary local model. A manifest records what a cached folder was
+made from and how large its files are; a folder that disagrees is made anew. A new version of a package is taken by
+changing its pin in pyproject.toml and the digests here together.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from types import MappingProxyType
 
 from isoglot import environment
 from isoglot.data.files import digest, exclusive
-from isoglot.encoders import layout
+from isoglot.encoders import card, layout
 from isoglot.errors import EncoderError
 
 Convert = Callable[[Mapping[str, Path], Path], None]
@@ -148,6 +149,9 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
 )
 
 
+DEFAULT = "multilingual-e5-small"  # the model that is opened when none is named
+INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
+_FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
 MANIFEST = "isoglot.json"
 _WAIT = 600.0  # seconds for another process that converts the same model
 CONVERTER = 1  # raised when a conversion changes, so that cached folders are made anew
@@ -155,7 +159,10 @@ CONVERTER = 1  # raised when a conversion changes, so that cached folders are ma
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """One line of `isoglot models list`: a model's name, where it comes from, and whether it is here."""
+    """One line of `isoglot models list`: a model's name, where it comes from, and whether it is here.
+
+    `size` is that of its files in bytes and `languages` the number it was trained on; both are 0 if unknown.
+    """
 
     name: str
     package: str
@@ -164,35 +171,60 @@ class PackagedModel:
     licence: str
     installed: bool
     cached: bool
+    size: int = 0
+    languages: int = 0
 
 
-NAMES: tuple[str, ...] = tuple(SOURCES)
+def included() -> list[str]:
+    """The names of our own models."""
+    found = [path.name for path in INCLUDED.iterdir() if path.is_dir()] if INCLUDED.is_dir() else []
+    return sorted(found, key=lambda name: (_FIRST.index(name) if name in _FIRST else len(_FIRST), name))
+
+
+def names() -> list[str]:
+    """The names of all packaged models, our own first."""
+    return [*included(), *SOURCES]
 
 
 def models() -> list[PackagedModel]:
-    """Every named model, whether its packages are installed, and whether it has been converted already."""
+    """Every named model, our own first, whether its packages are installed, and whether it has been converted."""
     return [
-        PackagedModel(
-            name,
-            " + ".join(package.name for package in source.packages),
-            source.what,
-            source.dim,
-            source.licence,
-            installed=all(_distribution(package.name) for package in source.packages),
-            cached=_valid(_place(name), source),
-        )
-        for name, source in SOURCES.items()
+        *map(_own, included()),
+        *(
+            PackagedModel(
+                name,
+                " + ".join(package.name for package in source.packages),
+                source.what,
+                source.dim,
+                source.licence,
+                installed=all(_distribution(package.name) for package in source.packages),
+                cached=_valid(place(name), source),
+            )
+            for name, source in SOURCES.items()
+        ),
     ]
 
 
+def _own(name: str) -> PackagedModel:
+    facts = card.read(INCLUDED / name) or card.Card()
+    size = sum(path.stat().st_size for path in (INCLUDED / name).rglob("*") if path.is_file())
+    languages = len(facts.languages.keys() | facts.trained().keys())
+    return PackagedModel(
+        name, "isoglot", facts.summary, facts.dim, facts.licence, installed=True, cached=True, size=size,
+        languages=languages,
+    )  # fmt: skip
+
+
 def get(name: str) -> Path:
-    """The local folder of a named model, converted into the cache on first use.
+    """The local folder of a named model: our own as they stand, others converted into the cache on first use.
 
     Raises EncoderError if the name is unknown, its package is not installed, or a file is not the expected one.
     """
+    if name in included():
+        return INCLUDED / name
     if name not in SOURCES:
-        raise EncoderError(f"no packaged model is called {name!r}; there are {', '.join(NAMES)}")
-    source, folder = SOURCES[name], _place(name)
+        raise EncoderError(f"no packaged model is called {name!r}; there are {', '.join(names())}")
+    source, folder = SOURCES[name], place(name)
     if _valid(folder, source):
         return folder
     files = _located(name, source)
@@ -213,7 +245,8 @@ def _plain(source: Source) -> dict[str, dict[str, str]]:
     return {package.name: dict(package.files) for package in source.packages}
 
 
-def _place(name: str) -> Path:
+def place(name: str) -> Path:
+    """The folder of a model in the cache."""
     return environment.cache_folder() / "models" / name
 
 

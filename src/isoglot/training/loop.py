@@ -34,6 +34,7 @@ from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.data.table import Array
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.card import Card, Data
 from isoglot.encoders.device import bf16_pays, random_state, set_random_state
 from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError
@@ -275,6 +276,8 @@ class Run:
             self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
             self.kept = self.state.overall
             report(f"resumed at step {self.state.overall}")
+        self.base = self.encoder.name
+        self.data = {name: Data(**found) for name, found in (self.saved or {}).get("data", {}).items()}
         self.log = RunLog(output, resumed_at=self.state.overall)
 
     def train(self) -> None:
@@ -309,10 +312,19 @@ class Run:
                 self.streams.append(
                     open_stream(planned, self.encoder, seed=self.plan.seed, position=position, report=self.report)
                 )
+            self._describe()
             self._steps(plan, self._optimizer(plan, place), signals)
         finally:
             for stream in self.streams:
                 stream.close()
+
+    def _describe(self) -> None:
+        """Add the data of the stage to the card of what is saved."""
+        for stream in self.streams:
+            for name, (groups, sentences) in stream.batches.table.content().items():
+                self.data[name] = Data(name=name, groups=groups, sentences=sentences)
+        for encoder in self.encoder.exports():
+            encoder.card = Card(base=self.base, data=list(self.data.values()), seed=self.plan.seed)
 
     def _optimizer(self, plan: StagePlan, place: int) -> torch.optim.Optimizer:
         """The optimizer over everything that is trained; with it, the state of a checkpoint is restored."""
@@ -412,6 +424,7 @@ class Run:
                 "objectives": [stream.objective.state_dict() for stream in self.streams],
                 "optimizer": adam.state_dict(),
                 "selector": self.selector.snapshot(),
+                "data": {name: found.model_dump() for name, found in self.data.items()},
                 "random": random,
                 "state": {
                     "stage": self.state.stage,

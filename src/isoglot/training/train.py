@@ -174,7 +174,7 @@ def _recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
     try:
         return load_recipe(name, overrides)
     except RecipeError:
-        if Path(name).is_dir() or str(name) in packaged.NAMES:
+        if Path(name).is_dir() or str(name) in packaged.names():
             raise TypeError(f"{str(name)!r} is a model; pass the data too: isoglot.train(model, pairs)") from None
         raise
 

@@ -1,0 +1,153 @@
+"""Model cards: what a saved model is, what it was trained on, how good it is and what it is bad at.
+
+The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` beside it is made of them with one
+template. `Encoder.save` writes both; training fills in the data, and `describe` adds what is known afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from isoglot.data.files import atomic_write, digest
+from isoglot.encoders import configs
+
+if TYPE_CHECKING:
+    from isoglot.encoders.base import Encoder
+
+FILE, README = "isoglot.card.json", "README.md"
+_TEMPLATE = "card.md.jinja"
+_CHECKED = (".safetensors", "tokenizer.json", "tokenizer.json.xz")
+
+
+class _Facts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Data(_Facts):
+    """A source of the training data.
+
+    groups and sentences count what was trained on, after all filters; `sentences` by language code (ISO 639-3).
+    """
+
+    name: str
+    licence: str = ""
+    groups: int = 0
+    sentences: dict[str, int] = {}
+
+
+class Score(_Facts):
+    """A score in `unit`, with the number of test items."""
+
+    task: str
+    metric: str
+    value: float | None
+    unit: str = ""
+    n: int = 0
+
+
+class Card(_Facts):
+    """The facts of a model.
+
+    summary     one sentence: what the model is
+    licence     licence of the weights
+    base        the model that training began from; "" if none
+    measure     what the scores by language are, such as "tatoeba accuracy, both directions (%)"
+    languages   score by language code; None: trained on and not measured
+    data        the training data
+    scores      averages of evaluations
+    weaknesses  what the model is bad at
+    commands    shell commands that made the model
+    seed        random seed of training
+    """
+
+    name: str = ""
+    summary: str = ""
+    licence: str = ""
+    base: str = ""
+    measure: str = ""
+    languages: dict[str, float | None] = {}
+    data: list[Data] = []
+    scores: list[Score] = []
+    weaknesses: list[str] = []
+    commands: list[str] = []
+    seed: int | None = None
+    # written on saving
+    kind: str = ""
+    dim: int = 0
+    max_length: int = 0
+    parameters: int = 0
+    weights: str = ""
+    checksums: dict[str, str] = {}
+
+    def trained(self) -> dict[str, int]:
+        """Sentences by language, over all data."""
+        total: dict[str, int] = {}
+        for data in self.data:
+            for code, count in data.sentences.items():
+                total[code] = total.get(code, 0) + count
+        return total
+
+
+def read(folder: Path) -> Card | None:
+    """The card of a model folder; None if it has none. Raises EncoderError for a damaged file."""
+    path = folder / FILE
+    return configs.read(path, Card) if path.is_file() else None
+
+
+def write(folder: Path, encoder: Encoder, *, name: str | None, weights: str) -> None:
+    """Write the card of an encoder that was just written into `folder`."""
+    own = encoder.card or Card()
+    facts = {
+        "name": name or own.name, "kind": type(encoder).__name__, "dim": encoder.dim, "max_length": encoder.max_length,
+        "parameters": sum(weight.numel() for weight in encoder.parameters()), "weights": weights,
+        "checksums": _checksums(folder),
+    }  # fmt: skip
+    _write(folder, own.model_copy(update=facts))
+
+
+def describe(folder: str | Path, **facts: Any) -> Card:
+    """Change facts of the card of a saved model, keep the others, and write both files again.
+
+    folder   a model folder that isoglot saved
+    facts    fields of `Card`; `data` as a mapping of names to licences sets these licences alone
+
+    Raises EncoderError for a folder without a card or a fact of the wrong type.
+    """
+    folder = Path(folder)
+    card = configs.read(folder / FILE, Card)
+    licences = facts.get("data")
+    if isinstance(licences, Mapping):
+        facts["data"] = [{**data.model_dump(), "licence": licences.get(data.name, data.licence)} for data in card.data]
+    card = configs.checked(folder / FILE, Card, {**card.model_dump(), **facts, "checksums": _checksums(folder)})
+    _write(folder, card)
+    return card
+
+
+def render(card: Card, *, size: int = 0) -> str:
+    """The card as Markdown; `size` is that of the folder in bytes, 0 if unknown."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("isoglot", "encoders"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        autoescape=False, keep_trailing_newline=True,
+    )  # fmt: skip
+    environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")
+    return environment.get_template(_TEMPLATE).render(card=card, trained=card.trained(), size=size)
+
+
+def _write(folder: Path, card: Card) -> None:
+    with atomic_write(folder / FILE) as stream:
+        stream.write(card.model_dump_json(indent=2, exclude_defaults=True) + "\n")
+    size = sum(os.path.getsize(path) for path in folder.rglob("*") if path.is_file())  # noqa: PTH202
+    with atomic_write(folder / README) as stream:
+        stream.write(render(card, size=size))
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.name.endswith(_CHECKED) and path.is_file())
+    return {path.relative_to(folder).as_posix(): digest(path) for path in files}

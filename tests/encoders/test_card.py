@@ -1,0 +1,143 @@
+"""Model cards: written with every model, filled by training, kept on re-saving, changed by `describe`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import isoglot
+from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.data.files import digest
+from isoglot.encoders import StaticEncoder, card, load, packaged
+from isoglot.errors import EncoderError
+
+PAIRS = [("Guten Morgen", "Good morning"), ("Gute Nacht", "Good night"), ("Danke", "Thanks")]
+
+
+def facts(**more):
+    return card.Card(
+        summary="A toy.",
+        measure="accuracy (%)",
+        languages={"deu": 71.25, "fra": None},
+        data=[card.Data(name="pairs|a", licence="CC0", groups=1200, sentences={"deu": 1200, "eng": 1200})],
+        scores=[card.Score(task="sts", metric="spearman", value=None)],
+        weaknesses=["Long texts."],
+        commands=["isoglot train x.toml -o run"],
+        seed=7,
+        **more,
+    )
+
+
+@pytest.fixture
+def toy():
+    encoder = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+    encoder.card = facts(licence="Apache-2.0", base="nothing")
+    return encoder
+
+
+def test_every_fact_is_on_the_page(toy, tmp_path):
+    toy.save(tmp_path / "m", name="toy", weights="int8")
+    page = (tmp_path / "m" / card.README).read_text(encoding="utf-8")
+    for words in (
+        "# toy\n",
+        "A toy.",
+        "| deu | 1,200 | 71.2 |",
+        "| fra | 0 | – |",
+        "| eng | 1,200 | – |",
+        "Long texts.",
+    ):
+        assert words in page
+    for words in (
+        r"| pairs\|a | CC0 | 1,200 | 2 |",
+        "isoglot train x.toml",
+        "| random seed | 7 |",
+        "int8",
+        "Apache-2.0",
+    ):
+        assert words in page
+    weights = tmp_path / "m" / "packed.safetensors"
+    assert f"`packed.safetensors`: `{digest(weights)}`" in page
+
+
+def test_a_card_stays_with_a_model_that_is_saved_again(toy, tmp_path):
+    toy.save(tmp_path / "a", name="toy")
+    load(tmp_path / "a").save(tmp_path / "b", weights="int4")
+    one, two = (card.read(tmp_path / name) for name in "ab")
+    written = {"weights", "checksums", "parameters"}  # token weights are folded into the table
+    assert one.model_dump(exclude=written) == two.model_dump(exclude=written)
+    assert (one.weights, two.weights) == ("float32", "int4")
+
+
+def test_training_records_its_data(tmp_path):
+    base = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+    base.card = facts()
+    base.save(tmp_path / "base")
+    isoglot.train(
+        load(tmp_path / "base"), PAIRS, steps=2, batch_size=2, output=tmp_path / "run", languages=["deu", "eng"]
+    )
+    found = card.read(tmp_path / "run" / "model")
+    assert found.base == "base"
+    assert [(data.groups, data.sentences) for data in found.data] == [(3, {"deu": 3, "eng": 3})]
+    assert not found.summary  # what was true of the base is not known of this one
+    assert not found.languages
+
+
+def test_describe_changes_what_it_is_given(toy, tmp_path):
+    toy.save(tmp_path / "m", name="toy")
+    changed = card.describe(
+        tmp_path / "m", weaknesses=["Irony."], data={"pairs|a": "CC BY 4.0"}, languages={"deu": 80.0}
+    )
+    assert changed == card.read(tmp_path / "m")
+    assert changed.data[0].licence == "CC BY 4.0"
+    assert changed.data[0].groups == 1200
+    page = (tmp_path / "m" / card.README).read_text(encoding="utf-8")
+    assert "Irony." in page
+    assert "Long texts." not in page
+    assert load(tmp_path / "m").card == changed
+    toy.save(tmp_path / "m")  # the folder is still one of ours
+    for wrong in ({"weakness": []}, {"seed": "x"}):
+        with pytest.raises(EncoderError, match=next(iter(wrong))):
+            card.describe(tmp_path / "m", **wrong)
+
+
+@pytest.fixture
+def included(tmp_path, monkeypatch):
+    """Two models of our own, and the cache in a folder of the test."""
+    monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
+    monkeypatch.setattr(packaged, "DEFAULT", "isoglot-small")
+    monkeypatch.setattr("isoglot.encoders.loading.DEFAULT", "isoglot-small")
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("ISOGLOT_MODEL", raising=False)
+    small = build_transformer(normalizes=True).eval()
+    small.card = facts(licence="Apache-2.0")
+    for name in ("isoglot-static", "isoglot-small"):
+        small.save(tmp_path / "models" / name, name=name, weights="int8")
+    return small
+
+
+def test_a_model_of_our_own_opens_without_a_name_and_without_a_cache(included, tmp_path):
+    model = isoglot.load()
+    assert model.name == "isoglot-small"
+    similar = (model.encode(SENTENCES) * included.encode(SENTENCES)).sum(1)
+    assert similar.min() > 0.999
+    assert not (tmp_path / "cache").exists()
+
+
+def test_our_own_are_listed_first(included):
+    listed = packaged.models()
+    assert [model.name for model in listed[:2]] == ["isoglot-small", "isoglot-static"]
+    assert packaged.names() == [model.name for model in listed]
+    first = listed[0]
+    assert (first.licence, first.dim, first.languages, first.installed) == ("Apache-2.0", 16, 3, True)
+    assert first.size > 1000
+
+
+def test_it_is_expanded_for_sentence_transformers(included):
+    from isoglot.encoders.loading import expanded
+
+    folder = expanded("isoglot-small")
+    assert json.loads((folder / "modules.json").read_text())
+    assert (folder / "model.safetensors").is_file()
+    assert expanded("isoglot-small") == folder  # written anew
+    assert (load(folder).encode(SENTENCES) == isoglot.load().encode(SENTENCES)).all()

@@ -60,6 +60,12 @@ def test_every_fact_is_on_the_page(toy, tmp_path):
     assert f"`packed.safetensors`: `{digest(weights)}`" in page
 
 
+def test_languages_without_training_text_are_averaged_apart():
+    languages = {"deu": 70.0, "eng": 90.0, "fra": None, "kor": 10.0, "tha": 30.0}
+    found = facts().model_copy(update={"languages": languages}).means()
+    assert found == [("with training sentences", 2, 80.0), ("without training sentences", 2, 20.0)]
+
+
 def test_a_card_stays_with_a_model_that_is_saved_again(toy, tmp_path):
     toy.save(tmp_path / "a", name="toy")
     load(tmp_path / "a").save(tmp_path / "b", weights="int4")

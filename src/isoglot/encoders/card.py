@@ -92,6 +92,15 @@ class Card(_Facts):
                 total[code] = total.get(code, 0) + count
         return total
 
+    def means(self) -> list[tuple[str, int, float]]:
+        """(which languages, their number, mean score): apart for those with and without training sentences."""
+        trained, found = self.trained(), []
+        for which, seen in (("with", True), ("without", False)):
+            values = [v for code, v in self.languages.items() if v is not None and (code in trained) is seen]
+            if trained and values:
+                found.append((f"{which} training sentences", len(values), sum(values) / len(values)))
+        return found
+
 
 def read(folder: Path) -> Card | None:
     """The card of a model folder; None if it has none. Raises EncoderError for a damaged file."""

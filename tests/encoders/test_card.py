@@ -9,7 +9,7 @@ import pytest
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.data.files import digest
-from isoglot.encoders import StaticEncoder, card, load, packaged
+from isoglot.encoders import StaticEncoder, average, card, load, packaged, trim
 from isoglot.errors import EncoderError
 
 PAIRS = [("Guten Morgen", "Good morning"), ("Gute Nacht", "Good night"), ("Danke", "Thanks")]
@@ -87,6 +87,14 @@ def test_training_records_its_data(tmp_path):
     assert [(data.groups, data.sentences) for data in found.data] == [(3, {"deu": 3, "eng": 3})]
     assert not found.summary  # what was true of the base is not known of this one
     assert not found.languages
+
+
+def test_what_is_made_of_a_model_has_its_data_and_none_of_its_scores(toy):
+    toy.name = "toy"
+    for made in (average([toy, toy]), trim(toy, SENTENCES).encoder):
+        assert made.card.data == toy.card.data
+        assert (made.card.scores, made.card.languages, made.card.summary) == ([], {}, "")
+    assert made.card.base == "toy"
 
 
 def test_describe_changes_what_it_is_given(toy, tmp_path):

@@ -39,6 +39,8 @@ def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | N
     for part in mean.modules():
         if isinstance(part, Encoder):
             part.name = part.origin = ""
+    made_of = ", ".join(_name(model, place) for place, model in enumerate(models))
+    mean.card = first.card and first.card.derived(made_of)
     total = mean.state_dict()  # the tensors of `mean` themselves
     with torch.no_grad():
         for place, (model, share) in enumerate(zip(models, shares, strict=True)):

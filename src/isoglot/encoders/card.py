@@ -92,6 +92,10 @@ class Card(_Facts):
                 total[code] = total.get(code, 0) + count
         return total
 
+    def derived(self, base: str) -> Card:
+        """The card of a model made of this one without training: the data stay, and nothing measured does."""
+        return Card(base=base, licence=self.licence, data=self.data, seed=self.seed)
+
     def means(self) -> list[tuple[str, int, float]]:
         """(which languages, their number, mean score): apart for those with and without training sentences."""
         trained, found = self.trained(), []

@@ -160,6 +160,7 @@ def _copied(
         if table is not None:
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
     out = copy.deepcopy(encoder, memo)
+    out.card = encoder.card and encoder.card.derived(encoder.name)
     part = inside(out)
     part.origin = ""
     if isinstance(part, TransformerEncoder):

@@ -1,15 +1,29 @@
-"""Entities from Wikidata and from tables."""
+"""Entities from Wikidata and from tables, and the file that finds them: redirects, who comes first, labels, types."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 
 import pytest
 from wiki_dumps import names
 
 from isoglot.errors import CorpusError
-from isoglot.wikipedia.entities import Entity, entity_lines, entity_of, title_rows, type_rows, wikidata_lines
+from isoglot.wikipedia.entities import (
+    Entity,
+    entity_lines,
+    entity_of,
+    find,
+    has_types,
+    labels_of,
+    make_tables,
+    open_tables,
+    title_rows,
+    type_rows,
+    types_of,
+    wikidata_lines,
+)
 
 WIKIS = {"en": names("en"), "de": names("de")}
 
@@ -62,23 +76,6 @@ def test_a_dump_that_is_cut(tmp_path):
     assert "compressed data end too early" in remarks[0]
 
 
-@pytest.mark.parametrize(
-    "text, words",
-    [
-        ("<xml>\n", "d.json:1: not a Wikidata JSON dump: '<xml>'"),
-        ("[\n]\n", "d.json: "),
-        ("{broken\n", "d.json: "),
-        (f'[\n{ITEMS[0]},\n"enwiki",\n{ITEMS[2]}\n]', "d.json:3: "),
-    ],
-)
-def test_what_is_no_wikidata(tmp_path, text, words):
-    path = tmp_path / "d.json"
-    path.write_text(text)
-    with pytest.raises(CorpusError) as caught:
-        entities(path)
-    assert words in str(caught.value)
-
-
 def test_tables_of_titles_and_types(tmp_path):
     path = tmp_path / "t.tsv"
     path.write_text("eng\tnew_York#x\tNY\nde-AT\tNew York\tNY\nfr\tNew York\tNY\nsimple\tYork\tY\n\n")
@@ -94,15 +91,55 @@ def test_tables_of_titles_and_types(tmp_path):
 @pytest.mark.parametrize(
     "read, text, words",
     [
-        (title_rows, "en\tA\n", "t.tsv:1: a line must be: language, tab, title, tab, id"),
-        (title_rows, "en\tA\tQ1\n\nen\t\tQ2\n", "t.tsv:3: a line must be"),
-        (title_rows, "nonsense\tA\tQ1\n", "t.tsv:1: unknown language 'nonsense'"),
-        (lambda path, _: type_rows(path), "Q1\n", "t.tsv:1: a line must be: id, tab, ids of its types"),
+        (entities, "<xml>\n", "table:1: not a Wikidata JSON dump: '<xml>'"),
+        (entities, "[\n]\n", "table: "),
+        (entities, "{broken\n", "table: "),
+        (entities, f'[\n{ITEMS[0]},\n"enwiki",\n{ITEMS[2]}\n]', "table:3: "),
+        (lambda path: title_rows(path, WIKIS), "en\tA\n", "table:1: a line must be: language, tab, title, tab, id"),
+        (lambda path: title_rows(path, WIKIS), "en\tA\tQ1\n\nen\t\tQ2\n", "table:3: a line must be"),
+        (lambda path: title_rows(path, WIKIS), "nonsense\tA\tQ1\n", "table:1: unknown language 'nonsense'"),
+        (type_rows, "Q1\n", "table:1: a line must be: id, tab, ids of its types"),
     ],
 )
-def test_wrong_rows(tmp_path, read, text, words):
-    path = tmp_path / "t.tsv"
+def test_wrong_files_name_the_line(tmp_path, read, text, words):
+    path = tmp_path / "table"
     path.write_text(text)
     with pytest.raises(CorpusError) as caught:
-        list(read(path, WIKIS))
+        list(read(path))
     assert words in str(caught.value)
+
+
+def test_titles_redirects_labels_and_types(tmp_path):
+    entities = [
+        Entity("Q1", {"en": "A", "de": "Ä"}, ("T1", "T2"), "Ä"),
+        Entity("Q2", {"en": "A"}, (), "second"),
+        Entity("Q1", {}, ("T2", "T3"), "A", english=True),
+        Entity("Q3", {"en": "R"}, (), "R"),
+    ]
+    redirects = [("en", *pair) for pair in [("B", "A"), ("C", "B"), ("D", "E"), ("E", "D"), ("F", "none"), ("R", "A")]]
+    path = tmp_path / "tables.sqlite"
+    make_tables(path, entities, redirects)
+    with closing(open_tables(path)) as base:
+        found = {title: find(base, "en", title) for title in "ABCDEFRX"}
+        assert found == {"A": "Q1", "B": "Q1", "C": "Q1", "D": None, "E": None, "F": None, "R": "Q1", "X": None}
+        assert find(base, "de", "Ä") == "Q1"
+        assert find(base, "de", "A") is None
+        assert types_of(base, ["Q1", "Q2", "Q9"]) == {"Q1": ("T1", "T2", "T3")}
+        assert labels_of(base, ["Q1", "Q2", "Q9"]) == {"Q1": "A", "Q2": "second"}
+        assert has_types(base)
+    assert [p.name for p in tmp_path.iterdir()] == ["tables.sqlite"]
+
+
+def test_what_a_killed_run_left_is_written_over(tmp_path):
+    path = tmp_path / "tables.sqlite"
+    path.with_suffix(".tmp").write_text("half")
+    make_tables(path, [Entity("Q1", {"en": "A"})], [])
+    with closing(open_tables(path)) as base:
+        assert find(base, "en", "A") == "Q1"
+        assert not has_types(base)
+
+
+def test_an_entity_is_one_line_of_json():
+    entity = Entity("Q1", {"ja": "猫"}, ("Q2",), "a\nb", english=True)
+    assert entity.line().count("\n") == 1
+    assert entity_of(entity.line()) == entity

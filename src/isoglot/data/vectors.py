@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -112,7 +112,7 @@ def write_vectors(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str]
             for text, row in zip(some, rows.astype("float64").round(8).tolist(), strict=True):
                 stream.write(json.dumps({"text": text, "vector": row}, ensure_ascii=False).encode() + b"\n")
     else:
-        _write_parquet(stream, vectors, texts)
+        write_parquet(stream, {"text": "string", "vector": vectors.shape[1]}, _blocks(texts, vectors))
 
 
 def _blocks(texts: Iterable[str], vectors: NDArray[Any]) -> Iterator[tuple[list[str], NDArray[Any]]]:
@@ -121,15 +121,39 @@ def _blocks(texts: Iterable[str], vectors: NDArray[Any]) -> Iterator[tuple[list[
         yield list(islice(lines, _ROWS)), vectors[start : start + _ROWS]
 
 
-def _write_parquet(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str]) -> None:
+def write_parquet(
+    stream: IO[bytes],
+    columns: Mapping[str, str | int],
+    blocks: Iterable[Sequence[Any]],
+    *,
+    metadata: Mapping[str, str] | None = None,
+) -> int:
+    """Write a Parquet file and return its number of rows.
+
+    columns   name -> a type by its name in pyarrow, such as "string", or the width D of vectors, written in float32
+    blocks    the cells of each column, for vectors an array (N, D); a block becomes a row group
+    metadata  of the schema
+
+    Raises `OutputError` if pyarrow is missing.
+    """
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise OutputError("Parquet needs pyarrow; install it with: pip install pyarrow") from error
-    dim = vectors.shape[1]
-    schema = pa.schema([("text", pa.string()), ("vector", pa.list_(pa.float32(), dim))])
+        raise OutputError('Parquet requires pyarrow: pip install "isoglot[parquet]"') from error
+    kinds = {
+        name: pa.list_(pa.float32(), kind) if isinstance(kind, int) else pa.type_for_alias(kind)
+        for name, kind in columns.items()
+    }
+    schema, rows = pa.schema(list(kinds.items()), metadata=metadata), 0
     with parquet.ParquetWriter(stream, schema) as writer:
-        for some, rows in _blocks(texts, vectors):
-            values = pa.FixedSizeListArray.from_arrays(pa.array(rows.astype("float32").reshape(-1)), dim)
-            writer.write_table(pa.table([pa.array(some), values], schema=schema))
+        for block in blocks:
+            cells = [
+                pa.FixedSizeListArray.from_arrays(pa.array(np.asarray(part, np.float32).reshape(-1)), kind)
+                if isinstance(kind, int)
+                else pa.array(list(part), kinds[name])
+                for (name, kind), part in zip(columns.items(), block, strict=True)
+            ]
+            writer.write_table(pa.table(cells, schema=schema))
+            rows += len(block[0])
+    return rows

@@ -98,6 +98,13 @@ class Metric:
         known = (), items, statistic, item_set, details
         return self.describe(Score(task, subset, self.name, value, n, *known))
 
+    def mean_of(
+        self, task: str, subset: str, items: NDArray[Any], *, item_set: str = "", details: tuple[Detail, ...] = ()
+    ) -> Score:
+        """A score of this metric whose value is the mean of its items (n,), which are kept in float32."""
+        kept, value = items.astype(np.float32, copy=False), float(np.mean(items, dtype=np.float64))
+        return self.score(task, subset, value, len(items), items=kept, item_set=item_set, details=details)
+
     def describe(self, score: Score) -> Score:
         """The same score with the unit, the direction and the place in its task that this metric has."""
         return replace(score, unit=self.unit, lower_is_better=self.lower_is_better, main=self.main)

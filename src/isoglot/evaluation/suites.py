@@ -83,13 +83,13 @@ def listed(keys: Iterable[Key]) -> str:
         subsets.setdefault((task, metric), []).append(subset)
     tasks: dict[tuple[str, str], list[str]] = {}
     for (task, metric), names in subsets.items():
-        tasks.setdefault((counted(names), metric), []).append(task)
+        tasks.setdefault((counted(names, between=" "), metric), []).append(task)
     return ", ".join(f"{' '.join(names)} {subset} {metric}" for (subset, metric), names in tasks.items())
 
 
-def counted(names: Sequence[str], *, most: int = 16) -> str:
+def counted(names: Sequence[str], *, most: int = 16, between: str = ", ") -> str:
     """Names in one line; of more than `most`, the first, the last and their number."""
-    return " ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
+    return between.join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
 def _cell(column: Column, found: Mapping[Key, Score]) -> Cell:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from isoglot.data.files import atomic_write
 from isoglot.data.tmx import Unit, write_tmx
-from isoglot.errors import OutputError, SearchError, nearest
+from isoglot.data.vectors import write_parquet
+from isoglot.errors import OutputError, nearest
 from isoglot.index.origin import Origin
 from isoglot.index.store import Sentence
 from isoglot.index.table import Vectors
@@ -33,13 +33,17 @@ def format_of(path: Path) -> str:
 def write(path: Path, pieces: Pieces, origin: Origin, *, translated: bool) -> int:
     """Write the sentences in the format of the file's suffix; the number of rows, or of a TMX of translation units.
 
-    `translated`: with columns for translations. Raises `OutputError`, `SearchError` without pyarrow.
+    `translated`: with columns for translations. Raises `OutputError`, also without pyarrow.
     """
     form, names = format_of(path), _TRANSLATED if translated else _COLUMNS
     if form == "tmx":
         return write_tmx(path, _units(pieces))
     if form == "parquet":
-        return _write_parquet(path, pieces, origin, names)
+        known = {"isoglot.model": origin.name, "isoglot.identity": origin.identity}
+        blocks = ([*([getattr(one, name) for one in some] for name in names), rows] for some, rows in pieces)
+        with atomic_write(path, binary=True) as stream:
+            columns = dict.fromkeys(names, "string") | {"vector": origin.dim}
+            return write_parquet(stream, columns, blocks, metadata=known)
     rows = 0
     with atomic_write(path) as stream:
         if form == "tsv":
@@ -70,22 +74,3 @@ def _units(pieces: Pieces) -> Iterator[Unit]:
         if (mark := hash(frozenset(unit))) not in seen:
             seen.add(mark)
             yield {}, unit
-
-
-def _write_parquet(path: Path, pieces: Pieces, origin: Origin, names: Sequence[str]) -> int:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise SearchError('Parquet requires pyarrow: pip install "isoglot[parquet]"') from error
-    fields: list[Any] = [(name, pyarrow.string()) for name in names]
-    known = {"isoglot.model": origin.name, "isoglot.identity": origin.identity}
-    schema = pyarrow.schema([*fields, ("vector", pyarrow.list_(pyarrow.float32(), origin.dim))], metadata=known)
-    count = 0
-    with atomic_write(path, binary=True) as stream, parquet.ParquetWriter(stream, schema) as writer:
-        for sentences, vectors in pieces:
-            count += len(sentences)
-            columns: list[Any] = [[getattr(one, name) for one in sentences] for name in names]
-            columns.append(pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(vectors.reshape(-1)), origin.dim))
-            writer.write_table(pyarrow.table(columns, schema=schema))
-    return count

@@ -423,7 +423,7 @@ class Index:
         .tsv, .jsonl  the same columns without the vectors; in TSV tabs and line ends become spaces
         .tmx      a translation memory: each pair of a sentence and its translation once
 
-        Raises `OutputError` for another suffix, `SearchError` for Parquet without pyarrow.
+        Raises `OutputError` for another suffix, and for Parquet without pyarrow.
         """
         exporting.format_of(Path(path))
         check_output(path)

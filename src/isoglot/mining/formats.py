@@ -19,6 +19,7 @@ from isoglot.data.languages import is_language
 from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.tmx import Unit, write_tmx
+from isoglot.data.vectors import write_parquet
 from isoglot.errors import CorpusError, OutputError, nearest, shown
 from isoglot.mining.sentences import ABSENT, Side
 
@@ -130,23 +131,15 @@ def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, 
 
 def _write_parquet(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
     """Columns `score`, `source` and `target`, with ids `source_id` and `target_id`; the languages are metadata."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise OutputError(f"{path}: Parquet requires pyarrow: pip install pyarrow") from error
-    fields = [("score", pyarrow.float64()), ("source", pyarrow.string()), ("target", pyarrow.string())]
-    if ids:
-        fields += [("source_id", pyarrow.string()), ("target_id", pyarrow.string())]
-    known = {"isoglot.languages": ",".join(languages)} if languages else None
-    schema = pyarrow.schema(fields, metadata=known)
-    rest = iter(pairs)
-    with atomic_write(path, binary=True) as stream, parquet.ParquetWriter(stream, schema) as writer:
-        while block := list(islice(rest, _ROWS)):
-            columns: list[list[object]] = [list(column) for column in zip(*block, strict=True)]
-            if ids:
-                columns += [[str(pair.source_id) for pair in block], [str(pair.target_id) for pair in block]]
-            writer.write_table(pyarrow.table(columns, schema=schema))
+    columns = {"score": "double", "source": "string", "target": "string"}
+    columns |= dict.fromkeys(("source_id", "target_id") if ids else (), "string")
+    known, rest = {"isoglot.languages": ",".join(languages)} if languages else None, iter(pairs)
+    rows = (
+        [(*pair, *((str(pair.source_id), str(pair.target_id)) if ids else ())) for pair in block]
+        for block in iter(lambda: list(islice(rest, _ROWS)), [])
+    )
+    with atomic_write(path, binary=True) as stream:
+        write_parquet(stream, columns, (list(zip(*block, strict=True)) for block in rows), metadata=known)
 
 
 def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:

@@ -20,11 +20,12 @@ from isoglot.data.languages import canonical_list, is_language, tag
 from isoglot.errors import EvaluationError, naming_extras
 from isoglot.evaluation.base import Detail, Score, main_metrics
 from isoglot.evaluation.sets import among
+from isoglot.evaluation.suites import counted
 from isoglot.report import charts
 from isoglot.report.comparable import alike
 from isoglot.report.plot import Sentence, picture
 from isoglot.report.scores import Scores
-from isoglot.report.tables import MANY, Grid, by_language, counted, labelled, scale, shown, side_by_side
+from isoglot.report.tables import MANY, Grid, by_language, labelled, scale, shown, side_by_side
 
 if TYPE_CHECKING:
     from isoglot.report.compare import Comparison

@@ -18,7 +18,7 @@ from isoglot.errors import IsoglotError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.sets import get_command
-from isoglot.evaluation.suites import SUITES, Cell, listed
+from isoglot.evaluation.suites import SUITES, Cell, counted, listed
 from isoglot.report.comparable import alike
 
 if TYPE_CHECKING:
@@ -233,11 +233,6 @@ def to_text(grid: Grid) -> str:
     stream = StringIO()
     Console(file=stream, width=100_000, color_system=None).print(to_rich(grid))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
-
-
-def counted(names: Sequence[str], *, most: int = 16) -> str:
-    """Names in one line; of more than `most`, the first, the last and their number."""
-    return ", ".join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
 def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Sequence[Score], str]:

@@ -151,9 +151,8 @@ def _aligned_scores(encode: Encode, pairs: Rows, *, task: str, subset: str) -> l
     first, second = sts.embed_sides(encode, pairs, where=f"{task} {subset}", languages=sts.sides(subset))
     squares = alignment(first[positive], second[positive]).astype(np.float32)
     rows = np.concatenate([first, second])[distinct]
-    value, item_set = float(squares.mean(dtype=np.float64)), item_set_of(pairs.labels)
     return [
-        ALIGNED[0].score(task, subset, value, len(squares), items=squares, item_set=item_set),
+        ALIGNED[0].mean_of(task, subset, squares, item_set=item_set_of(pairs.labels)),
         ALIGNED[1].score(task, subset, uniformity(rows), len(rows)),
     ]
 
@@ -349,7 +348,8 @@ class Similarity(OfGroups):
         # The cosines of a sentence with all of the other language add up to its product with their sum.
         rest = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
         items = {TRANSLATIONS: same, CONTRAST: same - rest / (2 * others)}
-        return [replace(self._score("-".join(pair), metric, row), item_set=item_set) for metric, row in items.items()]
+        subset = "-".join(pair)
+        return [metric.mean_of(self.name, subset, row, item_set=item_set) for metric, row in items.items()]
 
     def _together(self, groups: Sequence[Translations], tables: Mapping[str, Doubles]) -> list[Score]:
         together = everyone(groups, least=3)
@@ -361,12 +361,9 @@ class Similarity(OfGroups):
         )
         example = _example(groups[places[0]], together, cosines[:, 0])
         return [
-            replace(self._score("-".join(together), LEAST, cosines.min(axis=0)), details=(example,)),
-            self._score("-".join(together), SPREAD, cosines.std(axis=0)),
+            LEAST.mean_of(self.name, "-".join(together), cosines.min(axis=0), details=(example,)),
+            SPREAD.mean_of(self.name, "-".join(together), cosines.std(axis=0)),
         ]
-
-    def _score(self, subset: str, metric: Metric, items: Doubles) -> Score:
-        return metric.score(self.name, subset, float(items.mean()), len(items), items=items.astype(np.float32))
 
     def _with_table(self, mean: Score, scores: Sequence[Score], languages: Sequence[str]) -> Score:
         values = {score.subset: score.value for score in scores if score.metric == mean.metric}

@@ -331,7 +331,7 @@ class Bitext:
         answers = first_places(corpus.texts())[found.forward_ids[:, 0]]
         details = (_wrong(queries, corpus, labels, answers, found.forward_scores[:, 0]),)
         return [
-            metric.score(self.name, pair, float(items.mean(dtype=np.float64)), len(items), items=items, details=shown)
+            metric.mean_of(self.name, pair, items, details=shown)
             for metric, items, shown in zip(SEARCHED, _outcomes(labels, answers), (details, (), (), ()), strict=True)
         ]
 

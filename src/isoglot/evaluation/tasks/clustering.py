@@ -94,15 +94,8 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     pure = np.mean([one.majority for one in found], axis=0)
     n = len(labels)
     return [
-        METRICS[0].score(
-            task,
-            subset,
-            float(matched.mean()),
-            n,
-            items=_items(matched),
-            details=(_table(matched, labels),),
-        ),
-        METRICS[1].score(task, subset, float(pure.mean()), n, items=_items(pure)),
+        METRICS[0].mean_of(task, subset, matched, details=(_table(matched, labels),)),
+        METRICS[1].mean_of(task, subset, pure),
         METRICS[2].score(task, subset, float(np.mean([one.macro for one in found])), len(classes)),
         METRICS[3].score(task, subset, float(np.mean([one.v_measure for one in found])), n),
     ]
@@ -166,10 +159,6 @@ def kmeans(vectors: NDArray[np.float32], count: int) -> list[Ints]:
     with warnings.catch_warnings(), threadpool_limits(1), ThreadPoolExecutor(workers) as pool:
         warnings.simplefilter("ignore", ConvergenceWarning)
         return list(pool.map(cluster, SEEDS))
-
-
-def _items(outcomes: NDArray[np.float64]) -> NDArray[np.float32]:
-    return outcomes.astype(np.float32)
 
 
 def _table(matched: NDArray[np.float64], labels: Sequence[str]) -> Detail:

@@ -106,13 +106,12 @@ def nearest(
         (np.divide(there + back, 2, dtype=np.float32), ()),
     ]
     scores = [
-        metric.score(task, subset, float(hits.mean(dtype=np.float64)), len(hits), items=hits, details=more)
+        metric.mean_of(task, subset, hits, details=more)
         for metric, (hits, more) in zip(accuracies(*names), ways, strict=True)
     ]
     if f1:
         items = there * np.divide(2, np.bincount(forward, minlength=len(there)) + 1, dtype=np.float32)
-        value = float(items.mean(dtype=np.float64))
-        scores.append(Metric(f"f1/{names[0]}-{names[1]}").score(task, subset, value, len(items), items=items))
+        scores.append(Metric(f"f1/{names[0]}-{names[1]}").mean_of(task, subset, items))
     return scores
 
 
@@ -527,10 +526,7 @@ class XSim:
                 by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
             details = _margin_mistakes(sides, near, found, values.max(axis=1), margin) if margin in shown else ()
             for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
-                value = float(items.mean(dtype=np.float64))
-                scores.append(
-                    metric.score(self.name, subset, value, len(items), items=items, item_set=item_set, details=more)
-                )
+                scores.append(metric.mean_of(self.name, subset, items, item_set=item_set, details=more))
         return scores
 
 
@@ -639,8 +635,7 @@ class CorpusSearch:
         )
         items = np.array([row[0][1] for row in hits], np.float32)
         detail = Detail("hits", ("query", "rank", "found", "cosine"), rows)
-        value = float(items.mean(dtype=np.float64))
-        return NEAREST[0].score(self.name, subset, value, len(items), items=items, details=(detail,))
+        return NEAREST[0].mean_of(self.name, subset, items, details=(detail,))
 
 
 def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:

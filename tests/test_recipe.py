@@ -89,7 +89,7 @@ def test_settings_are_frozen(file):
         ("optimizer.lr=-1", r"optimizer\.lr: must be at least 1e-30 \(value -1\)"),
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
         ("steps=4", r"exactly one of epochs and steps"),
-        (f"streams=[{STREAM}, {STREAM}]", r"two streams have one name; give each a name of its own"),
+        (f"streams=[{STREAM}, {STREAM}]", r"two streams have the same name; use different names"),
         ("extend=x", r"extend: no such setting \(value 'x'\); did you mean 'extends'\?"),
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
         ("evaluation.every=4", r"evaluation\.data: missing"),

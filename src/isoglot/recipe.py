@@ -238,7 +238,7 @@ def _layers(
     base = (file, "") if variant else None
     if "extends" in own:
         if not isinstance(own["extends"], str):
-            raise RecipeError(f"{where}: extends: name one file or packaged recipe (value {own['extends']!r})")
+            raise RecipeError(f"{where}: extends: must be one file or packaged recipe (value {own['extends']!r})")
         try:
             found, named = _locate(own["extends"], file.parent)
         except RecipeError as error:
@@ -322,7 +322,7 @@ def _override(data: dict[str, Any], assignment: str) -> None:
     except (ValueError, RecursionError) as error:
         raise RecipeError(f"{said}: not a value of TOML: {error}") from error
     if [*found] != ["value"]:
-        raise RecipeError(f"{said}: holds more than one value; write a --set for each")
+        raise RecipeError(f"{said}: contains more than one value; write a --set for each")
     *parents, last = path.strip().split(".")
     if parents and parents[0] not in Recipe.model_fields and parents[0] in StreamSettings.model_fields:
         parents = [*_only_stream(data, said), *parents]

@@ -25,7 +25,7 @@ BUNDLED = Path(__file__).parent / "bundled"
 
 def _text(value: str) -> str:
     if "\0" in value:
-        raise ValueError("must not hold the character NUL")
+        raise ValueError("must not contain the character NUL")
     return value
 
 
@@ -278,9 +278,9 @@ class StageSettings(_Settings):
     @model_validator(mode="after")
     def _one_length_and_distinct_names(self) -> StageSettings:
         if (self.epochs is None) == (self.steps is None):
-            raise ValueError("give exactly one of epochs and steps")
+            raise ValueError("set exactly one of epochs and steps")
         if len({stream.name for stream in self.streams}) < len(self.streams):
-            raise ValueError("two streams have one name; give each a name of its own")
+            raise ValueError("two streams have the same name; use different names")
         return self
 
 

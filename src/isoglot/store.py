@@ -66,7 +66,7 @@ def write_rows(path: Path, at: int, block: Table) -> None:
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as stream:
             size = os.fstat(stream.fileno()).st_size
             if at and size < start:  # the gap would read as rows of zeros
-                raise CorpusError(f"holds {size} bytes, and {at} rows take {start}; delete it", file=path)
+                raise CorpusError(f"contains {size} bytes, and {at} rows take {start}; delete it", file=path)
             stream.truncate(start)
             stream.seek(start)
             stream.write(table.data if table.size else b"")
@@ -180,7 +180,7 @@ class Rows:
         assert self.note is not None, "begin was not called"
         table = np.ascontiguousarray(block, np.dtype(self.note["dtype"]))
         if table.ndim != 2 or table.shape[1] != self.note["width"]:
-            raise ValueError(f"{self.path}: holds rows of {self.note['width']} values, not of shape {table.shape}")
+            raise ValueError(f"{self.path}: contains rows of {self.note['width']} values, not of shape {table.shape}")
         end = self._ends[-1]
         with writing(self.journal), self.journal.open("r+b") as stream:
             if stream.seek(0, os.SEEK_END) > end:  # first what counts no longer, or it would count the new rows
@@ -257,11 +257,11 @@ class VectorStore:
     def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """Copies (N, D) of some rows. Raises `CorpusError` for a row that is not there or not finite."""
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self):
-            problem = f"has {len(self)} vectors, and row {int(rows.max())} was asked for; delete this folder"
+            problem = f"has {len(self)} vectors, but row {int(rows.max())} was requested; delete this folder"
             raise CorpusError(problem, file=self.folder)
         found: NDArray[np.float32] = np.array(self._rows.table[rows], np.float32)
         if len(not_finite(found)):
-            raise CorpusError("holds a vector that is not finite; delete this folder", file=self._rows.path)
+            raise CorpusError("contains a vector that is not finite; delete this folder", file=self._rows.path)
         return found
 
     def add(self, texts: Sequence[str], vectors: NDArray[Any]) -> None:
@@ -273,7 +273,7 @@ class VectorStore:
                 self._rows.begin({"of": "texts"}, width=table.shape[1], dtype=np.float32)
             self._collect()
             if (width := self._rows.table.shape[1]) != table.shape[1]:
-                problem = f"holds vectors of {width} values, not {table.shape[1]}; delete this folder"
+                problem = f"contains vectors of {width} values, not {table.shape[1]}; delete this folder"
                 raise CorpusError(problem, file=self.folder)
             new = [number for number, digest in enumerate(digests) if digest not in self._places]
             if new:

@@ -61,7 +61,7 @@ def test_trained_vectors_are_of_the_dumps_language(folder, monkeypatch):
     """The settings reach the training, whose own tests are in tests/data/test_entity_training.py."""
     seen = []
 
-    def train(dumps, output, settings, *, tell, progress):
+    def train(dumps, output, settings, *, report, progress):
         seen.append((dumps, output, settings))
         output.write_text("ENTITY/Alfa\t5 6\n")
         return "es"

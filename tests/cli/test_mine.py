@@ -387,7 +387,7 @@ def test_vectors_that_are_not_finite_name_file_and_row(project, value):
     broken = np.load("y.npy").astype(np.float64)
     broken[41, 3] = value
     np.save("y.npy", broken)
-    with pytest.raises(CorpusError, match=r"y\.npy: row 41 holds"):
+    with pytest.raises(CorpusError, match=r"y\.npy: row 41 contains"):
         run(*VECTORS, "-o", "p.tsv")
 
 

@@ -81,7 +81,7 @@ def test_a_folder_of_aligned_files_and_leaks(project):
     [
         ("eng\tdeu\tfra\na\tb\tc\n", "group 1 has 3 sentences"),
         ("eng\tdeu\na\t\n", "group 1 has 1 sentences"),
-        ("eng\tdeu\n", "holds a header and no text"),
+        ("eng\tdeu\n", "contains a header and no text"),
     ],
 )
 def test_what_are_no_pairs_is_told(project, text, words):

@@ -73,7 +73,7 @@ def test_two_runs_in_one_work_folder(project):
 
 def test_paths_without_a_name_or_an_end_are_one_line(project):
     words = ("en.xml", "--titles", "titles.tsv", "--types", "types.tsv", "-o")
-    with pytest.raises(IsoglotError, match="holds the input"):
+    with pytest.raises(IsoglotError, match="contains the input"):
         run(*words, ".")
     Path("types.tsv").unlink()
     Path("types.tsv").symlink_to("types.tsv")

@@ -315,7 +315,7 @@ def test_an_empty_corpus_is_refused():
 
 def test_matching_needs_two_languages():
     groups = [Group(("a", "b"), ("aaa", "aaa"))]
-    with pytest.raises(CorpusError, match="no group holds sentences of two languages"):
+    with pytest.raises(CorpusError, match="no group contains sentences of two languages"):
         Batches(table_of(groups), Batching(rows="matching"), seed=1).count()
 
 

@@ -85,7 +85,7 @@ def test_a_pickle_is_not_run(folder, pack):
 @pytest.mark.parametrize("table", [np.full((2, 3), np.inf), np.ones(3), np.ones((2, 3), int), np.ones((2, 0))])
 def test_tables_that_are_no_vectors(tmp_path, table):
     np.save(tmp_path / "a.npy", table)
-    with pytest.raises(CorpusError, match=r"a\.npy: .*holds"):
+    with pytest.raises(CorpusError, match=r"a\.npy: .*contains"):
         read_vectors(tmp_path / "a.npy")
 
 
@@ -122,7 +122,7 @@ def test_a_table_of_titles_says_who_is_meant_in_one_language(folder):
         None,
     ]
     assert rows(align(vectors, folder, titles=titles_of(titles, "deu")))[0] == VECTORS["Paris"]
-    with pytest.raises(CorpusError, match=r"vectors\.txt: no entity is called by one of the titles"):
+    with pytest.raises(CorpusError, match=r"vectors\.txt: no entity matches any of the titles"):
         align(vectors, folder, titles=titles_of(titles, "fr"))
 
 
@@ -171,8 +171,8 @@ def test_a_failed_write_leaves_no_note_beside_vectors_that_it_does_not_belong_to
         (b"ENTITY/Berlin\t1 2 3\nENTITY/Paris\t1 2\n", r"v\.txt:2: 2 numbers where 3 finite ones are expected"),
         (b"ENTITY/Berlin\t1 nan 3\n", r"v\.txt:1: 3 numbers where 3 finite ones"),
         (b"ENTITY/Berlin\n", r"v\.txt:1: 0 numbers where some finite ones"),
-        (b"word\t1 2 3\n", r"v\.txt: holds no line that begins with ENTITY/"),
-        (b"ENTITY/Elsewhere\t1 2 3\n", r"v\.txt: no entity is called by one of the labels of"),
+        (b"word\t1 2 3\n", r"v\.txt: contains no line that begins with ENTITY/"),
+        (b"ENTITY/Elsewhere\t1 2 3\n", r"v\.txt: no entity matches any of the labels of"),
         (b"", r"v\.txt: .*no text"),
         (b"\x80\x04not a pickle", r"v\.txt: not a model of Wikipedia2Vec"),
         (b"\x80\x04\x95\x0b\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x04syn0\x94Ns.", r"v\.txt: not a model of"),
@@ -189,9 +189,9 @@ def test_files_that_are_no_vectors(folder, content, message):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (np.zeros(3, np.float32), r"holds float32 of shape \(3,\)"),
-        (np.zeros((2, 3), np.int64), "holds int64"),
-        (np.zeros((0, 3), np.float32), "holds no vectors"),
+        (np.zeros(3, np.float32), r"contains float32 of shape \(3,\)"),
+        (np.zeros((2, 3), np.int64), "contains int64"),
+        (np.zeros((0, 3), np.float32), "contains no vectors"),
         (None, "not a NumPy table"),
     ],
 )

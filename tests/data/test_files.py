@@ -217,9 +217,9 @@ def test_digest_is_sha256_of_the_bytes_on_disk(tmp_path):
         (" ", "is empty; remove the line"),
         ("{", "is not JSON .*write one object a line"),
         ("[" * 100_000, "is not JSON .*write one object a line"),
-        ("3", "holds a JSON int; write one object a line"),
-        ('{"a": {"b": "x\\udc00"}}', r"holds '\\udc00', half of a surrogate pair"),
-        ('{"\\uD800": 1}', r"holds '\\ud800', half of a surrogate pair"),
+        ("3", "contains a JSON int; write one object a line"),
+        ('{"a": {"b": "x\\udc00"}}', r"contains '\\udc00', half of a surrogate pair"),
+        ('{"\\uD800": 1}', r"contains '\\ud800', half of a surrogate pair"),
     ],
 )
 def test_a_line_that_holds_no_object_is_told(text, words):

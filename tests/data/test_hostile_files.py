@@ -345,7 +345,7 @@ def saved(table):
         (saved(np.ones(3)), "a NumPy table"),
         (b"\x80\x04\x95.", "a Python pickle"),
         (b"\x28\xb5\x2f\xfd\0", "Zstandard data"),
-        (b"text, \0 and more", "holds a NUL byte"),
+        (b"text, \0 and more", "contains a NUL byte"),
         ("deu\teng\nja\tyes\n".encode("utf-16-le"), "seems to be UTF-16"),
         ("deu\teng\n".encode("utf-32"), "iconv -f UTF-32"),
     ],
@@ -566,7 +566,7 @@ def test_the_row_that_is_not_finite_is_named(tmp_path, value):
     table = np.ones((5_000, 300))
     table[4_321, 299] = value
     np.save(tmp_path / "v.npy", table)
-    with pytest.raises(CorpusError, match=r"v\.npy: row 4321 holds"):
+    with pytest.raises(CorpusError, match=r"v\.npy: row 4321 contains"):
         require_finite(open_table(tmp_path / "v.npy"), tmp_path / "v.npy")
 
 

@@ -27,7 +27,7 @@ def fetch(web, target, network=QUICK, path="/a.txt", **options):
 def test_a_file_comes_whole_and_leaves_nothing_beside_it(tmp_path):
     seen = []
     with serving(Web({"/a.txt": PAGE})) as web:
-        assert fetch(web, tmp_path / "a", watch=lambda *event: seen.append(event)) == PAGE
+        assert fetch(web, tmp_path / "a", progress=lambda *event: seen.append(event)) == PAGE
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert seen[-1] == (f"{web.address}/a.txt", len(PAGE), len(PAGE))
     assert [done for _, done, _ in seen] == sorted(done for _, done, _ in seen)

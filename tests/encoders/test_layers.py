@@ -144,9 +144,9 @@ def test_it_comes_back_to_the_bit(tmp_path):
     ("config", "place"),
     [
         ({}, r"config\.json: dim"),
-        ({"dim": 9, "depth": 2}, "holds no flow"),
-        ({"dim": 9, "levels": 1000}, "holds no flow"),
-        ({"dim": 1 << 23}, "holds no flow"),
+        ({"dim": 9, "depth": 2}, "contains no flow"),
+        ({"dim": 9, "levels": 1000}, "contains no flow"),
+        ({"dim": 1 << 23}, "contains no flow"),
         ({"dim": 9, "shape": 1}, r"config\.json: shape"),
         ({"dim": "wide"}, r"config\.json: dim"),
     ],

@@ -189,9 +189,9 @@ def test_an_empty_folder_holds_no_model(tmp_path):
 def test_wrong_settings_name_the_folder(saved, toy_static, tmp_path):
     folder, _ = saved
     toy_static.save(tmp_path / "static")
-    with pytest.raises(EncoderError, match="static: holds a StaticEncoder, which has no setting head, layers"):
+    with pytest.raises(EncoderError, match="static: contains a StaticEncoder, which has no setting head, layers"):
         load(tmp_path / "static", head=True, layers=1)
-    with pytest.raises(EncoderError, match="holds a TransformerEncoder, which has no setting sparse"):
+    with pytest.raises(EncoderError, match="contains a TransformerEncoder, which has no setting sparse"):
         load(folder, sparse=True)
     with pytest.raises(EncoderError, match="model: max_length must lie between"):
         load(folder, max_length=10_000)
@@ -378,7 +378,7 @@ def test_weights_that_are_not_finite_are_refused(kind, value, tmp_path):
     name = max(weights, key=lambda name: weights[name].numel() if weights[name].is_floating_point() else 0)
     weights[name].view(-1)[-1] = value
     save_file(weights, path, {"format": "pt"})
-    with pytest.raises(EncoderError, match=r"holds NaN or infinity|only the mean"):
+    with pytest.raises(EncoderError, match=r"contains NaN or infinity|only the mean"):
         load(folder)
 
 

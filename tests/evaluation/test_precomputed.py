@@ -58,7 +58,7 @@ def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
     vectors, texts = tmp_path / "v.npy", tmp_path / "t.jsonl"
     np.save(vectors, np.eye(2))
     texts.write_text('"a"\n{"text": "b"}\n', encoding="utf-8")
-    with pytest.raises(EvaluationError, match=r"t.jsonl:2: holds a JSON dict"):
+    with pytest.raises(EvaluationError, match=r"t.jsonl:2: contains a JSON dict"):
         Precomputed(vectors, texts)
     texts.write_text('"a"\n"a"\n', encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"lines 1 and 2 are the same text, and their rows of .*v.npy differ"):
@@ -74,5 +74,5 @@ def test_files_of_other_kinds_and_texts_with_two_vectors_are_refused(tmp_path):
 def test_the_row_that_is_not_finite_is_named(tmp_path, value):
     (tmp_path / "t.txt").write_text("a\nb\nc\n", encoding="utf-8")
     np.save(tmp_path / "v.npy", [[1, 2], [value, 1], [1, 1]])
-    with pytest.raises(EvaluationError, match=r"v\.npy: row 1 holds NaN"):
+    with pytest.raises(EvaluationError, match=r"v\.npy: row 1 contains NaN"):
         Precomputed(tmp_path / "v.npy", tmp_path / "t.txt")

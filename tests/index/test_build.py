@@ -62,7 +62,7 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
         ("a.jsonl", '{"id": "x"}\n', ":1: "),
         ("a.jsonl", '{"text": "a", "translation": 3}\n', ':1: "translation" and'),
         ("a.jsonl", '{"eng": "a", "nonsense": "b"}\n', ":1: "),
-        ("a.tmx", "<tmx><body></body></tmx>", ": holds no translation unit"),
+        ("a.tmx", "<tmx><body></body></tmx>", ": contains no translation unit"),
         (
             "a.tmx",
             "<tmx><body><tu><tuv xml:lang='xx-no'><seg>a</seg></tuv></tu></body></tmx>",
@@ -70,10 +70,10 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
         ),
         ("a.parquet", "PAR1 and nothing more", ": can't be read as Parquet"),
         ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
-        ("a.jsonl", "[1]\n", ":1: holds a JSON list; write one object a line"),
+        ("a.jsonl", "[1]\n", ":1: contains a JSON list; write one object a line"),
         ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),
         ("a.jsonl", "[" * 100_000, ":1: is not JSON"),
-        ("a.jsonl", '{"text": "\\ud800"}\n', ":1: holds '\\ud800', half of a surrogate pair"),
+        ("a.jsonl", '{"text": "\\ud800"}\n', ":1: contains '\\ud800', half of a surrogate pair"),
         ("a.jsonl", '{"text": "a", "language": "xx-nonsense"}\n', ":1: unknown language"),
     ],
 )

@@ -124,7 +124,7 @@ def test_settings_reach_the_encoder(model, files, tmp_path):
 
 
 def test_refused(model, files, tmp_path):
-    with pytest.raises(ValueError, match="no setting is called 'promt'; there are pooling, prompt"):
+    with pytest.raises(ValueError, match="unknown setting .promt.; did you mean .prompt."):
         encode_shards(model, files, tmp_path / "out", settings={"promt": "x"})
     with pytest.raises(ValueError, match="lines is 0"):
         encode_shards(model, files, tmp_path / "out", lines=0)
@@ -150,7 +150,7 @@ def test_shards_that_changed_or_do_not_fit(tmp_path):
     with pytest.raises(EncoderError, match="is 3 wide"):
         open_shards(tmp_path)
     np.save(tmp_path / "b.npy", np.ones(5, int))
-    with pytest.raises(EncoderError, match="holds int64"):
+    with pytest.raises(EncoderError, match="contains int64"):
         open_shards(tmp_path)
 
 

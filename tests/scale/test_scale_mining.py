@@ -127,7 +127,7 @@ def test_refused(x, y, options, message):
 
 
 def test_files_that_are_no_vectors(tmp_path):
-    with pytest.raises(EncoderError, match="holds no vectors"):
+    with pytest.raises(EncoderError, match="contains no vectors"):
         neighbours_shards(tmp_path, np.ones((2, 3)), 4)
     (tmp_path / "x.npy").write_bytes(b"nonsense")
     with pytest.raises(EncoderError, match=r"x\.npy: is not a NumPy table"):

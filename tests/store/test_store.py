@@ -148,7 +148,7 @@ def test_foreign_files_are_not_overwritten(tmp_path):
 def test_another_shape_is_refused(tmp_path):
     rows = begun(tmp_path / "rows.npy")
     for block in (np.ones((2, WIDTH + 1)), np.ones(WIDTH)):
-        with pytest.raises(ValueError, match="holds rows of 3 values"):
+        with pytest.raises(ValueError, match="contains rows of 3 values"):
             rows.append(block)
 
 
@@ -249,7 +249,7 @@ def test_two_stores_of_one_folder_share_what_they_add(tmp_path):
     one.add(["d"], ROWS[8:9])
     for store in (one, VectorStore(tmp_path)):
         np.testing.assert_array_equal(store[store.find("abcd")], ROWS[[0, 1, 6, 8]])
-    with pytest.raises(CorpusError, match="holds vectors of 3 values, not 2"):
+    with pytest.raises(CorpusError, match="contains vectors of 3 values, not 2"):
         one.add(["e"], ROWS[:1, :2])
 
 

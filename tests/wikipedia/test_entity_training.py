@@ -55,7 +55,7 @@ def entities(path):
 def test_a_dump_in_any_packing_and_cut_short_trains_a_model(tmp_path):
     told = []
     path = dump(tmp_path / "d.xml.gz", PAGES, end="<page><title>Cut", redirects=[("Alfa", "Alpha")])
-    code = train([path], tmp_path / "made" / "model.pkl", TINY, tell=told.append)
+    code = train([path], tmp_path / "made" / "model.pkl", TINY, report=told.append)
     assert code == "en"
     found = entities(tmp_path / "made" / "model.pkl")
     assert set(found) == {"Alpha", "Beta", "Gamma"}

@@ -206,7 +206,7 @@ def test_other_settings_of_the_choice_read_no_article_again(made, tmp_path, monk
     build(sources, tmp_path / "out", work=folder / "work", choice=Choice(min_links=5, seed=9))
 
 
-def test_a_cut_dump_is_a_remark_also_when_resumed(made, tmp_path):
+def test_a_cut_dump_is_a_warning_also_when_resumed(made, tmp_path):
     sources, folder, _ = made
     text = Path(sources.dumps[0]).read_text()
     (tmp_path / "cut.xml").write_text(text[: len(text) * 3 // 4])
@@ -217,7 +217,7 @@ def test_a_cut_dump_is_a_remark_also_when_resumed(made, tmp_path):
         told = []
         report = build(cut, tmp_path / name, work=tmp_path / "work", report=told.append)
         assert len(told) == 2
-        assert told == report["remarks"]
+        assert told == report["warnings"]
         assert "cut.xml: truncated" in told[0]
         assert "cut.json:" in told[1]
 

@@ -22,8 +22,8 @@ READ = [
 
 
 def read(path):
-    remarks = []
-    return list(pages(open_dump(str(path)), remarks.append)), remarks
+    warnings = []
+    return list(pages(open_dump(str(path)), warnings.append)), warnings
 
 
 @pytest.mark.parametrize("pack", [bytes, bz2.compress, gzip.compress, lzma.compress], ids=["xml", "bz2", "gz", "xz"])
@@ -49,25 +49,25 @@ PACKS = {
 
 
 @pytest.mark.parametrize("pack", PACKS)
-def test_a_dump_that_is_cut_gives_its_whole_pages_and_one_remark(tmp_path, pack):
+def test_a_dump_that_is_cut_gives_its_whole_pages_and_one_warning(tmp_path, pack):
     body = "".join(page(f"T{i}", " ".join(str(i * j * 7919 % 10007) for j in range(900))) for i in range(100))
     packed = PACKS[pack]((head() + body).encode())
     path = tmp_path / "dump"
     path.write_bytes(packed[: len(packed) * 2 // 3])
-    found, remarks = read(path)
+    found, warnings = read(path)
     assert 10 < len(found) < 100
     assert [p.title for p in found] == [f"T{i}" for i in range(len(found))]
-    assert len(remarks) == 1
-    assert str(path) in remarks[0]
-    assert "the complete part was read" in remarks[0]
+    assert len(warnings) == 1
+    assert str(path) in warnings[0]
+    assert "the complete part was read" in warnings[0]
 
 
 def test_not_closed_but_otherwise_whole(tmp_path):
     path = tmp_path / "dump.xml"
     path.write_text(head() + PAGES[0])
-    found, remarks = read(path)
+    found, warnings = read(path)
     assert found == READ[:1]
-    assert len(remarks) == 1
+    assert len(warnings) == 1
 
 
 @pytest.mark.parametrize(

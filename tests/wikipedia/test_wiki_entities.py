@@ -44,9 +44,9 @@ ITEMS = [
 
 
 def entities(path):
-    remarks = []
-    lines = list(wikidata_lines(path, remarks.append))
-    return [entity_of(line) for line in entity_lines(lines, WIKIS)], remarks
+    warnings = []
+    lines = list(wikidata_lines(path, warnings.append))
+    return [entity_of(line) for line in entity_lines(lines, WIKIS)], warnings
 
 
 @pytest.mark.parametrize("end", ["\n]\n", ",\n", "\n", ""])
@@ -65,15 +65,15 @@ def test_titles_are_sitelinks_and_all_types_are_kept(tmp_path, end):
 def test_a_dump_that_is_cut(tmp_path):
     path = tmp_path / "d.json"
     path.write_text("[\n" + ITEMS[0] + ",\n" + ITEMS[2][:-20])
-    found, remarks = entities(path)
+    found, warnings = entities(path)
     assert [entity.id for entity in found] == ["Q1"]
-    assert remarks == [f"{path}:3: ends inside an entity; the complete part was read"]
+    assert warnings == [f"{path}:3: ends inside an entity; the complete part was read"]
     packed = gzip.compress("\n".join(["[", *(line + "," for line in ITEMS * 6000)]).encode(), 1)
     path.write_bytes(packed[: len(packed) // 2])
-    found, remarks = entities(path)
+    found, warnings = entities(path)
     assert 1000 < len(found) < 12_000
-    assert len(remarks) == 1
-    assert "compressed data end too early" in remarks[0]
+    assert len(warnings) == 1
+    assert "compressed data end too early" in warnings[0]
 
 
 def test_tables_of_titles_and_types(tmp_path):

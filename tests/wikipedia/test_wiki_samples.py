@@ -26,10 +26,10 @@ SAMPLES = {
 def test_pages_of_the_samples(name):
     if not (DATA / name).is_file():
         pytest.skip(f"{DATA} has no {name}; set ISOGLOT_DATA to a folder that has it")
-    remarks: list[str] = []
+    warnings: list[str] = []
     dump = open_dump(str(DATA / name))
-    found = list(pages(dump, remarks.append))
-    assert (dump.lang, len(found), len(remarks)) == SAMPLES[name]
+    found = list(pages(dump, warnings.append))
+    assert (dump.lang, len(found), len(warnings)) == SAMPLES[name]
     assert all(one.title for one in found)
     assert sum(one.namespace == 0 and one.redirect is None for one in found) > 0
 
@@ -39,10 +39,10 @@ def test_entities_of_the_wikidata_sample():
     path = DATA / "wikidata-entities" / "entities"
     if not path.is_file():
         pytest.skip(f"{DATA} has no wikidata-entities; set ISOGLOT_DATA to a folder that has it")
-    remarks: list[str] = []
-    lines = list(wikidata_lines(path, remarks.append))
+    warnings: list[str] = []
+    lines = list(wikidata_lines(path, warnings.append))
     found = {one.id: one for one in map(entity_of, entity_lines(lines, {"ja": Names("ja", {}), "en": Names("en", {})}))}
-    assert (len(lines), remarks) == (49, [])
+    assert (len(lines), warnings) == (49, [])
     assert sum(bool(one.types) for one in found.values()) == 40
     assert found["Q64"].titles == {"ja": "ベルリン", "en": "Berlin"}
     assert found["Q64"].types[:2] == ("Q1901835", "Q200250")

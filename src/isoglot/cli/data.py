@@ -58,11 +58,11 @@ def get(
         say(f"{one.name}: {one.what}; licence: {one.licence}; redistribution: {one.redistribution}")
         with console.Progress("downloading", unit="bytes") as progress:
 
-            def watch(address: str, done: int, total: int | None, progress: console.Progress = progress) -> None:
+            def shown(address: str, done: int, total: int | None, progress: console.Progress = progress) -> None:
                 progress.what = address.rpartition("/")[2][:40]
                 progress(done, total)
 
-            folder = get_set(one.name, data, network=network, watch=watch)
+            folder = get_set(one.name, data, network=network, progress=shown)
         typer.echo(folder)
 
 

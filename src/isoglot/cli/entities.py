@@ -57,7 +57,7 @@ def entities(
             vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
             dumps = [name for word in dump or [] for name in (word, word.partition("=")[2]) if name]
             check_output(vectors, inputs=[titles, *dumps])
-            wiki = entity_training.train(dump or [], vectors, settings, tell=say, progress=sys.stderr.isatty())
+            wiki = entity_training.train(dump or [], vectors, settings, report=say, progress=sys.stderr.isatty())
             say(f"the model: {vectors}")
             language = language or wiki
         assert vectors is not None

@@ -71,7 +71,7 @@ class Batching(BaseModel):
         "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
     )
     one_pair: bool = Field(
-        False, strict=True, description="every batch holds one combination of languages only (IMASCL)"
+        False, strict=True, description="every batch contains one combination of languages only (IMASCL)"
     )
     temperature: float = Field(
         1.0,
@@ -131,7 +131,7 @@ class Batches:
         world: int = 1,
     ) -> None:
         if not len(table):
-            raise ValueError("the corpus holds no groups; check the sources and the filters of the stream")
+            raise ValueError("the corpus contains no groups; check the sources and the filters of the stream")
         self.table, self.settings, self.seed = table, settings, seed
         self.mixing = mixing or {}
         limits = [self.mixing.get(name, WHOLE).most or settings.most for name in table.sources]
@@ -268,7 +268,7 @@ def epoch_items(
     part = np.arange(len(group)) - np.repeat(np.cumsum(parts) - parts, parts)
     if not len(group):
         raise CorpusError(
-            'no group holds sentences of two languages, so batching.rows = "matching" finds no pairs in them'
+            'no group contains sentences of two languages, so batching.rows = "matching" finds no pairs in them'
         )
     rng = np.random.default_rng((seed, epoch))
     bucket = buckets(table)[group]

@@ -71,7 +71,7 @@ def align(
             table[row] = vector
     if table is None:
         asked = "the titles that were given" if titles is not None else f"the labels of {folder / TABLE}"
-        raise CorpusError(f"no entity is called by one of {asked}; give titles in its language", file=vectors)
+        raise CorpusError(f"no entity matches any of {asked}; use titles in its language", file=vectors)
     return Aligned(table, ids)
 
 
@@ -107,11 +107,11 @@ def read_vectors(path: Path, *, entities: Path | None = None) -> Table:
         return align(path, entities).vectors
     table = open_table(path)
     if not len(table):
-        raise CorpusError("holds no vectors; write it with isoglot entities", file=path)
+        raise CorpusError("contains no vectors; write it with isoglot entities", file=path)
     _require_same(path, len(table))
     read = np.array(table, np.float32)
     if (wrong := np.isinf(read).any(axis=1)).any():  # rows of NaN are entities without a vector
-        raise CorpusError(f"row {int(wrong.argmax())} holds infinity; write it with isoglot entities", file=path)
+        raise CorpusError(f"row {int(wrong.argmax())} contains infinity; write it with isoglot entities", file=path)
     return read
 
 
@@ -172,7 +172,7 @@ def _from_text(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]
             raise CorpusError(problem, file=path, line=number)
         yield row, vector
     if not entities:
-        raise CorpusError(f"holds no line that begins with {_PREFIX}; give vectors of Wikipedia2Vec", file=path)
+        raise CorpusError(f"contains no line that begins with {_PREFIX}; use vectors of Wikipedia2Vec", file=path)
 
 
 def _from_model(path: Path, wanted: dict[str, int]) -> Iterator[tuple[int, Table]]:

@@ -123,7 +123,7 @@ def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
             continue
         found = _json(line, path, number, "one JSON string a line")
         if not isinstance(found, str):
-            problem = f"holds a JSON {type(found).__name__}; write one JSON string a line"
+            problem = f"contains a JSON {type(found).__name__}; write one JSON string a line"
             raise CorpusError(problem, file=path, line=number)
         yield number, found
 
@@ -138,7 +138,7 @@ def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
         raise CorpusError("is empty; remove the line", file=file, line=line)
     found = _json(text, file, line, "one object a line")
     if not isinstance(found, dict):
-        raise CorpusError(f"holds a JSON {type(found).__name__}; write one object a line", file=file, line=line)
+        raise CorpusError(f"contains a JSON {type(found).__name__}; write one object a line", file=file, line=line)
     return found
 
 
@@ -371,7 +371,7 @@ def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None,
         if within and (whole or target.is_file()):
             raise OutputError(f"{path}: lies in the input {given}; choose another output")
         if whole and source.is_relative_to(target):
-            raise OutputError(f"{path}: holds the input {given}; choose another output")
+            raise OutputError(f"{path}: contains the input {given}; choose another output")
 
 
 def check_json(path: Path, keys: Iterable[str]) -> None:
@@ -543,7 +543,7 @@ def _refuse_special(path: str | Path) -> None:
     except ValueError as error:  # a NUL, or half of a surrogate pair
         raise CorpusError(f"cannot be the name of a file ({error}); check it", file=path) from None
     if stat.S_ISDIR(mode):
-        raise CorpusError("is a folder; name a file in it, or read it with the reader 'folder'", file=path)
+        raise CorpusError("is a folder; pass a file in it, or read it with the reader 'folder'", file=path)
     if not stat.S_ISREG(mode):
         raise CorpusError("is a pipe or a device, not a regular file; save its content to a file first", file=path)
 
@@ -599,7 +599,7 @@ def _decode(block: bytes, path: str | Path, first: int) -> list[str]:
         line = first + block.count(b"\n", 0, block.index(b"\0"))
         wide = first == 1 and max(block[0:64:2].count(0), block[1:64:2].count(0)) > max(4, len(block[:64]) // 4)
         what = "seems to be UTF-16; convert the file, for instance with: iconv -f UTF-16LE -t UTF-8" if wide else (
-            "holds a NUL byte, so the file is binary or damaged; pass text in UTF-8"
+            "contains a NUL byte, so the file is binary or damaged; pass text in UTF-8"
         )  # fmt: skip
         raise CorpusError(what, file=path, line=line)
     if b"\r" in block:
@@ -633,7 +633,7 @@ def _json(text: str, file: str | Path, line: int, wanted: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"is not JSON ({error}); write {wanted}", file=file, line=line) from None
     if "\\ud" in text.lower() and (half := _HALF.search(json.dumps(found, ensure_ascii=False))):
-        problem = f"holds {half.group()!r}, half of a surrogate pair; write the whole character"
+        problem = f"contains {half.group()!r}, half of a surrogate pair; write the whole character"
         raise CorpusError(problem, file=file, line=line)
     return found
 

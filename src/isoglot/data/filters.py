@@ -154,7 +154,7 @@ def files_in(path: str | Path) -> list[Path]:
     else:
         return [root]
     if not found:
-        raise CorpusError("holds no files of test sentences; check the name", file=path)
+        raise CorpusError("contains no files of test sentences; check the name", file=path)
     return found
 
 

@@ -263,7 +263,7 @@ def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
             code = canonical_or_skip(name, skipped) if value.strip() else canonical(name)
             texts += [(value, code)] if code and value.strip() else []
         elif value is not None and name != "key":
-            raise CorpusError(f"{name!r} holds {_kind(value)} where a sentence is expected")
+            raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence is expected")
     return Group(*_unzipped(texts), str(row.get("key") or ""), extras=numbers)
 
 
@@ -292,7 +292,7 @@ def _sentences(row: Mapping[str, Any], name: str) -> Sequence[str]:
         return []
     found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(sentence, str) for sentence in found):
-        raise CorpusError(f"{name!r} holds {_kind(value)} where a sentence or a list of sentences is expected")
+        raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence or a list of sentences is expected")
     return found
 
 
@@ -315,7 +315,7 @@ def _extras(values: Any) -> dict[str, float | tuple[float, ...]]:
 
 def _number(value: float, name: str) -> float:
     if not fits(value):
-        problem = f"{name!r} holds {shown(value)}; a number must be finite in float32, or a whole one of 64 bits"
+        problem = f"{name!r} contains {shown(value)}; a number must be finite in float32, or a whole one of 64 bits"
         raise CorpusError(problem)
     return value
 

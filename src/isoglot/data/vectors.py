@@ -36,7 +36,7 @@ def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     # Divided by the largest value first: the square of a very small or very large one would leave the range.
     largest = np.maximum(table.max(axis=1, initial=0), -table.min(axis=1, initial=0))[:, None]
     if len(bad := not_finite(largest)):
-        raise ValueError(f"row {bad[0]} of the vectors holds NaN or infinity")
+        raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")
     scaled = table / np.where(largest > 0, largest, 1)
     # Summed in float64, so that the sum does not depend on the rows that stand beside it.
     lengths = np.sqrt(np.einsum("nd,nd->n", scaled, scaled, dtype=np.float64)).astype(scaled.dtype)[:, None]
@@ -75,10 +75,10 @@ def open_table(path: str | Path) -> NDArray[Any]:
     try:
         table = open_array(path)
     except (OSError, ValueError) as error:
-        why = "it holds Python objects" if "object" in str(error) else str(error)
+        why = "it contains Python objects" if "object" in str(error) else str(error)
         raise CorpusError(f"is not a NumPy table that can be read ({why}); {_SAVE}", file=path) from None
     if table.dtype.name not in TYPES or table.ndim != 2 or not table.shape[1]:
-        raise CorpusError(f"holds {table.dtype} of shape {table.shape}; {_SAVE}", file=path)
+        raise CorpusError(f"contains {table.dtype} of shape {table.shape}; {_SAVE}", file=path)
     return table
 
 
@@ -93,7 +93,7 @@ def require_finite(table: NDArray[Any], path: str | Path) -> None:
             bad = ~np.isfinite(np.asarray(table[start : start + step], np.float32)).all(axis=1)
         if bad.any():
             row = start + int(bad.argmax())
-            problem = f"row {row} holds NaN, infinity or a value beyond float32 (rows count from 0); encode it again"
+            problem = f"row {row} contains NaN, infinity or a value beyond float32 (rows count from 0); encode it again"
             raise CorpusError(problem, file=path)
 
 

@@ -222,4 +222,4 @@ def merge(folder: Path, config: configs.Adapter, backbone: Any) -> None:
         with torch.no_grad():
             part.weight += scale * (up.to(part.weight) @ down.to(part.weight))
     if tensors:
-        raise EncoderError(f"{folder}: {WEIGHTS} holds {next(iter(tensors))}, which {CONFIG} does not name")
+        raise EncoderError(f"{folder}: {WEIGHTS} contains {next(iter(tensors))}, which {CONFIG} does not name")

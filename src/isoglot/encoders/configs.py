@@ -66,7 +66,7 @@ class Settings(_Strict):
     @model_validator(mode="after")
     def _named(self) -> Settings:
         if self.default_prompt_name is not None and self.default_prompt_name not in (self.prompts or {}):
-            raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, which prompts does not hold")
+            raise ValueError(f"default_prompt_name is {self.default_prompt_name!r}, which prompts does not contain")
         return self
 
     @property

@@ -114,7 +114,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         return read_tensors(folder / "model.safetensors")
     path = folder / "pytorch_model.bin"
     if not path.is_file():
-        raise EncoderError(f"{folder}: holds no weights; model.safetensors is missing")
+        raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
     try:
         loaded = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a pickle may raise anything; what torch advises is to run it
@@ -315,7 +315,7 @@ def read_flow(module: layout.Module) -> Flow:
             raise ValueError("an order of channels names one twice")
     except (TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise EncoderError(f"{module.folder}: holds no flow ({reason}); save or download the model again") from error
+        raise EncoderError(f"{module.folder}: contains no flow ({reason}); save or download the model again") from error
     return flow.eval()
 
 

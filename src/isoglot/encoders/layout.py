@@ -105,7 +105,7 @@ def prepare(folder: str | Path) -> None:
     for is_, found in (
         ("a mount point", folder.is_mount()),
         ("the home folder", folder == Path.home()),
-        ("the current folder, or holds it", here.is_relative_to(folder)),
+        ("the current folder, or contains it", here.is_relative_to(folder)),
     ):
         if found:
             raise OutputError(f"{path}: is {is_}, which can't be replaced; choose a folder inside it")

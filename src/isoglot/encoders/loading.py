@@ -80,7 +80,7 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         return Path(name)
     if Path(name).is_file():
         raise EncoderError(
-            f"{name}: is a file, and a model is a folder or a name such as {DEFAULT}; the model comes first, then texts"
+            f"{name}: is a file; a model is a folder or a name such as {DEFAULT}; the model comes first, then texts"
         )
     if name in packaged.names():
         return packaged.get(name)
@@ -270,7 +270,7 @@ def _refuse_unknown(kind: type[Encoder], folder: Path, given: dict[str, Any]) ->
     unknown = sorted(given.keys() - inspect.signature(kind.__init__).parameters.keys())
     if unknown:
         raise EncoderError(
-            f"{folder}: holds a {kind.__name__}, which has no setting {', '.join(unknown)}; leave it out"
+            f"{folder}: contains a {kind.__name__}, which has no setting {', '.join(unknown)}; leave it out"
         )
 
 
@@ -298,7 +298,9 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     configs.read_if_there(folder / "tokenizer_config.json", configs.Tokenizer)
     saved = configs.read_if_there(folder / "sentence_bert_config.json", configs.Length)
     if (folder / "adapter_config.json").exists():
-        raise EncoderError(f"{folder}: holds an adapter, which is not run here; merge it into its model and save that")
+        raise EncoderError(
+            f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
+        )
     local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     expanded = packed.read_weights(folder) if packed.is_packed(folder) else None
     pickled = _pickled(folder) if expanded is None else None
@@ -337,7 +339,7 @@ def _pickled(folder: Path) -> Path | None:
     for name in ("pytorch_model.bin", "pytorch_model.bin.index.json"):
         if (folder / name).is_file():
             return folder / name
-    raise EncoderError(f"{folder}: holds no weights; model.safetensors is missing")
+    raise EncoderError(f"{folder}: contains no weights; model.safetensors is missing")
 
 
 def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> None:
@@ -390,7 +392,9 @@ def _try(encoder: Encoder, folder: Path) -> None:
     """Raise EncoderError for weights that are not finite, and for an encoder that cannot encode."""
     for name, weight in encoder.named_parameters():
         if not bool(weight.detach().sum().isfinite()) and not bool(weight.detach().isfinite().all()):  # a sum is quick
-            raise EncoderError(f"{folder}: the weight {name} holds NaN or infinity; save or download the model again")
+            raise EncoderError(
+                f"{folder}: the weight {name} contains NaN or infinity; save or download the model again"
+            )
     try:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
@@ -422,7 +426,7 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
     table = weights.get("embedding.weight", weights.get("embeddings"))
     if table is None:
         raise EncoderError(
-            f"{folder}: model.safetensors holds no embedding table, only {', '.join(weights) or 'nothing'}"
+            f"{folder}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
         )
     try:
         with packed.tokenizer_file(folder) as file:

@@ -106,7 +106,7 @@ def _begun(
     other = _difference(rows, note, texts, hashed) if len(rows) else ""
     if other and not replace:
         raise EncoderError(
-            f"{path}: was begun with another {other}; repeat that run as it was, delete this file to start again, "
+            f"{path}: was started with another {other}; repeat that run as it was, delete this file to start again, "
             "or choose another output"
         )
     if other or not len(rows):

@@ -70,7 +70,7 @@ def train_tokenizer(
     )
     tokenizer.train_from_iterator(texts, _trainer(model, vocabulary, specials, min_frequency, longest_piece))
     if tokenizer.get_vocab_size() <= len(specials):
-        raise EncoderError("the texts hold no words to learn a tokenizer from; give it sentences")
+        raise EncoderError("the texts contain no words to learn a tokenizer from; give it sentences")
     return tokenizer
 
 

@@ -93,7 +93,7 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors that want a gradient or are bfloat16
         raise EvaluationError(f"the encoder's answer is not a table of numbers: {error}") from error
     if raw.dtype.kind not in "fiub":
-        raise EvaluationError(f"the encoder's answer holds {raw.dtype}, not real numbers; return float32")
+        raise EvaluationError(f"the encoder's answer contains {raw.dtype}, not real numbers; return float32")
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as that
         table = np.array(raw, np.float32)  # a copy: some encoders reuse their buffer
     if table.ndim != 2 or len(table) != rows or not table.shape[1]:

@@ -91,7 +91,7 @@ class EntityContrast(Objective):
             )
         table = _drawn(rows, dim or width, draw) if vectors is None else _read(vectors, entities, rows, missing, draw)
         if vectors is None and missing == "error":
-            raise ValueError('missing = "error" asks for a vector of every entity; name their file in vectors')
+            raise ValueError('missing = "error" requires a vector for every entity; set vectors to their file')
         self.table = nn.Parameter(table)  # (E, dim), its gradient row-sparse
         bound = table.shape[1] ** -0.5
         self.weight = nn.Parameter(torch.empty(width, table.shape[1]).uniform_(-bound, bound, generator=draw))

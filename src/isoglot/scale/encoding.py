@@ -20,7 +20,7 @@ from isoglot.data.files import atomic_write, digest, read_lines, without_compres
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.loading import find
 from isoglot.encoders.resumable import encode_file
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, nearest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
 
@@ -56,7 +56,7 @@ def encode_shards(
     cluster = cluster or Cluster()
     settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
-        raise ValueError(f"no setting is called {min(unknown)!r}; there are {', '.join((*_OPENING, *_ENCODING))}")
+        raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
     weights, begun = _weights(model), (output / NOTE).exists()
     _claim(output, model, weights, settings, [(path.name, digest(path)) for path in inputs], lines)
@@ -123,7 +123,7 @@ def _claim(
     note = folder / NOTE
     if not note.exists():
         if folder.is_dir() and any(folder.glob("*.npy")):
-            raise EncoderError(f"{folder}: holds vectors of unknown origin; name an empty folder")
+            raise EncoderError(f"{folder}: contains vectors of unknown origin; choose an empty folder")
         with atomic_write(note) as stream:
             json.dump(wanted, stream, ensure_ascii=False, indent=1)
         return
@@ -133,7 +133,9 @@ def _claim(
     except (ValueError, AttributeError):
         differing = [NOTE]
     if differing:
-        raise EncoderError(f"{folder}: holds vectors of another run ({', '.join(differing)}); name an empty folder")
+        raise EncoderError(
+            f"{folder}: contains vectors of another run ({', '.join(differing)}); choose an empty folder"
+        )
 
 
 def _encode_piece(

@@ -60,7 +60,7 @@ def open_shards(source: Path | Sequence[Path]) -> Shards:
     else:
         files = list(source)
     if not files:
-        raise EncoderError(f"{source}: holds no vectors (*.npy); encode text into it first")
+        raise EncoderError(f"{source}: contains no vectors (*.npy); encode text into it first")
     tables = [_map(file) for file in files]
     for file, table in zip(files, tables, strict=True):
         if table.shape[1] != tables[0].shape[1]:

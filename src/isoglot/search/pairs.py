@@ -274,7 +274,7 @@ def hard_negatives(
     if count < 1:
         raise ValueError(f"count is {count}; it must be at least 1")
     if len(source) and (min(source.min(), target.min()) < 0 or source.max() >= len(x) or target.max() >= len(y)):
-        raise ValueError(f"gold holds a pair outside the tables of {len(x)} and {len(y)} rows")
+        raise ValueError(f"gold contains a pair outside the tables of {len(x)} and {len(y)} rows")
     pairs = np.unique(source * len(y) + target)
     most = int(np.bincount(pairs // max(len(y), 1), minlength=1).max())
     found = neighbours(x, y, count + most, metric="cosine", budget=budget, progress=progress).forward_ids

@@ -140,7 +140,7 @@ def require_one_direction(devs: Sequence[Dev]) -> None:
             low, high = (first, dev) if first.metric.lower_is_better else (dev, first)
             raise RecipeError(
                 f"{dev.where}: lower is better for {low.task.name} {low.metric.name} and higher for {high.task.name} "
-                f"{high.metric.name}, so their mean cannot choose; give the two evaluations different names"
+                f"{high.metric.name}, so their mean can't select a model; use different names for the two evaluations"
             )
 
 

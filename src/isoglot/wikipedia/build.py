@@ -51,7 +51,7 @@ Report = Callable[[str], None]
 
 _FORMAT = 1  # of the files in the work folder
 _KNOWN = (  # their paths
-    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|remarks\.txt"
+    r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|warnings\.txt"
     r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
 )
 _PARSERS = ("mwparserfromhell", "sentencex")
@@ -142,17 +142,17 @@ def _build(
         heads = _redirects(dumps, folder, spread, progress)
         tables = _tables(sources, dumps, folder, spread, progress)
         parts = _articles(dumps, heads, tables, sources.limits, spread, progress)
-    kept = folder / "remarks.txt"
-    remarks = [remark for head in heads for remark in head["remarks"]]
-    remarks += kept.read_text(encoding="utf-8").rstrip("\n").split("\n") if kept.exists() else []
-    for remark in remarks:
-        report(remark)
+    kept = folder / "warnings.txt"
+    warnings = [line for head in heads for line in head["warnings"]]
+    warnings += kept.read_text(encoding="utf-8").rstrip("\n").split("\n") if kept.exists() else []
+    for line in warnings:
+        report(line)
     settings = json.loads(json.dumps({**asdict(sources), **asdict(choice)}, default=str))
     of_dumps = [
         {"file": dump.path.name, "wiki": dump.names.wiki, "lang": dump.lang, **head["counts"], **_counts(shards)}
         for (dump, shards), head in zip(parts, heads, strict=True)
     ]
-    found: dict[str, Any] = {"settings": settings, "parsers": versions(), "remarks": remarks, "dumps": of_dumps}
+    found: dict[str, Any] = {"settings": settings, "parsers": versions(), "warnings": warnings, "dumps": of_dumps}
     with closing(open_tables(tables)) as base, temporary_folder(output) as temporary:
         whole = temporary / "whole"
         whole.mkdir()
@@ -164,7 +164,7 @@ def _build(
 
 
 def _redirects(dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> list[dict[str, Any]]:
-    """Write each dump's file of redirects; return the counts and remarks at their ends."""
+    """Write each dump's file of redirects; return the counts and warnings at their ends."""
     paths = [folder / f"redirects-{number:03d}.jsonl" for number in range(len(dumps))]
     todo = [(dump, path) for dump, path in zip(dumps, paths, strict=True) if not path.exists()]
     progress("redirects", len(dumps) - len(todo), len(dumps))
@@ -176,9 +176,9 @@ def _redirects(dumps: list[Dump], folder: Path, spread: Map, progress: Progress)
 def _write_redirects(work: tuple[Dump, Path]) -> None:
     dump, path = work
     counts: Counter[str] = Counter(pages=0, redirects=0, others=0)
-    remarks: list[str] = []
+    warnings: list[str] = []
     with atomic_write(path) as file:
-        for page in pages(dump, remarks.append):
+        for page in pages(dump, warnings.append):
             counts["pages"] += 1
             if page.namespace != 0:
                 counts["others"] += 1
@@ -186,7 +186,7 @@ def _write_redirects(work: tuple[Dump, Path]) -> None:
                 counts["redirects"] += 1
                 titles = [dump.names.wiki, normal(page.title, dump.names), normal(page.redirect, dump.names)]
                 file.write(json.dumps(titles, ensure_ascii=False) + "\n")
-        file.write(json.dumps({"counts": counts, "remarks": remarks}, ensure_ascii=False))
+        file.write(json.dumps({"counts": counts, "warnings": warnings}, ensure_ascii=False))
 
 
 def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> Path:
@@ -197,7 +197,7 @@ def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, prog
     entities: Iterator[Entity]
     if sources.wikidata:
         kept = folder / "entities"
-        items = partial(wikidata_lines, sources.wikidata, partial(_keep_remark, folder))
+        items = partial(wikidata_lines, sources.wikidata, partial(_keep_warning, folder))
         work = partial(entity_lines, wikis=wikis)
         write_shards(kept, items, work, spread, progress=lambda done: progress("entities", done, 0))
         entities = map(entity_of, read_shards(kept))
@@ -211,8 +211,8 @@ def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, prog
     return path
 
 
-def _keep_remark(folder: Path, message: str) -> None:
-    with atomic_write(folder / "remarks.txt") as file:
+def _keep_warning(folder: Path, message: str) -> None:
+    with atomic_write(folder / "warnings.txt") as file:
         file.write(message + "\n")
 
 

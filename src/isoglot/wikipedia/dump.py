@@ -56,12 +56,12 @@ def open_dump(name: str) -> Dump:
     return Dump(path, Names(wiki, reader.namespaces, reader.first_letter), language_of(wiki, file=path))
 
 
-def pages(dump: Dump, remark: Callable[[str], None]) -> Iterator[Page]:
-    """The complete pages in order. `remark` is called once if the dump is truncated.
+def pages(dump: Dump, report: Callable[[str], None]) -> Iterator[Page]:
+    """The complete pages in order. `report` is called once if the dump is truncated.
 
     Raises `CorpusError` with the line for malformed XML (see `XmlStream`) and for a namespace without a number.
     """
-    yield from _Reader(dump.path).pages(remark)
+    yield from _Reader(dump.path).pages(report)
 
 
 class _Reader:
@@ -82,7 +82,7 @@ class _Reader:
         self.namespaces: dict[str, int] = {}
         self.first_letter = True
 
-    def pages(self, remark: Callable[[str], None], *, head: bool = False) -> Iterator[Page]:
+    def pages(self, report: Callable[[str], None], *, head: bool = False) -> Iterator[Page]:
         try:
             for _ in self._stream.blocks():
                 if head and self._begun:
@@ -92,7 +92,7 @@ class _Reader:
         except CutShortError as error:
             if not self._begun:
                 raise
-            remark(str(error).partition(";")[0] + "; the complete part was read")
+            report(str(error).partition(";")[0] + "; the complete part was read")
             return
         except XmlError as error:
             if self._begun:
@@ -101,7 +101,7 @@ class _Reader:
         if not self._root:
             raise self._no_dump("it contains no XML")
         if self._stream.depth:
-            remark(f"{self._path}: truncated after line {self._stream.line}; the complete part was read")
+            report(f"{self._path}: truncated after line {self._stream.line}; the complete part was read")
 
     def wiki(self) -> str:
         """Code of the Wikipedia, from the header. Raises `CorpusError` if the header names none."""

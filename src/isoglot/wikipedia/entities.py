@@ -138,14 +138,14 @@ class Line:
     last: bool
 
 
-def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
-    """The lines that contain entities. `remark` is called if the dump is truncated.
+def wikidata_lines(path: Path, report: Callable[[str], None]) -> Iterator[Line]:
+    """The lines that contain entities. `report` is called if the dump is truncated.
 
     Raises `CorpusError` if the first of them is not a JSON object.
     """
     held: Line | None = None
     only = True
-    for number, text in _lines(path, remark):
+    for number, text in _lines(path, report):
         text = text.strip().rstrip(",")
         if text in ("", "[", "]"):
             continue
@@ -159,7 +159,7 @@ def wikidata_lines(path: Path, remark: Callable[[str], None]) -> Iterator[Line]:
     if held is None or (only and _parsed(held.text) is None):
         raise CorpusError("contains no entity; pass a file such as latest-all.json.bz2", file=path)
     if _parsed(held.text) is None:
-        remark(f"{path}:{held.number}: ends inside an entity; the complete part was read")
+        report(f"{path}:{held.number}: ends inside an entity; the complete part was read")
     yield Line(held.file, held.number, held.text, last=True)
 
 
@@ -219,7 +219,7 @@ def type_rows(path: Path) -> Iterator[Entity]:
         yield Entity(name.strip(), {}, types)
 
 
-def _lines(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[int, str]]:
+def _lines(path: Path, report: Callable[[str], None]) -> Iterator[tuple[int, str]]:
     begun = False
     try:
         for number, text in read_lines(path):
@@ -228,7 +228,7 @@ def _lines(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[int, str
     except CutShortError as error:
         if not begun:
             raise
-        remark(str(error).partition(";")[0] + "; the complete part was read")
+        report(str(error).partition(";")[0] + "; the complete part was read")
 
 
 def _parsed(text: str) -> dict[str, Any] | None:

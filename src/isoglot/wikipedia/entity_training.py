@@ -53,7 +53,7 @@ def train(
     output: Path,
     settings: Training,
     *,
-    tell: Callable[[str], None] = lambda _message: None,
+    report: Callable[[str], None] = lambda _message: None,
     progress: bool = False,
 ) -> str:
     """Train on dumps of one Wikipedia (`FILE` or `CODE=FILE`) and save the model in the library's format.
@@ -67,8 +67,8 @@ def train(
     if len(codes) != 1:
         raise CorpusError(f"expected dumps of one Wikipedia, got {' and '.join(codes) or 'none'}; pass those of one")
     with temporary_folder(output) as folder:
-        tell(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
-        model = _train(_Pages(opened, codes[0], tell), Path(folder), settings, tell, progress)
+        report(f"reading the pages of {', '.join(str(dump.path) for dump in opened)}")
+        model = _train(_Pages(opened, codes[0], report), Path(folder), settings, report, progress)
         unfinished = Path(folder) / output.name
         model.save(str(unfinished))
         unfinished.replace(output)

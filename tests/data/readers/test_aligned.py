@@ -82,7 +82,7 @@ def test_two_named_files(tmp_path):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({}, r"two files are needed, not 3; files a\.<language> here: a\.de, a\.en, a\.fr; give languages="),
+        ({}, r"two files are needed, not 3; files a\.<language> here: a\.de, a\.en, a\.fr; pass languages="),
         ({"languages": "de,it"}, "no file for ita"),
         ({"languages": "de"}, "a pair has two languages, not 1"),
         ({"languages": "de,xx"}, "unknown language 'xx'"),
@@ -146,7 +146,7 @@ def test_skipping_empty_lines_shortens_groups_of_many(tmp_path):
 
 def test_several_sets_must_be_chosen_from(tmp_path):
     write(tmp_path, {"train.de": "a\n", "train.en": "b\n", "val.de": "c\n", "val.en": "d\n"})
-    with pytest.raises(CorpusError, match=r"holds 2 sets \(train, val\); give sets="):
+    with pytest.raises(CorpusError, match=r"contains 2 sets \(train, val\); pass sets="):
         list(read_folder(tmp_path))
     assert texts(read_folder(tmp_path, sets="val")) == [("c", "d")]
     assert texts(read_folder(tmp_path, sets="*")) == [("a", "b"), ("c", "d")]
@@ -169,7 +169,7 @@ def test_a_folder_of_pair_folders(tmp_path):
 def test_folders_that_cannot_be_read(tmp_path):
     with pytest.raises(CorpusError, match="not a folder"):
         list(read_folder(tmp_path / "nothing"))
-    with pytest.raises(CorpusError, match="holds no line-aligned files"):
+    with pytest.raises(CorpusError, match="contains no line-aligned files"):
         list(read_folder(tmp_path))
     write(tmp_path, {"zho.txt": "a\n", "cmn.txt": "b\n", "eng.txt": "c\n"})
     with pytest.raises(CorpusError, match=r"zho\.txt: and cmn\.txt are both zho"):

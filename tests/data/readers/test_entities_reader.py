@@ -44,7 +44,7 @@ def test_sentences_may_be_compressed(tmp_path):
     (folder / "sentences.jsonl.xz").write_bytes(lzma.compress((folder / "sentences.jsonl").read_bytes()))
     (folder / "sentences.jsonl").unlink()
     assert list(read_entities(folder)) == plain
-    with pytest.raises(CorpusError, match="needs the folder that holds this file"):
+    with pytest.raises(CorpusError, match="needs the folder that contains this file"):
         list(read_entities(folder / "sentences.jsonl.xz"))
 
 
@@ -84,7 +84,7 @@ def test_batches_carry_integer_columns(tmp_path):
         (item(hard=["Q8"]), r"sentences\.jsonl:2: the entity 'Q8' is not in"),
         ("{", r"sentences\.jsonl:2: is not JSON"),
         ("", r"sentences\.jsonl:2: is empty"),
-        ("[1]", r"sentences\.jsonl:2: holds a JSON list; write one object a line"),
+        ("[1]", r"sentences\.jsonl:2: contains a JSON list; write one object a line"),
         (item(text=" "), r"sentences\.jsonl:2: 'text' must be a text that is not blank, not ' '"),
         ({"text": "a", "lang": "deu"}, r"sentences\.jsonl:2: 'entity' must be"),
         (item(entity=64), r"sentences\.jsonl:2: 'entity' must be .* not 64"),

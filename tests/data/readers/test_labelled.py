@@ -97,7 +97,7 @@ def test_pairs_without_a_majority_are_counted(tmp_path, undecided):
         ("a.tsv", "a\t\tneutral\n", r"a\.tsv:1: the hypothesis is empty"),
         ("a.tsv", "a\tb\tc\n", r"a\.tsv:1: no column for the premise \(sentence1, premise"),
         ("a.jsonl", '{"premise": "a", "hypothesis": "b"}', r"a\.jsonl:1: no column for the label"),
-        ("a.jsonl", "[]\n", r"a\.jsonl:1: holds a JSON list; write one object a line"),
+        ("a.jsonl", "[]\n", r"a\.jsonl:1: contains a JSON list; write one object a line"),
         ("a.jsonl", "{}\n", r"a\.jsonl:1: no column for the premise"),
         ("a.jsonl", "{\n", r"a\.jsonl:1: is not JSON"),
     ],

@@ -54,7 +54,7 @@ def test_without_a_key_rows_of_one_premise_are_negatives(tmp_path):
         ("a.tsv", "a\tb\tc\td\n", "a.tsv:1: 4 columns"),
         ("a.tsv", "\tb\tc\n", "a.tsv:1: the premise is empty"),
         ("a.tsv", "a\t \tc\n", "a.tsv:1: the entailment is empty"),
-        ("a.tsv", "sent0\tsent1\n", "a.tsv: holds a header and no text"),
+        ("a.tsv", "sent0\tsent1\n", "a.tsv: contains a header and no text"),
         ("a.csv", 'a,b,c\n"two\nlines",b,c\n"open,b,c\n', "a.csv:4: not CSV"),
         ("a.csv", "a,b,c\n\n", "a.csv:2: 0 columns"),
     ],

@@ -83,7 +83,7 @@ def test_a_truncated_gz_is_named(tmp_path):
     [
         (unit(en="Hi", xx="?"), "translation unit 1: unknown language 'xx'"),
         ("<tu><tuv><seg>Hi</seg></tuv></tu>", "translation unit 1 has a <tuv> without xml:lang"),
-        ("", "holds no translation unit"),
+        ("", "contains no translation unit"),
     ],
 )
 def test_wrong_units_are_named(tmp_path, content, message):

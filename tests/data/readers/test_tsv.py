@@ -59,9 +59,9 @@ def test_scores_become_extras(tmp_path):
         (["en\tde", "Hi\tHallo", "Hi"], 3, "a column is missing: 1 columns where 2 are expected (eng, deu)"),
         (["en\tde", "a\tb\tc"], 2, "a tab too many: 3 columns"),
         (["en\tde", "a\tb", "", "c\td"], 3, "is empty"),
-        (["en\tde", "\t "], 2, "holds no text in any language"),
+        (["en\tde", "\t "], 2, "contains no text in any language"),
         (["score\ten", "high\tHi"], 2, "the score 'high' is not a number"),
-        (["en\tde"], None, "holds a header and no text below it"),
+        (["en\tde"], None, "contains a header and no text below it"),
     ],
 )
 def test_wrong_lines_are_named(tmp_path, lines, line, message):

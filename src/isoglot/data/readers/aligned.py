@@ -57,7 +57,7 @@ def _not_blank(
             kept.append((text, language))
         elif not skip_empty:
             raise CorpusError(
-                "is empty; remove the line from all aligned files, or give skip_empty=true", file=path, line=number
+                "is empty; remove the line from all aligned files, or pass skip_empty=true", file=path, line=number
             )
     return kept
 

@@ -38,7 +38,7 @@ def read_dataset(
         raise CorpusError(f"cannot be read as a saved dataset ({error})", file=path) from error
     if isinstance(dataset, Mapping):
         if split not in dataset:
-            raise CorpusError(f"has no split {split!r}; give split= as one of {', '.join(dataset)}", file=path)
+            raise CorpusError(f"has no split {split!r}; pass split= as one of {', '.join(dataset)}", file=path)
         dataset = dataset[split]
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
     try:

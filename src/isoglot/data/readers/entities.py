@@ -43,7 +43,7 @@ def read_entities(
     if not 0 <= hard <= 1024:
         raise CorpusError(f"hard must be 0 to 1024 hard entities of an instance, not {hard}", file=path)
     if Path(path).is_file():  # by its folder, a run takes notice of the table too
-        raise CorpusError("the reader `entities` needs the folder that holds this file", file=path)
+        raise CorpusError("the reader `entities` needs the folder that contains this file", file=path)
     names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]
     file = next((there for name in names if (there := Path(path) / name).exists()), Path(path) / SENTENCES)
     rows: dict[str, int] = {}

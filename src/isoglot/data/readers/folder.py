@@ -59,10 +59,10 @@ def _sets(root: Path) -> dict[str, dict[str, Path]]:
 
 def _choose(sets: dict[str, dict[str, Path]], name: str | None, root: Path) -> dict[str, dict[str, Path]]:
     if not sets:
-        raise CorpusError("holds no line-aligned files named <name>.<language> or <language>.txt", file=root)
+        raise CorpusError("contains no line-aligned files named <name>.<language> or <language>.txt", file=root)
     shown = ", ".join(list(sets)[:5]) + (", ..." if len(sets) > 5 else "")
     if name is None and len(sets) > 1:
-        raise CorpusError(f"holds {len(sets)} sets ({shown}); give sets=, where '*' means all", file=root)
+        raise CorpusError(f"contains {len(sets)} sets ({shown}); pass sets=, where '*' means all", file=root)
     chosen = {label: files for label, files in sets.items() if name is None or fnmatchcase(label, name)}
     if not chosen:
         raise CorpusError(f"no set is named {name!r}; there are: {shown}", file=root)

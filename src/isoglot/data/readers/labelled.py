@@ -120,6 +120,6 @@ def _places(names: Sequence[str], path: Path, line: int) -> dict[str, int]:
 
 def _text(value: Any, path: Path, line: int) -> str:
     if isinstance(value, dict | list):
-        problem = f"holds a JSON {type(value).__name__} where a sentence or a label is expected"
+        problem = f"contains a JSON {type(value).__name__} where a sentence or a label is expected"
         raise CorpusError(problem, file=path, line=line)
     return "" if value is None else str(value)

@@ -42,7 +42,7 @@ def _given(path: Path, other: Path, wanted: Sequence[str] | None) -> list[tuple[
     for path in paths:
         _, code = split_name(path.name)
         if code is None:
-            raise CorpusError("has no language at the end of its name; give languages=", file=path)
+            raise CorpusError("has no language at the end of its name; pass languages=", file=path)
         files.append((path, canonical(code)))
     return files
 
@@ -55,7 +55,7 @@ def _pair(prefix: Path, wanted: Sequence[str] | None) -> list[tuple[Path, str]]:
         shown = ", ".join(file.name for file in found.values()) or "none"
         lacking = f"no file for {', '.join(missing)}" if missing else f"two files are needed, not {len(found)}"
         raise CorpusError(
-            f"{lacking}; files {prefix.name}.<language> here: {shown}; give languages= or other=", file=prefix
+            f"{lacking}; files {prefix.name}.<language> here: {shown}; pass languages= or other=", file=prefix
         )
     return [(found[language], language) for language in named]
 

@@ -60,7 +60,7 @@ def read_nli(
         empty = False
         yield _group(cells, code, cells[0] if key == "premise" else "", path, line)
     if empty:
-        raise CorpusError("holds a header and no text below it", file=path)
+        raise CorpusError("contains a header and no text below it", file=path)
 
 
 def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:

@@ -24,6 +24,6 @@ def read_sentences(
         if text.strip():
             yield Group((text,), languages)
         elif not skip_empty:
-            raise CorpusError("is empty; remove the line, or give skip_empty=true", file=path, line=number)
+            raise CorpusError("is empty; remove the line, or pass skip_empty=true", file=path, line=number)
         elif counts is not None:
             counts["empty"] += 1

@@ -43,7 +43,7 @@ def read_tmx(
         units.ready.clear()
     units.stream.close()
     if not units.number:
-        raise CorpusError("holds no translation unit <tu>; is it a TMX file?", file=path)
+        raise CorpusError("contains no translation unit <tu>; is it a TMX file?", file=path)
 
 
 class _Units:

@@ -45,7 +45,7 @@ def read_tsv(
         empty = False
         yield _group(text, columns, path, number)
     if empty:
-        raise CorpusError("holds a header and no text below it", file=path)
+        raise CorpusError("contains a header and no text below it", file=path)
 
 
 def _columns(
@@ -90,7 +90,7 @@ def _group(text: str, columns: tuple[str, ...], path: str | Path, line: int) -> 
         return Group(tuple(cells), columns)
     kept = [(cell, name) for cell, name in zip(cells, columns, strict=True) if _is_sentence(cell, name)]
     if not kept:
-        raise CorpusError("holds no text in any language; remove the line", file=path, line=line)
+        raise CorpusError("contains no text in any language; remove the line", file=path, line=line)
     scores = {SCORE: _score(cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
     return Group(tuple(cell for cell, _ in kept), tuple(name for _, name in kept), extras=scores)
 

@@ -86,7 +86,7 @@ def _blank(lines: Sequence[_Line], files: Sequence[Path]) -> CorpusError:
     for line, path in zip(lines, files, strict=True):
         for name, text in (("premise", line.premise), ("hypothesis", line.hypothesis)):
             if not text.strip():
-                what = f"the {name} is empty; give skip_empty=true to leave the row out in all languages"
+                what = f"the {name} is empty; pass skip_empty=true to leave the row out in all languages"
                 return CorpusError(what, file=path, line=line.number)
     raise AssertionError("called for a row without a blank")
 

@@ -24,7 +24,7 @@ from isoglot.data.sets.content import BLOCK
 from isoglot.errors import CorpusError
 
 # Address, bytes received so far, total bytes if the server announced them.
-Watch = Callable[[str, int, int | None], None]
+Transfer = Callable[[str, int, int | None], None]
 
 _TEMPORARY = {408, 425, 429, 500, 502, 503, 504}
 
@@ -62,7 +62,7 @@ class _InterruptedError(Exception):
     """The transfer ended early for a temporary reason, given in the message."""
 
 
-def download(address: str, target: Path, *, network: Network | None = None, watch: Watch | None = None) -> None:
+def download(address: str, target: Path, *, network: Network | None = None, progress: Transfer | None = None) -> None:
     """Fetch `address` into the file `target`, resuming from `target.part` of an earlier call.
 
     Raises `CorpusError` if the server refuses, or if every attempt was interrupted; the bytes received are kept for the
@@ -75,7 +75,7 @@ def download(address: str, target: Path, *, network: Network | None = None, watc
         if attempt:
             time.sleep(network.pause * 2 ** (attempt - 1))
         try:
-            _attempt(asked, part, network.timeout, watch)
+            _attempt(asked, part, network.timeout, progress)
         except _InterruptedError as error:
             reason = str(error)
         else:
@@ -89,7 +89,7 @@ def download(address: str, target: Path, *, network: Network | None = None, watc
     )
 
 
-def _attempt(address: str, part: Path, timeout: float, watch: Watch | None) -> None:
+def _attempt(address: str, part: Path, timeout: float, progress: Transfer | None) -> None:
     have = part.stat().st_size if part.exists() else 0
     known = _known(part) if have else None
     if known and known["length"] == have:  # complete, but the call ended before the file got its final name
@@ -106,7 +106,9 @@ def _attempt(address: str, part: Path, timeout: float, watch: Watch | None) -> N
             with atomic_write(_notes(part)) as stream:
                 json.dump(version, stream)
         with writing(part), part.open("ab" if resumed else "wb") as stream:
-            have = _copy(response, stream, have, version["length"], lambda done: _report(watch, address, done, version))
+            have = _copy(
+                response, stream, have, version["length"], lambda done: _report(progress, address, done, version)
+            )
     if version["length"] is not None and have != version["length"]:
         raise _InterruptedError(f"the connection ended after {have:,} of {version['length']:,} bytes")
 
@@ -187,6 +189,6 @@ def _forget(part: Path) -> None:
     _notes(part).unlink(missing_ok=True)
 
 
-def _report(watch: Watch | None, address: str, done: int, version: dict[str, Any]) -> None:
-    if watch:
-        watch(address, done, version["length"])
+def _report(progress: Transfer | None, address: str, done: int, version: dict[str, Any]) -> None:
+    if progress:
+        progress(address, done, version["length"])

@@ -20,7 +20,7 @@ from isoglot.data.files import atomic_write, check_output, exclusive
 from isoglot.data.sets.catalogue import FILES, DataSet, Hub, find, manifest
 from isoglot.data.sets.check import DOWNLOADS, LOCK, check, counted
 from isoglot.data.sets.content import Content, blocks, measure, stored
-from isoglot.data.sets.download import Network, Watch, download
+from isoglot.data.sets.download import Network, Transfer, download
 from isoglot.data.sets.normalise import put, step
 from isoglot.data.sets.unpack import extract, safe
 from isoglot.errors import CorpusError
@@ -37,7 +37,7 @@ class _Job:
     one: DataSet
     data: Path
     network: Network
-    watch: Watch | None
+    progress: Transfer | None
 
     @property
     def folder(self) -> Path:
@@ -53,7 +53,7 @@ class _Job:
         target = self.downloads / sha256(outer.encode()).hexdigest()[:16]
         if not target.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-            download(outer, target, network=self.network, watch=self.watch)
+            download(outer, target, network=self.network, progress=self.progress)
         if "!" not in address:
             return target
         with self.blaming(target, outer):
@@ -72,7 +72,7 @@ class _Job:
             raise CorpusError(str(error).replace(str(raw), address)) from error
 
 
-def get(name: str, data: Path, *, network: Network | None = None, watch: Watch | None = None) -> Path:
+def get(name: str, data: Path, *, network: Network | None = None, progress: Transfer | None = None) -> Path:
     """Download the set `name` into the folder `data/name` and return that folder. Correct files are kept.
 
     Raises `CorpusError` for a set that is not in the catalogue or whose licence requires a manual download (the
@@ -80,7 +80,7 @@ def get(name: str, data: Path, *, network: Network | None = None, watch: Watch |
     or from the expected number of lines.
     """
     one = find(name)
-    job = _Job(one, data, network or Network(), watch)
+    job = _Job(one, data, network or Network(), progress)
     if one.manual:
         raise CorpusError(
             f"{name} needs a manual download (licence: {one.licence}); {one.manual}; put it into {job.folder}"

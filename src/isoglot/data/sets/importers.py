@@ -74,7 +74,7 @@ def _headed(path: Path, fields: Sequence[str], *, carriage_returns: bool) -> Ite
     table = _cells(path, len(fields), carriage_returns=carriage_returns, at_least=True)
     header = [cell.strip() for cell in next(table, ("", []))[1]]
     if missing := [name for name in fields if name not in header]:
-        raise CorpusError(f"the header lacks {', '.join(missing)}; name the columns so", file=path, line=1)
+        raise CorpusError(f"the header lacks {', '.join(missing)}; add these column names", file=path, line=1)
     for place, cells in table:
         if len(cells) != len(header):
             problem = f"{len(cells)} cells between tabs where the header has {len(header)}; correct the line"
@@ -1035,7 +1035,7 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     its files and for files that cannot be used, `OutputError` for an output that holds something else.
     """
     if name not in IMPORTERS:
-        raise CorpusError(f"no set that can be imported is called {name!r}; {nearest(name, IMPORTERS, most=99)}")
+        raise CorpusError(f"unknown data set {name!r}; {nearest(name, IMPORTERS, most=99)}")
     parts, target = find_parts(name, folder), data / name
     if not parts:
         raise CorpusError(f"does not contain {name}; it needs {IMPORTERS[name].needs}", file=folder)

@@ -142,7 +142,7 @@ def _aligned_scores(encode: Encode, pairs: Rows, *, task: str, subset: str) -> l
     distinct = sorted({text: row for row, text in reversed(list(enumerate(texts)))}.values())
     positive = np.array(pairs.labels) >= POSITIVE
     if len(distinct) < 2:
-        raise EvaluationError(f"{task} {subset}: all of its sentences are the same one; give a set with others")
+        raise EvaluationError(f"{task} {subset}: all sentences are identical; use another set")
     if not positive.any():
         raise EvaluationError(
             f"{task} {subset}: none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; "

@@ -131,9 +131,7 @@ def _halves(sample: Mined) -> Iterator[Cut]:
     half = np.array([sha256(row.id.encode()).digest()[0] % 2 for row in sample.split.source], np.int64)
     gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
     if not gold[0] or not gold[1]:
-        raise EvaluationError(
-            f"{sample.split.where}: one half of the source ids has no gold pair; give more gold pairs"
-        )
+        raise EvaluationError(f"{sample.split.where}: one half of the source ids has no gold pair; add gold pairs")
     pairs = [_where(sample.pairs, half[sample.pairs.source] == part) for part in (0, 1)]
     for scored, tuned in ((0, 1), (1, 0)):
         found = tune(pairs[tuned], gold[tuned])

@@ -194,7 +194,5 @@ def _transformer(encode: Encode, name: str) -> Any:
     model = getattr(encode, "model", None)
     if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
         what = "vectors without a model" if model is None else f"a {type(model).__name__}"
-        raise EvaluationError(
-            f"{name}: {what} cannot be fine-tuned; give a transformer encoder, or leave this task out"
-        )
+        raise EvaluationError(f"{name}: {what} cannot be fine-tuned; use a transformer encoder, or leave this task out")
     return model

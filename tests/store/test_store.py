@@ -260,7 +260,7 @@ def test_a_vector_that_is_not_finite_is_refused_when_it_is_read(tmp_path, value)
     assert store[store.find(["a"])].tolist() == [[1, 2]]
     with pytest.raises(CorpusError, match=r"vectors\.npy: .*not finite"):
         store[store.find(["a", "b"])]
-    with pytest.raises(CorpusError, match="row 7 was asked for"):
+    with pytest.raises(CorpusError, match="row 7 was requested"):
         store[np.array([7])]
 
 

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from isoglot import environment
 from isoglot.data.files import digest, exclusive
 from isoglot.encoders import card, layout
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, nearest
 
 Convert = Callable[[Mapping[str, Path], Path], None]
 
@@ -223,7 +223,7 @@ def get(name: str) -> Path:
     if name in included():
         return INCLUDED / name
     if name not in SOURCES:
-        raise EncoderError(f"no packaged model is called {name!r}; there are {', '.join(names())}")
+        raise EncoderError(f"unknown packaged model {name!r}; {nearest(name, names())}")
     source, folder = SOURCES[name], place(name)
     if _valid(folder, source):
         return folder

@@ -45,8 +45,8 @@ def here(monkeypatch):
     """Pieces run in this process instead of on workers; the clusters that were asked for."""
     asked = []
 
-    def no_workers(address, *, cpus):
-        asked.append((address, cpus))
+    def no_workers(address, *, cpus, gpus=0):
+        asked.append((address, cpus, *([gpus] if gpus else [])))
         return Cluster(cpus=cpus)
 
     for module in (cluster, scale):
@@ -131,6 +131,8 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
         (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --precision"),
         (("encode", "model", "a.eng", "--lines", 5), EncoderError, "need --ray"),
         (("encode", "model", "a.eng", "--cores", 2), EncoderError, "need --ray"),
+        (("encode", "model", "a.eng", "--gpus", 1), EncoderError, "need --ray"),
+        (("mine", "model", "a.eng", "--gpus", 1), RecipeError, "pass ray"),
         (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "ray"),
         (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "ray"),
     ],
@@ -139,6 +141,12 @@ def test_options_that_exclude_each_other(project, words, error, message):
     with pytest.raises(error, match=message):
         run(*words, "-o", "out")
     assert not Path("out").exists()
+
+
+def test_accelerators_are_asked_for_by_those_who_encode(project, here):
+    run("encode", "model", "a.eng", "-o", "a", "--ray", "local", "--gpus", 0.5)
+    run("mine", "model", "a.eng", "b.deu", "-o", "pairs.tsv", "--ray", "local", "--gpus", 1)
+    assert here == [("local", 1, 0.5), ("local", 1, 1.0), ("local", 1)]
 
 
 def test_without_ray_the_extra_is_named(project, monkeypatch):
@@ -152,7 +160,7 @@ def test_without_ray_the_extra_is_named(project, monkeypatch):
 def test_mining_in_pieces_gives_the_same_pairs(project, here, files):
     run("mine", "model", *files, "-o", "plain.tsv")
     run("mine", "model", *files, "-o", "pieces.tsv", "--ray", "auto", "--cores", 1)
-    assert here == [("auto", 1)] * (len(files) + 1)
+    assert here == [("auto", 1)] * 2  # encoding, comparing
     assert Path("pieces.tsv").read_bytes() == Path("plain.tsv").read_bytes()
     assert Path("plain.tsv").stat().st_size > 0
     assert not list(project.glob("*.work"))

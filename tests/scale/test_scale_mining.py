@@ -14,8 +14,9 @@ from threadpoolctl import threadpool_limits
 
 from isoglot.errors import EncoderError
 from isoglot.scale import Cluster, neighbours_shards
+from isoglot.scale import mining as scale_mining
 from isoglot.scale.mining import BLOCK, TILE, _cuts, _merge
-from isoglot.search import choose, mine, neighbours
+from isoglot.search import Checkpoint, choose, mine, neighbours
 from isoglot.search.exact import Best, tile_shape
 
 pytestmark = pytest.mark.slow
@@ -180,3 +181,31 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_is_killed(tmp_path):
     assert killed
     assert seen == [(place, 20) for place in range(1, 21)]
     same(found, expected)
+
+
+def test_a_comparison_resumes_where_it_was_stopped(tmp_path, monkeypatch):
+    random = np.random.default_rng(3)
+    x, y = (random.normal(size=(rows, 8)).astype(np.float32) for rows in (5 * TILE, 3 * TILE))
+    whole = neighbours_shards(x, y, 3, block=TILE)
+    made = []
+
+    def stop(done, _total):
+        if done == 7:
+            raise KeyboardInterrupt
+
+    own = scale_mining._block
+    monkeypatch.setattr(scale_mining, "_block", lambda *given: made.append(given[-2:]) or own(*given))
+    checkpoint = Checkpoint(tmp_path / "neighbours.bin", every=0)
+    monkeypatch.setattr("isoglot.search.checkpoint.SHARE", 0)
+    with pytest.raises(KeyboardInterrupt):
+        neighbours_shards(x, y, 3, block=TILE, checkpoint=checkpoint, progress=stop)
+    del made[:]
+    again = neighbours_shards(x, y, 3, block=TILE, checkpoint=checkpoint)
+    assert len(made) == 15 - 6
+    for name in ("forward_ids", "forward_scores", "backward_ids", "backward_scores"):
+        assert (getattr(again, name) == getattr(whole, name)).all()
+    del made[:]
+    neighbours_shards(x, y, 3, block=TILE, checkpoint=checkpoint)
+    assert made == []  # nothing is compared again
+    neighbours_shards(x, y, 2, block=TILE, checkpoint=checkpoint)
+    assert len(made) == 15  # of another search

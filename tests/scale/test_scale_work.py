@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from isoglot.errors import CorpusError, IsoglotError
-from isoglot.scale.work import Cluster, run
+from isoglot.scale.work import Cluster, _at_once, run
 
 
 def double(shared, number):
@@ -92,3 +92,18 @@ def test_no_cluster_at_an_address():
     pytest.importorskip("ray").shutdown()
     with pytest.raises(IsoglotError, match="no Ray cluster at 'auto'"):
         list(run(double, [(1,)], Cluster("auto"), shared=(0,)))
+
+
+@pytest.mark.parametrize(
+    ("cluster", "expected"),
+    [
+        (Cluster("local", cpus=4), 4),
+        (Cluster("local", cpus=4, gpus=1), 2),
+        (Cluster("local", gpus=0.5), 4),
+        (Cluster("local", cpus=32), 1),
+        (Cluster("local", gpus=8), 1),
+    ],
+)
+def test_as_many_pieces_as_the_cluster_has_room_for(cluster, expected):
+    assert _at_once({"CPU": 16, "GPU": 2}, cluster) == expected
+    assert _at_once({}, cluster) == 1

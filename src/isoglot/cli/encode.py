@@ -12,7 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Cores, Device, Json, Model, Pooling, Prompt, Ray, open_encoder, output_format, split
+from isoglot.cli.options import (
+    Cores,
+    Device,
+    Gpus,
+    Json,
+    Model,
+    Pooling,
+    Prompt,
+    Ray,
+    open_encoder,
+    output_format,
+    split,
+)
 
 FORMATS = {".npy": "npy", ".parquet": "parquet", ".jsonl": "jsonl"}
 _LINES = 100_000
@@ -48,6 +60,7 @@ def encode(
     devices: Annotated[str, typer.Option(help="Devices, one process each, such as cuda:0,cuda:1.")] = "",
     ray: Ray = "",
     cores: Cores = 1,
+    gpus: Gpus = 0,
     lines: Annotated[
         int, typer.Option(min=1, help="Lines per file of OUTPUT, which is a folder then; requires --ray.")
     ] = _LINES,
@@ -69,11 +82,11 @@ def encode(
                 "encode: --ray starts workers of its own, in float32; remove --precision, --workers, --devices"
             )
         found = _encode_with_ray(
-            model, source, output, ray, cores, lines, settings | {"pooling": pooling, "prompt": prompt}
+            model, source, output, ray, cores, gpus, lines, settings | {"pooling": pooling, "prompt": prompt}
         )
         console.say(f"{found['lines']:,} lines, {found['dim']} dimensions, {found['files']} files: {output}")
-    elif cores != 1 or lines != _LINES:
-        raise EncoderError("encode: --cores and --lines need --ray; remove them, or add --ray")
+    elif cores != 1 or gpus or lines != _LINES:
+        raise EncoderError("encode: --cores, --gpus and --lines need --ray; remove them, or add --ray")
     else:
         found = _encode(
             model, source, output, form, settings, pooling=pooling, prompt=prompt, precision=precision,
@@ -136,14 +149,14 @@ def _encode(
 
 
 def _encode_with_ray(
-    model: str, source: Path, output: Path, ray: str, cores: int, lines: int, settings: dict[str, Any]
+    model: str, source: Path, output: Path, ray: str, cores: int, gpus: float, lines: int, settings: dict[str, Any]
 ) -> dict[str, Any]:
     from isoglot.data.files import check_output, exclusive
     from isoglot.scale import Cluster, encode_shards
 
     check_output(output, inputs=[model, source], folder=True)
     with exclusive(output), console.Progress(f"encoding {source.name}", unit="lines") as progress:
-        cluster = Cluster(ray, cpus=cores)
+        cluster = Cluster(ray, cpus=cores, gpus=gpus)
         pieces = encode_shards(
             model, [source], output, cluster=cluster, lines=lines, settings=settings, progress=progress
         )

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Cores, Device, Json, Pooling, Prompt, Ray, device_line, finite, imported
+from isoglot.cli.options import Cores, Device, Gpus, Json, Pooling, Prompt, Ray, device_line, finite, imported
 
 
 def mine(
@@ -75,6 +75,7 @@ def mine(
     every: Annotated[float, typer.Option(min=0, callback=finite, help="Seconds between checkpoints.")] = 60.0,
     ray: Ray = "",
     cores: Cores = 1,
+    gpus: Gpus = 0,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
@@ -114,7 +115,7 @@ def mine(
                 vectors=vectors or None, deduplicate=not keep_duplicates, drop_identical=drop_identical,
                 length_ratio=length_ratio, check_language=judge, prompt=prompt, pooling=pooling, device=device,
                 dtype=dtype, precision=precision, budget=budget, index=index, probes=probes, output=target, format=form,
-                write_ids=ids or write_ids, work=work, every=every, ray=ray, cores=cores, progress=bar,
+                write_ids=ids or write_ids, work=work, every=every, ray=ray, cores=cores, gpus=gpus, progress=bar,
                 report=console.say,
             )  # fmt: skip
     except ValueError as error:

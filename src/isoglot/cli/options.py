@@ -71,6 +71,10 @@ Ray = Annotated[
     typer.Option(metavar="ADDRESS", help="Distribute over Ray: local (workers here), auto or ray://HOST:PORT."),
 ]
 Cores = Annotated[int, typer.Option(min=1, help="CPU cores per worker; requires --ray.")]
+Gpus = Annotated[
+    float,
+    typer.Option(min=0, callback=finite, help="Accelerators per encoding worker, such as 1 or 0.5; requires --ray."),
+]
 
 
 def set_quiet(value: bool) -> None:

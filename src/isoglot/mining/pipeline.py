@@ -187,6 +187,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     every: float = 60.0,
     ray: str = "",
     cores: int = 1,
+    gpus: float = 0,
     progress: Progress | None = None,
     report: Report | None = None,
 ) -> MinedPairs:
@@ -219,8 +220,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     work             folder of intermediate files from which the same call resumes, kept; None: OUTPUT.work, removed at
                      the end. For files only
     every            seconds between checkpoints of the comparison
-    ray, cores       encode and compare in pieces on a Ray cluster ("local", "auto" or an address), with so many cores
-                     per piece; for files or vectors
+    ray, cores, gpus encode and compare in pieces on a Ray cluster ("local", "auto" or an address), with so many cores
+                     per piece and accelerators per piece of encoding; for files or vectors
     progress         called with (done, total) of the current step; `report` with one-line messages about the steps
 
     Raises `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files, models and vectors.
@@ -242,7 +243,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     if k < 1:
         raise ValueError(f"k is {k}; it must be at least 1")
     memory = size_of(budget)
-    _check_ray(ray, cores, index, precision, model, tables, len(files) == len(given))
+    _check_ray(ray, cores, gpus, index, precision, model, tables, len(files) == len(given))
     if work is not None and len(files) < len(given):
         raise TypeError("work= resumes mining of files; lists are mined in memory: leave it out, or pass files")
     pair = _languages(languages, len(given))
@@ -276,7 +277,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
         if tables:
             arrays = _selected(tables, sides, folder)
         elif ray:
-            arrays = _in_pieces(str(model), sides, cast("Path", folder), dtype, prompt, pooling, ray, cores, progress)
+            cluster = Cluster(ray, cpus=cores, gpus=gpus)
+            arrays = _in_pieces(str(model), sides, cast("Path", folder), dtype, prompt, pooling, cluster, progress)
         else:
             arrays = _encoded(model, sides, folder, dtype, prompt, pooling, device, progress, say)
         resumable = folder if work is not None or output is not None else None
@@ -288,7 +290,11 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
         if ray:
             cluster = Cluster(ray, cpus=cores)
             x, y = _mapped(x), _mapped(y)
-            found = neighbours_shards(x, y, k + within, budget=memory, cluster=cluster, progress=progress)
+            found = neighbours_shards(
+                x, y, k + within, budget=memory, cluster=cluster,
+                checkpoint=Checkpoint(resumable / "neighbours.bin", every, say) if resumable else None,
+                progress=progress,
+            )  # fmt: skip
         elif index is not None:
             found = _approximate(x, y, k + within, index, probes, memory, say)
         else:
@@ -344,10 +350,17 @@ def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[A
 
 
 def _check_ray(
-    ray: str, cores: int, index: str | None, precision: str, model: object, tables: Sequence[object], files: bool
+    ray: str,
+    cores: int,
+    gpus: float,
+    index: str | None,
+    precision: str,
+    model: object,
+    tables: Sequence[object],
+    files: bool,
 ) -> None:
-    if cores != 1 and not ray:
-        raise ValueError("cores is an option of ray; leave it out, or pass ray")
+    if (cores != 1 or gpus) and not ray:
+        raise ValueError("cores and gpus are options of ray; leave them out, or pass ray")
     if ray and (index or PRECISIONS[precision] != "float32"):
         raise ValueError("ray compares exactly and in float32; leave out index and precision")
     if ray and not tables and (isinstance(model, Encoder) or not files):
@@ -482,8 +495,7 @@ def _in_pieces(
     dtype: str,
     prompt: str | None,
     pooling: str | None,
-    ray: str,
-    cores: int,
+    cluster: Cluster,
     progress: Progress | None,
 ) -> list[NDArray[Any] | Shards]:
     """Vectors by workers, in folders whose names depend on everything that the vectors depend on."""
@@ -493,7 +505,6 @@ def _in_pieces(
         text = folder / f"{name}.txt"
         mark = hashlib.sha256(f"{digest(text)} {model} {settings}".encode()).hexdigest()[:12]
         into = text.with_suffix(f".{mark}{_PIECES}")
-        cluster = Cluster(ray, cpus=cores)
         found.append(encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=progress))
     return found
 

@@ -8,6 +8,7 @@ score and then by row number, so it does not matter which block is done first.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, run
 from isoglot.search import Neighbours, neighbours
+from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 from isoglot.search.exact import BUDGET, COLUMNS, LOWEST, ROWS, Best, Ids
 
 TILE = math.lcm(ROWS, COLUMNS)
@@ -35,6 +37,7 @@ def neighbours_shards(
     budget: int = BUDGET,
     block: int = BLOCK,
     cluster: Cluster | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Neighbours:
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
@@ -42,7 +45,8 @@ def neighbours_shards(
     They are the same with the same threads (`cluster.cpus`). `x` (N, D) and `y` (M, D): arrays, which are sent to every
     machine, or files on a disk that every machine sees, as `open_shards` takes them. Beside the result, 12 · k bytes
     for each row of both, this process holds nothing large; a worker holds one block of both sides and `budget` bytes.
-    `progress` is called with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` refuses,
+    With `checkpoint`, the neighbours so far are saved there, and the same call resumes from them. `progress` is called
+    with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` refuses,
     `EncoderError` for files that are not vectors.
     """
     cluster = cluster or Cluster()
@@ -53,15 +57,33 @@ def neighbours_shards(
     pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
     n, m = len(left), len(right)
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
-    for done, (number, found) in enumerate(
-        run(_block, pieces, cluster, shared=(left, right, k, budget, cluster.cpus)), 1
-    ):
-        (top, bottom), (first, last) = pieces[number]
-        _merge(forward.part(top, bottom), found.forward_scores, found.forward_ids + first)
-        _merge(backward.part(first, last), found.backward_scores, found.backward_ids + top)
-        if progress is not None:
-            progress(done, len(pieces))
+    saver = Saver(
+        checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
+    )
+    done = begun = saver.load()
+    waiting: dict[int, Neighbours] = {}  # merged in their order, so that what is saved is the first so many blocks
+    for number, result in run(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
+        waiting[begun + number] = result
+        while (found := waiting.pop(done, None)) is not None:
+            (top, bottom), (first, last) = pieces[done]
+            _merge(forward.part(top, bottom), found.forward_scores, found.forward_ids + first)
+            _merge(backward.part(first, last), found.backward_scores, found.backward_ids + top)
+            done += 1
+            if progress is not None:
+                progress(done, len(pieces))
+        if saver.due():
+            saver.save(done)
+    if done > begun:
+        saver.save(done)
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
+
+
+def _key(vectors: Shards | NDArray[Any]) -> Any:
+    """What tells vectors from others: the content of an array; of files, which are too large, names, sizes and times."""
+    if not isinstance(vectors, Shards):
+        return fingerprint(vectors)
+    known = [(str(file), file.stat()) for file in vectors.files]
+    return [(name, found.st_size, found.st_mtime_ns) for name, found in known]
 
 
 def _block(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +65,7 @@ def _on_ray(
         num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False
     )
     sent = [ray.put(value) for value in shared]
-    room = _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)) // cluster.cpus)
+    room = _AHEAD * _at_once(ray.cluster_resources(), cluster)
     waiting = iter(enumerate(pieces))
     under_way: dict[Any, int] = {}
     try:
@@ -80,6 +80,14 @@ def _on_ray(
     finally:
         for reference in under_way:  # of a cluster that lives on after an error
             ray.cancel(reference, force=True)
+
+
+def _at_once(resources: Mapping[str, float], cluster: Cluster) -> int:
+    """How many pieces can run at once on what the cluster has; Ray's autoscaler may add machines, so at least one."""
+    pieces = [resources.get("CPU", 1) / cluster.cpus]
+    if cluster.gpus:
+        pieces.append(resources.get("GPU", 0) / cluster.gpus)
+    return max(1, int(min(pieces)))
 
 
 def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:

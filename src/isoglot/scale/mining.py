@@ -79,7 +79,7 @@ def neighbours_shards(
 
 
 def _key(vectors: Shards | NDArray[Any]) -> Any:
-    """What tells vectors from others: the content of an array; of files, which are too large, names, sizes and times."""
+    """What distinguishes vectors from others: an array's content; of files, which are large, names, sizes and times."""
     if not isinstance(vectors, Shards):
         return fingerprint(vectors)
     known = [(str(file), file.stat()) for file in vectors.files]

@@ -7,11 +7,21 @@ that are not here are errors, but for the options of readers and objectives, whi
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    field_validator,
+    model_validator,
+)
 
 from isoglot import environment
 from isoglot.data.batching import MOST, Batching, Count, Limit
@@ -35,6 +45,22 @@ def _path(value: str) -> str:
     return value
 
 
+def _ranges(value: str) -> str:
+    if not re.fullmatch(r"\d+(-\d+)?(, *\d+(-\d+)?)*", value):
+        raise ValueError('must be layers, numbered from 1, such as "6-12" or "1,12"')
+    return value
+
+
+def _layers(value: Any) -> int | tuple[int, ...] | str:
+    """A number, a list of numbers, or "every 3rd"; which of them a backbone has is known when it is opened."""
+    if isinstance(value, str) and re.fullmatch(r"every [1-9]\d{0,3}(st|nd|rd|th)", value):
+        return value
+    numbers = [value] if type(value) is int else value if isinstance(value, list | tuple) else []
+    if not numbers or not all(type(number) is int and 1 <= number <= 1000 for number in numbers):
+        raise ValueError('must be a number of layers, a list of layers, numbered from 1, or "every 3rd"')
+    return value if isinstance(value, int) else tuple(numbers)
+
+
 # The kinds of values, each with what is finite and sane; TOML's types are taken as they are (no 1 for true, no "3" for
 # 3). The bounds refuse slips and what no machine can hold, not what is unwise.
 NAME_BYTES = 255
@@ -46,6 +72,8 @@ Flag = Annotated[bool, Field(strict=True)]
 Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
+Ranges = Annotated[str, AfterValidator(_ranges)]
+Layers = Annotated[int | tuple[int, ...] | str, PlainValidator(_layers)]
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
@@ -113,14 +141,14 @@ class BackboneSettings(_Opened):
     """A Hugging Face encoder that is trained."""
 
     head: Literal["none", "tanh"] = Field("none", description="tanh: a layer over the pooled vector, in training only")
-    layers: Count | Annotated[tuple[Count, ...], Field(min_length=1)] | Text | None = Field(
+    layers: Layers | None = Field(
         None, description='keep so many first layers, those of a list of numbers from 1, or "every 3rd": 1, 4, 7, ...'
     )
     dim: Width | None = Field(
         None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
     )
     freeze_embeddings: Flag = Field(False, description="leave the word embeddings as they are")
-    train_layers: Text | None = Field(
+    train_layers: Ranges | None = Field(
         None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'
     )
     adapter: AdapterSettings | None = Field(

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
+from isoglot.objectives import InfoNCE
 from isoglot.settings import OptimizerSettings
 from isoglot.training.loop import move
 from isoglot.training.step import StepLimits, backward
@@ -41,6 +42,20 @@ def moved(rank, world):
     step(encoder, streams)
     modules = [encoder, *(stream.objective for stream in streams)]
     return [parameter.grad for module in modules for parameter in module.parameters()]
+
+
+def test_a_step_in_bfloat16_multiplies_in_it_and_leaves_float32_gradients(toy_transformer):
+    encoder = toy_transformer(adapter={"rank": 2})
+    found = []
+    for part in encoder.modules():
+        if isinstance(part, torch.nn.Linear):
+            part.register_forward_hook(lambda _, inputs, output: found.append((output.dtype, torch.is_grad_enabled())))
+    batch = toy_batch([2, 2, 2])
+    backward(encoder, InfoNCE(), batch, StepLimits(chunk_tokens=16, graph_tokens=0, bf16=True))
+    assert set(found) == {(torch.bfloat16, False), (torch.bfloat16, True)}  # of the first pass and of the second
+    grads = [weight.grad for weight in encoder.parameters() if weight.grad is not None]
+    assert grads
+    assert {grad.dtype for grad in grads} == {torch.float32}
 
 
 def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told():

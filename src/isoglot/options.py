@@ -1,7 +1,7 @@
 """Options that a recipe hands to a reader or an objective: checked against the signature that takes them.
 
-Here are the types; a range is checked by whatever has it, with `within`. Numbers are finite and of a size that every
-library below takes.
+Types are checked here; ranges by the object that has them, with `within`. Numbers are finite and of a size that every
+library below accepts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def temperature(value: float) -> tuple[float, float, float]:
 
 
 def _problem(value: Any, hint: Any) -> str:
-    """What is wrong with a value of TOML where `hint` is asked for, or nothing."""
+    """What is wrong with a value of TOML where `hint` is expected, or nothing."""
     kind, arguments = get_origin(hint) or hint, get_args(hint)
     if kind is Literal:
         words = ", ".join(map(str, arguments))
@@ -65,7 +65,7 @@ def _are_texts(value: Any) -> bool:
     return not isinstance(value, Sequence | Set) or all(map(_is_text, value))  # an iterator is left as it is
 
 
-# Types that are asked for -> what fits them, and what to say of a value that does not.
+# Expected type -> test of a value, and the message for a value that fails it.
 _KINDS: dict[type, tuple[Callable[[Any], bool], str]] = {
     bool: (lambda value: isinstance(value, bool), "is not a truth value; write {name} = true or {name} = false"),
     int: (

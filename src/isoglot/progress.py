@@ -13,9 +13,9 @@ from typing import Any
 Progress = Callable[[int, int | None], None]
 """Called with (done, total) during the work; `total` is None while it is unknown."""
 
-LONG = 2.0  # seconds of work before a bar appears that was not asked for
+LONG = 2.0  # seconds of work before a bar appears by default
 
-_drawing = threading.Lock()  # only one bar at a time, of whatever thread
+_drawing = threading.Lock()  # only one bar at a time, over all threads
 
 
 @contextmanager

@@ -5,7 +5,7 @@ Three layers, each built on the one before:
 - `write_rows` and `map_rows`: a table of one width and type in a `.npy` file that grows in place. How many of its rows
   count is recorded by the caller.
 - `Rows`: such a file and its journal, `FILE.journal`. The first line says what the rows are of; one line for each
-  finished block says how many rows there are now, and holds the block's checksum and whatever the caller adds.
+  finished block says how many rows there are now, and holds the block's checksum and fields that the caller adds.
 - `VectorStore`: `Rows` whose journal holds a digest of each text, so that a vector is found by its text.
 
 Data are synced before the line that counts them, so a process that is killed at any point, or a power cut, leaves whole
@@ -77,7 +77,7 @@ def write_rows(path: Path, at: int, block: Table) -> None:
 
 
 def has_header(path: Path, width: int, dtype: DTypeLike = np.float32) -> bool:
-    """Whether a file begins as `write_rows` leaves it, whatever the number of rows."""
+    """Whether a file begins as `write_rows` leaves it, for any number of rows."""
     begin, _, _ = header(0, width, dtype).partition(b"0, ")
     with path.open("rb") as stream:
         found = stream.read(HEADER)

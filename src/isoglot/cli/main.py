@@ -83,7 +83,7 @@ Level = Annotated[
 
 
 def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb that takes `--quiet` and `--log-level` too, so that they may stand before the verb or after it."""
+    """A verb that takes `--quiet` and `--log-level` too, so that they can precede or follow the verb."""
 
     @functools.wraps(verb)
     def run(*, quiet: bool, log_level: str | None, **given: Any) -> None:
@@ -183,7 +183,7 @@ def _require_text(words: list[str]) -> None:
 
 
 class Interrupted(SystemExit):
-    """Ctrl-C or SIGTERM. No `Exception`, so that nothing takes it for an error of its own."""
+    """Ctrl-C or SIGTERM. Not an `Exception`, so that no handler catches it as an error."""
 
 
 @contextmanager

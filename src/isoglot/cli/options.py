@@ -102,7 +102,7 @@ def open_encoder(name: str, *, device: str, precision: str = "float32", **settin
 
 
 def announce(device: str) -> None:
-    """Name on stderr the device that a name stands for."""
+    """Report the device that a name resolves to."""
     from isoglot.encoders.device import resolve
 
     console.say(device_line(resolve(device)))
@@ -151,6 +151,6 @@ def imported(name: str) -> Callable[..., Any]:
 
 
 def note_fewer(option: str, asked: int, there: int, what: str) -> None:
-    """Report on stderr that fewer exist than an option asks for, so that all of them are used."""
+    """Report on stderr that fewer exist than requested, so that all of them are used."""
     if asked > there:
         console.say(f"{option} {asked}: only {max(0, there):,} {what} exist; using all of them")

@@ -79,7 +79,7 @@ def _stdin(as_json: bool) -> Iterator[str]:
 
 
 def _query_of(line: str, number: int) -> str:
-    """The text of a query as an object. What else the object may ask for is refused, not passed over."""
+    """The text of a query as an object. Other keys are errors, not ignored."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:

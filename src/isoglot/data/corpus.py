@@ -48,7 +48,7 @@ class Source(ABC):
 
     @abstractmethod
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
-        """All groups, read anew; what is left out of them is counted."""
+        """All groups, read again on each call; dropped ones are counted."""
 
     @abstractmethod
     def check(self, first: int) -> None:
@@ -188,7 +188,7 @@ class Corpus:
             first_bytes(file)
 
     def named(self) -> list[tuple[str, Iterable[Group]]]:
-        """Each source's name and its groups, read anew, after all filters; a joined corpus is one source."""
+        """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
         counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
             seen = filters.Seen()
@@ -293,7 +293,7 @@ def _exhaust(groups: Iterable[Group]) -> None:
 
 
 class _Again:
-    """An iterable that is made anew each time it is gone through."""
+    """An iterable that is created again for each iteration."""
 
     def __init__(self, make: Callable[[], Iterator[Group]]) -> None:
         self.make = make

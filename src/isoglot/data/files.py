@@ -38,7 +38,7 @@ LONGEST_LINE = 1 << 25  # bytes; a longer line is not sentences, and lines are r
 
 _BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"
-# The letters alone could open a sentence, so the magic number of the first block is asked for too.
+# The letters alone could open a sentence, so the magic number of the first block is checked too.
 _BZ2 = re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")
 
 _HALF = re.compile("[\ud800-\udfff]")

@@ -34,7 +34,7 @@ def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | N
 
     `counts` gets "joined" (groups that went into a larger one) and "left apart". Held in memory: about 50 bytes for
     each sentence read while sorting, 30 after, and the texts of merged groups not yet complete. An iterator cannot be
-    read twice and is first turned into a list; for large files pass something that can be iterated anew. Raises
+    read twice and is first turned into a list; for large files pass something that can be iterated again. Raises
     `ValueError` when `largest` is below 1, `CorpusError` when the second reading differs from the first.
     """
     if largest < 1:

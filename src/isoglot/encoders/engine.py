@@ -57,7 +57,7 @@ _starting = threading.Lock()
 _task: partial[Rows]  # of a worker: its encoder and plan, set when it starts
 
 
-# What is asked for
+# What is requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,7 @@ def _cut(texts: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
 
 
 def _computed(part: Window, asked: Plan, *, pads: bool, apply: Apply, tick: Callable[[int], None]) -> Rows:
-    """Rows (N, width) of the N distinct texts of a window in their order, normalised if the plan asks for it.
+    """Rows (N, width) of the N distinct texts of a window in their order, normalised if the plan requests it.
 
     `tick` is called with the size of every finished chunk. Raises EncoderError, naming the text, for a vector that is
     not finite.

@@ -36,7 +36,7 @@ from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, IsoglotError
 
-_FORMAT = 1  # raised when the export changes, so that cached graphs are made anew
+_FORMAT = 1  # raised when the export changes, so that cached graphs are created again
 _making, _exporting = threading.Lock(), threading.Lock()
 _known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
@@ -130,7 +130,7 @@ def _graph(encoder: TransformerEncoder) -> Graph:
     path = environment.cache_folder() / "int8" / f"{_digest(encoder)}.onnx"
     with suppress(OSError):
         graph = Graph(path.read_bytes())
-        with suppress(Exception):  # a damaged file is exported anew
+        with suppress(Exception):  # a damaged file is exported again
             _ = graph.session
             return graph
     with (

@@ -2,8 +2,8 @@
 
 Our own are packed folders with cards in `isoglot/models`, opened as they stand. The other packages are never imported
 for this: their files are found through the installation's own records, checked against a known SHA-256, converted once
-into the user's cache folder, and from then on are an ordinary local model. A manifest records what a cached folder was
-made from and how large its files are; a folder that disagrees is made anew. A new version of a package is taken by
+into the user's cache folder, and are then an ordinary local model. A manifest records what a cached folder was
+made from and how large its files are; a folder that disagrees is created again. A new version of a package is taken by
 changing its pin in pyproject.toml and the digests here together.
 """
 
@@ -154,7 +154,7 @@ INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder e
 _FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
 MANIFEST = "isoglot.json"
 _WAIT = 600.0  # seconds for another process that converts the same model
-CONVERTER = 1  # raised when a conversion changes, so that cached folders are made anew
+CONVERTER = 1  # raised when a conversion changes, so that cached folders are created again
 
 
 @dataclass(frozen=True, slots=True)

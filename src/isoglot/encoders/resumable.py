@@ -2,7 +2,7 @@
 
 Rows are kept in `isoglot.store.Rows`, a block for each window of some thousand texts, together with a digest of all
 texts so far: texts that were done are read again and compared, not encoded. Windows end where the texts say, not where
-a run stopped, so the finished file has the very bytes of an uninterrupted run.
+a run stopped, so the finished file has the same bytes as after an uninterrupted run.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 No attention, no padding, no order of words; some thousand times cheaper than a transformer, and trainable from scratch
 in minutes. Gradients are row-sparse: a step touches the rows of the tokens it saw, not the table. Each token may carry
 a trained weight, w_t, so that the vector is (1/n) sum of w_t e_t. Saving folds the weights into the rows, after which
-the plain mean of sentence-transformers' StaticEmbedding is the very same vector.
+the plain mean of sentence-transformers' StaticEmbedding is the same vector.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence
 def _source(source: str, language: str) -> tuple[str, tuple[str, ...]]:
     """The file and the languages of its sentences."""
     code, mark, path = source.partition("=")
-    if not mark or Path(source).exists():  # a path may hold "=" itself
+    if not mark or Path(source).exists():  # a path may contain "=" itself
         code, path = language, source
     elif not all(map(is_language, code.split(","))):
         raise CorpusError(f"{code!r} is not a language; write FILE, or CODE=FILE as in deu={path}", file=source)

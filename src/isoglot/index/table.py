@@ -25,7 +25,7 @@ _GROUP = 32  # columns whose maximum is compared first
 
 
 class Table:
-    """The vectors (rows, dim) of an index. Whatever is read of it is finite, or `SearchError` is raised."""
+    """The vectors (rows, dim) of an index. Reading a value that is not finite raises `SearchError`."""
 
     def __init__(self, vectors: Vectors, path: Path | None = None) -> None:
         self._map, self.path = vectors, path

@@ -39,7 +39,7 @@ OBJECTIVES: Registry[type[Objective]] = Registry(
     kind="a subclass of Objective",
     is_valid=lambda found: isinstance(found, type) and issubclass(found, Objective),
 )
-HANDED = ("encoder", "languages", "sizes")  # what an objective may ask for beside its options
+HANDED = ("encoder", "languages", "sizes")  # what an objective may request in addition to its options
 
 __all__ = [
     "OBJECTIVES",
@@ -81,7 +81,7 @@ def build(
     resolve: Callable[[str], Path] = Path,
     where: str = "objectives",
 ) -> Objective:
-    """The objective `name` with its options and with what it asks for by the name of a keyword argument.
+    """The objective `name` with its options and with what it requests by the name of a keyword argument.
 
     encoder    the encoder being trained, for objectives that copy it
     languages  the codes that `batch.lang` numbers

@@ -19,7 +19,7 @@ from isoglot.options import within
 
 
 class ContrastiveTension(Objective):
-    """Tell a sentence from `negatives` others; for the vectors of twins, (N, 2D), f1 beside f2.
+    """Distinguish a sentence from `negatives` others; vectors of twins are (N, 2D), f1 and f2 concatenated.
 
     The sentences of a batch, put in order of slot and group, which is a random order of the corpus, are cut into
     blocks of 1 + `negatives`: the first is the anchor, the others are its negatives. With the paper's K = 7 a batch of

@@ -1,6 +1,6 @@
 """The one equation all methods share: log-sum-exp over the candidates, minus the positives.
 
-Two readings of the target. `outside`: a distribution t over the candidates stands outside the logarithm,
+Two readings of the target. `outside`: a distribution t over the candidates is outside the logarithm,
 
     loss_i = LSE_j(s_ij) - sum_j t_ij s_ij                 (cross-entropy: SimCSE eq. 1, soft labels)
 
@@ -133,7 +133,7 @@ class _Matrix:
         self.bounds = self._extremes() if equation.rescale != "off" else None
 
     def totals(self, *, columns: bool) -> tuple[Tensor, Tensor]:
-        """Log-sum-exp of each row (A,), and of each column (C,) if asked for."""
+        """Log-sum-exp of each row (A,), and of each column (C,) if requested."""
 
         def block(rows: slice, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
             logits = self._block(rows, left, right)

@@ -2,7 +2,7 @@
 
     loss_i = -log  sum_{k in positives of i} exp(s_ik / T)  /  sum_{j in batch, j != i} exp(s_ij / T)
 
-The sum over the positives stands inside the logarithm; the positives are also in the denominator, so the loss is
+The sum over the positives is inside the logarithm; the positives are also in the denominator, so the loss is
 never negative. Similarities are stretched by min-max before the division (section 3.3).
 """
 

@@ -8,7 +8,7 @@ the directions of `xsim`, only the averages are compared.
 
 A system trained with several seeds is the mean over them, in every bootstrap sample too. Resampled items do not show
 how another training would have ended, so the standard deviation over the seeds is given beside it, and a t-test over
-the seeds beside the test over the items. Whatever cannot be compared is left out and reported.
+the seeds beside the test over the items. Scores that cannot be compared is left out and reported.
 
 Columns of a suite, each a mean over scores of one or several tasks, are compared as rows of one table.
 """

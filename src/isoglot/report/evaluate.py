@@ -92,7 +92,7 @@ def evaluate(
     with exclusive(output) if output is not None else nullcontext():
         try:
             _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
-        finally:  # an error, Ctrl-C or the end that a scheduler asks for loses no finished task
+        finally:  # an error, Ctrl-C or a scheduler's SIGTERM loses no finished task
             scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
             if output is not None and scores:
                 scores.save(output, seen=seen)

@@ -51,7 +51,7 @@ _TOPICS = {"accuracy": "accuracy", "f1/macro": "f1"}
 
 @dataclass(frozen=True, slots=True)
 class MtebTask:
-    """Where a task of ours stands with MTEB: its name, the split, its metrics as MTEB's fields, which is the main one.
+    """The MTEB counterpart of a task: its name, the split, its metrics as MTEB's fields, which is the main one.
 
     `subsets` are MTEB's, each with its languages; empty where they are named as ours are, by language and script.
     `sizes` are the items of a subset in the split, `size` those of every other subset.

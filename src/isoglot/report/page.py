@@ -1,7 +1,7 @@
 """One self-contained HTML page of results: nothing is fetched, everything is in the file.
 
 The functions below turn scores into plain data (`Grid`-like tables, bars, figures); `templates/page.html` is the only
-place that writes HTML, and it escapes every text, because names and sentences of results may hold anything.
+place that writes HTML, and it escapes every text, because names and sentences of results may contain anything.
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ class Scores(list[Score]):
 
     model     name or folder of the model
     settings  what it was evaluated with, such as prompt, pooling, maximum length and fingerprint; flat
-    suites    suites that were asked for, whose tables are shown first, each with lines on what it lacks
-    named     tasks that were asked for, which are shown even if a suite has a number of them
+    suites    requested suites, whose tables are shown first, each with lines on what it lacks
+    named     requested tasks, which are shown even if a suite has a number of them
     missing   lines on the data that were missing
     """
 
@@ -115,7 +115,7 @@ class Scores(list[Score]):
         return Scores((s for s in self if s.metric in chosen[s.task]), self.model, self.settings)
 
     def grids(self) -> list[Grid]:
-        """Its tables: of each suite, then of each task that was asked for or that no suite has a number of."""
+        """Its tables: of each suite, then of each task that was requested or that no suite has a number of."""
         found, covered = list[Grid](), set[str]()
         for suite, lines in self.suites.items():
             grid = by_suite({self.model: self}, suite=suite)
@@ -158,7 +158,7 @@ class Scores(list[Score]):
         folder = Path(folder)
         check_folder(folder)
         with exclusive(folder):
-            # First those of an earlier model go: a process killed below must not leave them beside new scores.
+            # First those of an earlier model go: a process killed below must not leave them next to new scores.
             write_mteb(folder / _MTEB, Scores((), self.model, self.settings))
             write_results(folder, self)
             with atomic_write(folder / "results.md") as stream:

@@ -1,4 +1,4 @@
-"""`POST /v1/embeddings` in the shape of OpenAI's interface: what a request may hold, and how the answer looks."""
+"""`POST /v1/embeddings` in the shape of OpenAI's interface: validation of the request and form of the answer."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) 
 
 
 def _written(vector: Vector, request: Request) -> str | list[Any]:
-    """The vector in the format asked for; one that is cut to fewer dimensions is scaled to length one again."""
+    """The vector in the requested format, truncated and then scaled to unit length if dimensions are requested."""
     kept = vector[: request.dimensions]
     if len(kept) < len(vector) and (length := float(np.linalg.norm(kept))):
         kept = kept / np.float32(length)

@@ -100,7 +100,7 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Start the clock anew: for the client to take the answer, or to send the next request."""
+        """Restart the clock: for the client to take the answer, or to send the next request."""
         if not self.flow.write_paused:
             self._expect_before(self.limits.answer if self.transport.get_write_buffer_size() else self.limits.seconds)
         super().on_response_complete()
@@ -120,7 +120,7 @@ class _Connection(H11Protocol):
         self._expect_before(self.limits.answer)
 
     def resume_writing(self) -> None:
-        """The client goes on reading."""
+        """The client continues to read."""
         super().resume_writing()
         self._expect_before(self.limits.seconds)
 
@@ -131,7 +131,7 @@ class _Connection(H11Protocol):
         if self.flow.write_paused:
             self.transport.abort()
         elif not self._is_idle():
-            return  # the application limits how long a body may take, and the clock starts anew with the answer
+            return  # the application limits how long a body may take, and the clock restarts with the answer
         elif self.conn.our_state is h11.IDLE and self.conn.trailing_data[0] and not self.transport.is_closing():
             self._refuse(Problem(408, "The request did not arrive in time."))
         elif self.transport.get_write_buffer_size():

@@ -599,7 +599,7 @@ def _begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] |
         "number of ranks": ranks.world(),
         "text": [stream.corpus.digest() for stream in streams],
     }
-    # A run that failed before its first step may be begun anew, by any plan.
+    # A run that failed before its first step may be restarted, by any plan.
     begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not begun:
         versions = {"isoglot": isoglot.__version__, "torch": torch.__version__, "python": platform.python_version()}

@@ -1,4 +1,4 @@
-"""A MediaWiki XML dump as a stream of pages, whatever it is packed in, held one page at a time.
+"""A MediaWiki XML dump as a stream of pages, with any compression, one page in memory at a time.
 
 Truncated dumps are common (a sample, an interrupted download): their complete pages are read and a warning is
 reported. A file that is not a dump, or is damaged in the middle, is an error that names the line.

@@ -164,7 +164,7 @@ def candidates(
 ) -> tuple[str, ...]:
     """At most `size` entities of one type of the entity, without itself; none if it has no type.
 
-    A function of the seed and the entity: it does not matter in which order, or where, entities are asked for.
+    A function of the seed and the entity: it does not matter in which order, or where, entities are requested.
     """
     kinds = types.get(entity, ())
     if not kinds:

@@ -102,6 +102,6 @@ def _parse(text: str, file: Path, number: int) -> dict[str, Any]:
 
 def _row(name: str, rows: dict[str, int], file: Path, number: int) -> int:
     if name not in rows:
-        problem = f"the entity {name!r} is not in {TABLE}; write both files anew with `isoglot wikipedia`"
+        problem = f"the entity {name!r} is not in {TABLE}; write both files again with `isoglot wikipedia`"
         raise CorpusError(problem, file=file, line=number)
     return rows[name]

@@ -4,7 +4,7 @@
 (Wang and Isola 2020, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
 Hypersphere"), as EASE reports them (figure 3): positive pairs are those of a similarity set with a gold score of at
 least 4. Both values are taken over the whole set. A mean of batches, as some code gives, depends on the batch size: the
-logarithm stands outside the mean. Both are made of distances: lower is better, and they are not shares.
+logarithm is outside the mean. Both are made of distances: lower is better, and they are not shares.
 
 **Similarity** (`similarity`): how alike the sentences of one meaning are, in each pair of languages and in all at once:
 the matrices of MPCL (figure 1), as numbers. A method trained on pairs alone may draw each language to English and leave

@@ -245,7 +245,7 @@ def undersample(
 ) -> list[list[int]]:
     """The training rows of each experiment, sampled as in version 2 of MTEB.
 
-    The generator starts anew from `seed` in every experiment, but the order it shuffles is that which the experiment
+    The generator restarts from `seed` in every experiment, but the order it shuffles is that which the experiment
     before has left, so the experiments differ. A label with fewer rows than `per_label` gives all it has.
     """
     order = list(range(len(labels)))

@@ -7,7 +7,7 @@ classes, by Lloyd's algorithm from the best of `RESTARTS` starts, once for each 
 over the seeds. The number of restarts is stated since scikit-learn's default has changed from ten to one.
 
 Several threads add up the centres in the order in which they finish, so the last bit, and then a text, may differ
-between runs. Each seed therefore has one thread, and the seeds run beside each other.
+between runs. Each seed therefore has one thread, and the seeds run in parallel.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Clustering:
 def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, subset: str) -> list[Score]:
     """The four scores of vectors (n, D) with their labels (n); see `Partition` for what they are.
 
-    `n` is the number of texts, for `purity/macro` that of clusters asked for. Accuracy has a table of its classes, the
-    largest first: the first share is what naming every text after the largest class would give.
+    `n` is the number of texts; for `purity/macro`, of clusters. Accuracy has a table of its classes, the largest first,
+    whose first share is the accuracy of assigning every text to the largest class.
     """
     classes, gold = np.unique(np.asarray(labels, dtype=object), return_inverse=True)
     found = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
@@ -103,7 +103,7 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One clustering of n texts beside their classes.
+    """One clustering of n texts, with their classes.
 
     `matched` (n,) is 1 where a text's cluster is matched with its class, in the one-to-one matching of clusters with
     classes under which most texts are (Hungarian method); its mean is the accuracy. `majority` (n,) is 1 where a

@@ -6,7 +6,7 @@ epoch's weights are tested on every language. The classifier is that of XLM-R: d
 and a linear layer on the first token.
 
 Deviation: XTREME looks at the dev split every few hundred steps, here it is every epoch. BERT's own pre-trained pooler
-is not used; its dense layer is drawn anew as XLM-R's is.
+is not used; its dense layer is randomly initialised, as XLM-R's is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 DROPOUT = 0.1
-_UNKNOWN = np.zeros((0, 2), np.float32)  # probabilities are not asked for
+_UNKNOWN = np.zeros((0, 2), np.float32)  # no probabilities
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class LanguageId:
     needs: str = needs("xtreme-xnli")
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The sets all of whose languages are there, and one of which is asked for."""
+        """The sets all of whose languages are there, and one of which is requested."""
         there = self._tests(data).keys()
         asked = [codes for codes in SETS if there >= set(codes) and any(among(code, languages) for code in codes)]
         return tuple("-".join(codes) for codes in asked)

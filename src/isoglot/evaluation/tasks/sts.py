@@ -109,9 +109,9 @@ class Sts:
 def split_sources(
     task: str, sets: Sequence[str], split: str, data: Path, *, languages: Sequence[str] = ()
 ) -> dict[str, Source]:
-    """The subsets of a split whose languages were all asked for, from the first of the sets that has each.
+    """The subsets of a split whose languages are all requested, from the first of the sets that has each.
 
-    English beside another language need not be asked for.
+    With another language, English need not be listed.
     """
     found = sources(task, sets, data, merge=True)
     return {subset: source for (part, subset), source in found.items() if part == split and _asked(subset, languages)}

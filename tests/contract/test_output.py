@@ -22,7 +22,19 @@ COMMANDS = {  # verb with --json -> its words
     "mine": "mine model a.txt b.txt -o pairs.tsv",
     "search": "search index cat",
     "models list": "models list",
+    "sweep": "sweep tiny.toml --over optimizer.lr=0.05,0.1 --seeds 1 -o swept --data .",
 }
+TINY = """
+name = "tiny"
+steps = 2
+encoder = { kind = "static", vocabulary = 400, dim = 8 }
+optimizer = { lr = 0.05 }
+evaluation = { task = "retrieval", data = "a.tsv" }
+[[streams]]
+sources = [{ reader = "tsv", path = "a.tsv" }]
+batching = { size = 4 }
+objectives = [{ name = "info_nce" }]
+"""
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +45,7 @@ def made(tmp_path_factory):
         (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
     rows = "".join(f"{a}\t{b}\n" for a, b in zip(SENTENCES, reversed(SENTENCES), strict=True))
     (folder / "a.tsv").write_text("eng\tdeu\n" + rows, encoding="utf-8")
+    (folder / "tiny.toml").write_text(TINY, encoding="utf-8")
     return folder
 
 

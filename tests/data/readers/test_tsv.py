@@ -54,7 +54,11 @@ def test_scores_become_extras(tmp_path):
 @pytest.mark.parametrize(
     "lines, line, message",
     [
-        (["Hello there\tHallo"], 1, "must name the language of each column, and 'Hello there' is not a language"),
+        (
+            ["Hello there\tHallo"],
+            1,
+            "must contain the language code of each column, and 'Hello there' is not a language code",
+        ),
         (["src\ttgt", "Hi\tHallo"], 1, "'src' is not a language"),
         (["en\tde", "Hi\tHallo", "Hi"], 3, "a column is missing: 1 columns where 2 are expected (eng, deu)"),
         (["en\tde", "a\tb\tc"], 2, "a tab too many: 3 columns"),

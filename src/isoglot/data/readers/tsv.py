@@ -67,8 +67,8 @@ def _columns(
                 raise
             shown = name if len(name) <= 40 else name[:40] + "..."
             raise CorpusError(
-                f"the first line must name the language of each column, and {shown!r} is not a language; "
-                "add such a line, or give the reader languages=",
+                f"the first line must contain the language code of each column, and {shown!r} is not a language code; "
+                "add such a line, or set the option `languages` of the reader",
                 file=path,
                 line=line,
             ) from error

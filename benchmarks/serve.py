@@ -1,0 +1,120 @@
+"""Requests a second of the server with isoglot's encoder, and with sentence-transformers behind the same server.
+
+Both sides are the same application on the same server, asked by the same clients for the embedding of one text a
+request; only what encodes differs. The sides alternate in rounds, so that other work on the machine meets both.
+
+    python benchmarks/serve.py MODEL TEXTS --clients 32 --requests 400 --rounds 3
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import isoglot
+from isoglot.data.batch import Tokens
+from isoglot.data.files import read_lines
+from isoglot.encoders import Encoder
+from isoglot.serve import Limits, Server, application, create_app
+
+
+class Rival(Encoder):
+    """sentence-transformers with its own batching; tokens, which the server counts, are isoglot's."""
+
+    def __init__(self, folder: Path, own: Encoder) -> None:
+        from sentence_transformers import SentenceTransformer
+
+        super().__init__()
+        self.model = [SentenceTransformer(str(folder), device="cpu")]  # in a list: not a module of this one
+        self.own, self.dim, self.max_length = [own], own.dim, own.max_length
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Tokens of the other side."""
+        return self.own[0].tokenize(texts, prompt=prompt)
+
+
+def encode(encoder: Encoder, texts: Sequence[str]) -> Any:
+    """What the server calls for a slice of requests."""
+    if isinstance(encoder, Rival):
+        return encoder.model[0].encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+    return np.asarray(isoglot.encoders.encode(encoder, texts, normalize_embeddings=True), np.float32)
+
+
+@contextmanager
+def running(encoder: Encoder) -> Iterator[Server]:
+    """A server in a thread."""
+    server = Server(create_app(encoder=encoder, name="model"), "127.0.0.1", 0, Limits())
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def ask(server: Server, texts: Sequence[str], clients: int) -> tuple[float, float]:
+    """Requests a second, and the 95th percentile of their seconds, of clients that each keep one connection."""
+
+    def client(own: Sequence[str]) -> list[float]:
+        connection, taken = HTTPConnection("127.0.0.1", server.port, timeout=300), []
+        for text in own:
+            began = time.perf_counter()
+            connection.request("POST", "/v1/embeddings", json.dumps({"input": text, "encoding_format": "base64"}))
+            reply = connection.getresponse()
+            if reply.status != 200 or not reply.read():
+                raise SystemExit(f"the server answered {reply.status}")
+            taken.append(time.perf_counter() - began)
+        connection.close()
+        return taken
+
+    began = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        taken = [one for some in pool.map(client, [texts[at::clients] for at in range(clients)]) for one in some]
+    return len(texts) / (time.perf_counter() - began), float(np.quantile(taken, 0.95))
+
+
+def main() -> None:
+    """Print rates, ratios and latencies."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model")
+    parser.add_argument("texts", type=Path)
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--requests", type=int, default=400)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    texts = [text for _, text in islice(read_lines(options.texts), options.requests) if text.strip()]
+    application.encode_sentences = encode  # type: ignore[assignment]
+    own = isoglot.load(options.model, device="cpu")
+    rival = Rival(isoglot.encoders.loading.find(options.model), own)
+    far = float(np.abs(encode(own, texts[:8]) - encode(rival, texts[:8])).max())
+    found: dict[str, list[tuple[float, float]]] = {"isoglot": [], "sentence-transformers": []}
+    for number in range(options.rounds + 1):
+        for name, encoder in (("isoglot", own), ("sentence-transformers", rival)):
+            with running(encoder) as server:
+                rate = ask(server, texts, options.clients)
+            if number:  # the first round warms up
+                found[name].append(rate)
+    for name, rates in found.items():
+        rate, late = (statistics.median(column) for column in zip(*rates, strict=True))
+        print(f"{name}: {rate:.1f} requests a second, 95% within {late:.2f} s")
+    ratios = [a[0] / b[0] for a, b in zip(*found.values(), strict=True)]
+    print(
+        f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); vectors differ by {far:.1e}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -302,6 +302,7 @@ class StageSettings(_Settings):
     optimizer: OptimizerSettings
     epochs: Positive | None = None
     steps: Count | None = None
+    select: Flag = Field(True, description="whether [evaluation] may choose an encoder of this stage; false: a warm-up")
 
     @model_validator(mode="after")
     def _one_length_and_distinct_names(self) -> StageSettings:

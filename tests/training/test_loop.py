@@ -231,6 +231,21 @@ def test_patience_ends_a_run(project):
     assert outcome.steps == 6  # the first evaluation is the best; two more are not better
 
 
+def test_no_encoder_of_a_warm_up_is_the_best(project):
+    """Its last encoder would win: the main stage has a rate that changes nothing, and a tie keeps the earlier one."""
+    stage = RECIPE.split("[[streams]]\n")[1].split("[optimizer]")[0]
+    stages = "".join(
+        f'[[stages]]\nname = "{name}"\nsteps = {steps}\nselect = {select}\n[[stages.streams]]\n{stage}'
+        f"[stages.optimizer]\nlr = {lr}\n"
+        for name, steps, select, lr in (("warm-up", 10, "false", 0.05), ("main", 4, "true", 1e-20))
+    )
+    text = RECIPE.replace("steps = 14\n", "").replace(f"[[streams]]\n{stage}", stages)
+    (project / "tiny.toml").write_text(text.replace("[optimizer]\nlr = 0.05\n", ""))
+    train(load_recipe(project / "tiny.toml"), project / "run")
+    scored = [record["step"] for record in log_of(project / "run") if record["kind"] == "evaluation"]
+    assert scored == [14]
+
+
 def test_stages_follow_each_other(project):
     text = RECIPE.replace("steps = 14\n", "").replace(
         "[[streams]]", '[[stages]]\nname = "warm-up"\nsteps = 5\n[[stages.streams]]'

@@ -89,13 +89,17 @@ class StreamPlan:
 
 @dataclass(frozen=True)
 class StagePlan:
-    """A part of a run with its own streams and optimizer; either `steps` or `epochs` (of the first stream) is set."""
+    """A part of a run with its own streams and optimizer; either `steps` or `epochs` (of the first stream) is set.
+
+    select  whether its encoders are scored on the dev tasks, so that one can be the best; False for a warm-up
+    """
 
     streams: Sequence[StreamPlan]
     optimizer: OptimizerSettings
     epochs: float | None = None
     steps: int | None = None
     name: str = "main"
+    select: bool = True
 
 
 @dataclass(frozen=True)
@@ -360,7 +364,7 @@ class Run:
             last = step + 1 == total
             if self.state.overall == LOOK or (last and self.state.overall < LOOK):
                 self._look()
-            if due := self.selector.due(step + 1, last=last):
+            if due := self.selector.due(step + 1, last=last) if plan.select else []:
                 self._evaluate(due)
             every = self.plan.checkpoint_every
             if every is not None and (last or (every and (step + 1) % every == 0) or (due and not every)):

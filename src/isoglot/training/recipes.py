@@ -65,6 +65,7 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
             epochs=stage.epochs,
             steps=stage.steps,
             name=stage.name,
+            select=stage.select,
         )
         for stage in recipe.stages
     ]

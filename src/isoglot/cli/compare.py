@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isoglot.cli.console import say, show_grid, show_json
-from isoglot.cli.options import Json, split
+from isoglot.cli.options import DataIfThere, Json, split
+
+if TYPE_CHECKING:
+    from isoglot.evaluation.base import Score
+    from isoglot.report.tables import Grid
 
 
 def compare(
@@ -34,6 +38,10 @@ def compare(
         Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
     ] = None,
     page: Annotated[Path | None, typer.Option(help="Output HTML page with all figures.")] = None,
+    examples: Annotated[
+        int, typer.Option(min=0, help="Number of pairs to show that the second system ranks better, and worse.")
+    ] = 0,
+    data: DataIfThere = None,
     as_json: Json = False,
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
@@ -61,6 +69,8 @@ def compare(
             show_grid(grid)
             typer.echo()
         typer.echo(found.method)
+        for grid in _examples(named, split(tasks), examples, data) if examples else ():
+            show_grid(grid)
     for line in found.left_out:
         say(f"left out: {line}")
     if output is not None:
@@ -80,3 +90,18 @@ def _named(argument: str) -> tuple[str | None, str]:
     if not name or not path:
         raise EvaluationError(f"{argument!r} is neither a path nor NAME=PATH")
     return name, path
+
+
+def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
+    from isoglot.errors import EvaluationError
+    from isoglot.report.compare import parts_of
+    from isoglot.report.examples import examples
+    from isoglot.report.scores import read_results
+
+    systems: dict[str, list[list[Score]]] = {}
+    for name, path in named:
+        systems.setdefault(name or path, []).append([score for part in parts_of(path) for score in read_results(part)])
+    if len(systems) != 2 or len(tasks) != 1 or data is None:
+        raise EvaluationError("--examples needs two systems, one similarity task in --tasks, and its data in --data")
+    (first, base), (second, other) = systems.items()
+    return examples(base, other, tasks[0], data=data, count=count, names=(first, second))

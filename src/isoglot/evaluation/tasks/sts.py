@@ -93,6 +93,13 @@ class Sts:
             return {subset: in_memory(subset, rows) for subset, rows in self.rows.items()}
         return split_sources(self.name, self.sets, self.split, data, languages=languages)
 
+    def pairs(self, data: Path, subset: str) -> Rows:
+        """The pairs of a subset, in the order of its items. Raises `EvaluationError` if it is not there."""
+        found = self.find(data)
+        if subset not in found:
+            raise EvaluationError(f"{self.name} {subset}: not in {data}: {self.needs}")
+        return found[subset].read(f"{self.name} {subset}")
+
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Both correlations of each subset, then of each list, then the `mean`."""
         scores = list[Score]()
@@ -225,6 +232,12 @@ class EnglishSts:
             if found:
                 return {subset.partition(".")[2]: source for subset, source in found.items()}
         return {}
+
+    def pairs(self, data: Path, subset: str = SUBSET) -> Rows:
+        """All pairs, in the order of the items. Raises `EvaluationError` if they are not there."""
+        if not (found := self.find(data)):
+            raise EvaluationError(f"{self.name} {subset}: not in {data}: {self.needs}")
+        return joined([source.read(f"{self.name} {corpus}".strip()) for corpus, source in found.items()])
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
         """Both correlations in each of the three ways. Raises `EvaluationError` naming the corpus."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isoglot.cli.console import say, show_grid, show_json
-from isoglot.cli.options import DataIfThere, Json, split
+from isoglot.cli.options import Json, split
 
 if TYPE_CHECKING:
     from isoglot.evaluation.base import Score
@@ -41,7 +41,9 @@ def compare(
     examples: Annotated[
         int, typer.Option(min=0, help="Number of pairs to show that the second system ranks better, and worse.")
     ] = 0,
-    data: DataIfThere = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data sets, for --examples.", show_default="$ISOGLOT_DATA or data")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
@@ -93,6 +95,7 @@ def _named(argument: str) -> tuple[str | None, str]:
 
 
 def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
+    from isoglot import environment
     from isoglot.errors import EvaluationError
     from isoglot.report.compare import parts_of
     from isoglot.report.examples import examples
@@ -101,7 +104,7 @@ def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int,
     systems: dict[str, list[list[Score]]] = {}
     for name, path in named:
         systems.setdefault(name or path, []).append([score for part in parts_of(path) for score in read_results(part)])
-    if len(systems) != 2 or len(tasks) != 1 or data is None:
-        raise EvaluationError("--examples needs two systems, one similarity task in --tasks, and its data in --data")
+    if len(systems) != 2 or len(tasks) != 1:
+        raise EvaluationError("--examples needs two systems, and one similarity task in --tasks")
     (first, base), (second, other) = systems.items()
-    return examples(base, other, tasks[0], data=data, count=count, names=(first, second))
+    return examples(base, other, tasks[0], data=data or environment.data_folder(), count=count, names=(first, second))

@@ -4,7 +4,7 @@
 
 The same as `isoglot sweep --arms scripts/methods.toml --entry NAME --output OUTPUT/NAME --files OUTPUT` for each, after
 mining the hard negatives that a design reads from OUTPUT/negatives. EASE reads OUTPUT/wikipedia, which
-`isoglot wikipedia` makes.
+`isoglot wikipedia` and `isoglot entities OUTPUT/wikipedia --model multilingual-e5-small` make.
 """
 
 from __future__ import annotations

@@ -89,10 +89,20 @@ def test_nothing_is_trained_for_a_folder_without_entities(tmp_path, monkeypatch)
 def test_one_of_the_two(folder, words):
     result = invoke(folder, *words)
     assert result.exit_code == 2
-    assert "pass either --vectors, or --train and --dump" in " ".join(result.output.split())
+    assert "--model, or --train and --dump" in " ".join(result.output.split())
 
 
 def test_its_options_need_no_numpy():
     code = "import sys; import isoglot.cli.entities; print([m for m in ('torch', 'numpy') if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_vectors_of_names(folder, toy_static):
+    toy_static.save(folder / "model")
+    done = invoke(folder, "--model", folder / "model")
+    assert done.exit_code == 0, done.output
+    table = read_vectors(folder / "entity_vectors.npy")
+    expected = toy_static.encode(["Alpha", "Beta", "Nowhere"], normalize_embeddings=True)
+    np.testing.assert_allclose(table, expected, atol=1e-6)
+    assert invoke(folder, "--model", folder / "model", "--vectors", folder / "x").exit_code == 2

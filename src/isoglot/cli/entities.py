@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
+from isoglot.cli.options import open_encoder
 
 
 def entities(
@@ -23,6 +24,9 @@ def entities(
     allow_pickle: Annotated[
         bool, typer.Option("--allow-pickle", help="Read --vectors even if it is a saved model, which can run code.")
     ] = False,
+    model: Annotated[
+        str | None, typer.Option(help="Model that encodes the entities' names, in place of --vectors.")
+    ] = None,
     train: Annotated[bool, typer.Option("--train", help="Train vectors on the dumps, in place of --vectors.")] = False,
     dump: Annotated[
         list[str] | None, typer.Option(help="MediaWiki XML dump to train on, FILE or CODE=FILE; repeatable.")
@@ -38,14 +42,15 @@ def entities(
     min_count: Annotated[int, typer.Option(min=1, help="Minimum count of a word or an entity in training.")] = 5,
     workers: Annotated[int, typer.Option(min=1, help="Number of training processes.")] = 1,
 ) -> None:
-    """Write initial entity vectors by Wikipedia2Vec, in the order of a folder's entities."""
-    if train == (vectors is not None) or train != bool(dump):
-        raise typer.BadParameter("pass either --vectors, or --train and --dump")
+    """Write initial entity vectors by Wikipedia2Vec or by a model, in the order of a folder's entities."""
+    if train + (vectors is not None) + (model is not None) != 1 or train != bool(dump):
+        raise typer.BadParameter("pass one of --vectors, --model, or --train and --dump")
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
     from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.entities import TABLE, read_table
     from isoglot.wikipedia import entity_training
     from isoglot.wikipedia.entities import titles_of
+    from isoglot.wikipedia.names import encode_names
 
     next(read_table(folder / TABLE))  # before hours of training, not after
     table = folder / VECTORS
@@ -60,10 +65,14 @@ def entities(
             wiki = entity_training.train(dump or [], vectors, settings, report=say, progress=sys.stderr.isatty())
             say(f"the model: {vectors}")
             language = language or wiki
-        assert vectors is not None
-        pairs = titles_of(titles, language or "en") if titles else None
-        aligned = align(vectors, folder, titles=pairs, allow_pickle=allow_pickle or train)
-        path = write_vectors(aligned, folder, source=vectors)
+        if model is not None:
+            aligned = encode_names(open_encoder(model, device="auto"), folder)
+            path = write_vectors(aligned, folder, source=Path(model))
+        else:
+            assert vectors is not None
+            pairs = titles_of(titles, language or "en") if titles else None
+            aligned = align(vectors, folder, titles=pairs, allow_pickle=allow_pickle or train)
+            path = write_vectors(aligned, folder, source=vectors)
     count, missing = len(aligned.ids), len(aligned.missing)
     say(f"{count - missing:,} of {count:,} entities have a vector of {aligned.vectors.shape[1]} dimensions")
     if missing:

@@ -42,6 +42,7 @@ class Sim:
 
     present = False
     random: Tensor
+    pinned: ClassVar[set[int]] = set()  # where memory is that copies can be made from beside the host's work
     waits: ClassVar[Counter[str]] = Counter()
 
 
@@ -72,6 +73,19 @@ class SimTensor(Tensor):
 
     def __repr__(self, **_: Any) -> str:
         return f"SimTensor({self.raw})"
+
+
+class Event:
+    """A place in the queue of the device."""
+
+    def __init__(self, device: torch.device) -> None:
+        assert device.type == NAME
+
+    def record(self) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        _wait("event")
 
 
 def _run(operation: Any, args: Any, kwargs: Any) -> Any:
@@ -115,6 +129,9 @@ def _target(operation: Any, args: Any, kwargs: Any) -> bool:
         there = asked is None or torch.device(asked).type == NAME
         source = operation in COPIES and isinstance(args[0], SimTensor)
         waits = not kwargs.get("non_blocking", False)
+    given = args[1] if operation is aten.copy_.default else args[0] if operation in COPIES else None
+    if there and given is not None and not source:
+        waits = waits or (given.numel() > 0 and given.data_ptr() not in Sim.pinned)
     if operation in COPIES and there != source and waits:
         _wait("copied to the device" if there else "copied to the host")
     return there
@@ -173,11 +190,18 @@ def simulated() -> Iterator[torch.device]:
     def from_data(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
         return tensor(*args, **kwargs).to(device)  # PyTorch's own does not know such tensors
 
-    torch.tensor = from_data
+    def pinned(given: Tensor) -> Tensor:
+        found = given.clone()
+        Sim.pinned.add(found.data_ptr())
+        return found
+
+    before = Tensor.pin_memory, torch.tensor, torch.Event
+    Tensor.pin_memory, torch.tensor, torch.Event = pinned, from_data, Event
     try:
         yield torch.device(NAME, 0)
     finally:
-        Sim.present, torch.tensor = False, tensor
+        Sim.present = False
+        Tensor.pin_memory, torch.tensor, torch.Event = before
 
 
 @contextmanager
@@ -207,6 +231,7 @@ def _register() -> None:
     # Two parts of PyTorch's own would come first: `arange` resizes what it fills, sparse rows are tensors of their own.
     made = torch.library.Library("_", "IMPL"), torch.library.Library("aten", "IMPL")
     made[0].fallback(_run_with, "PrivateUse1")
+    made[0].fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
     for name in ("default", "start", "start_step"):
         operation = getattr(aten.arange, name)
         made[1].impl(operation, partial(_run_with, operation), "PrivateUse1")

@@ -329,9 +329,14 @@ class EvaluationSettings(_Settings):
 class MemorySettings(_Settings):
     """How a batch is cut so that any batch fits (training/step.py)."""
 
-    chunk_tokens: Count = Field(512, description="tokens, padding included, that pass through the encoder at once")
-    graph_tokens: Limit = Field(
-        3072, description="maximum tokens whose activations are kept; larger batches are embedded twice"
+    chunk_tokens: Count | None = Field(
+        None,
+        description="tokens, padding included, that pass through the encoder at once; unset: 512 on a CPU, else 16384",
+    )
+    graph_tokens: Limit | None = Field(
+        None,
+        description="maximum tokens whose activations are kept; larger batches are embedded twice; unset: 3072 on a "
+        "CPU, else 32768",
     )
 
 

@@ -169,13 +169,15 @@ def test_the_anchor_language_of_each_pair_is_its_own():
     objective = SoftContrastive(priority=("rus", "eng", "kor"), languages=("kor", "eng", "rus"))
     trusted = batch.extras["teacher"][[1, 2, 5]]
     expected = torch.nn.functional.normalize(trusted, dim=1)
-    assert torch.equal(objective._teacher(batch, *slot_pairs(batch.group, batch.slot)), expected)
+    assert torch.equal(objective._teacher(batch, *slot_pairs(batch.group, batch.slot), torch.device("cpu")), expected)
 
 
 def test_without_a_list_the_order_of_the_streams_languages_is_the_priority():
     _, batch = pairs(2)
     batch.lang = torch.tensor([1, 0, 0, 2])
-    found = SoftContrastive(languages=("jpn", "eng", "rus"))._teacher(batch, *slot_pairs(batch.group, batch.slot))
+    found = SoftContrastive(languages=("jpn", "eng", "rus"))._teacher(
+        batch, *slot_pairs(batch.group, batch.slot), torch.device("cpu")
+    )
     assert torch.equal(found, torch.nn.functional.normalize(batch.extras["teacher"][[1, 2]], dim=1))
 
 

@@ -32,7 +32,7 @@ def step(encoder, streams, **settings):
     chosen = OptimizerSettings(lr=0.1, clip=0, precision="fp32", **settings)
     trained = [p for module in (encoder, *(stream.objective for stream in streams)) for p in module.parameters()]
     sgd = torch.optim.SGD(trained, lr=0.1)
-    return move(encoder, streams, sgd, chosen, StepLimits(10, 0), lr=0.1, device=torch.device("cpu"))
+    return move(encoder, streams, sgd, chosen, StepLimits(10, 0), lr=0.1)
 
 
 def moved(rank, world):

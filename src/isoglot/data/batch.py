@@ -3,6 +3,9 @@
 Flat rather than (anchor, positive, negative) columns, so that ragged groups need no padding rows, the encoder runs
 once, and bounding memory is a split of rows. Tokens are ragged too: an encoder pads what it is handed, no more, so a
 chunk of short sentences never pays for a long one elsewhere in the batch.
+
+All of it lies in the host's memory: sizes, chunks and index pairs depend on values, and reading values on an
+accelerator means waiting for it. Only what is computed with, padded ids and indices, is sent there, with `send`.
 """
 
 from __future__ import annotations
@@ -15,9 +18,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on a device, without waiting for it: copies from pinned memory run beside the host's work."""
+    if tensor.device.type != "cpu" or device.type in ("cpu", "mps"):  # MPS shares the host's memory
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token ids of N sentences, end to end. `ids` (sum of lengths,) and `lengths` (N,), both int64."""
+    """Token ids of N sentences, end to end. `ids` (sum of lengths,) and `lengths` (N,), both int64, on the host."""
 
     ids: Tensor
     lengths: Tensor
@@ -35,24 +45,30 @@ class Tokens:
         lengths = self.lengths[rows]
         ends = lengths.cumsum(0)
         shift = torch.repeat_interleave(self.starts[rows] - (ends - lengths), lengths)
-        return Tokens(self.ids[torch.arange(len(shift), device=shift.device) + shift], lengths)
+        return Tokens(self.ids[torch.arange(len(shift)) + shift], lengths)
 
-    def padded(self, pad: int = 0) -> tuple[Tensor, Tensor]:
-        """`input_ids` and `attention_mask`, both (N, T) int64, T the longest sentence."""
-        longest = int(self.lengths.max()) if len(self) else 0
-        mask = torch.arange(longest, device=self.ids.device)[None, :] < self.lengths[:, None]
-        table = torch.full(mask.shape, pad, dtype=torch.long, device=self.ids.device)
-        table[mask] = self.ids
-        return table, mask.long()
+    @property
+    def even(self) -> bool:
+        """Whether all sentences have the same length, so that nothing is padded."""
+        return not len(self) or bool(self.lengths.min() == self.lengths.max())
 
-    def to(self, device: torch.device | str) -> Tokens:
-        """The same tokens on another device."""
-        return Tokens(self.ids.to(device), self.lengths.to(device))
+    def padded(self, pad: int = 0, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+        """`input_ids` and `attention_mask`, both (N, T) int64, T the longest sentence, sent to `device`."""
+        if self.even:
+            table = self.ids.view(len(self), -1) if len(self) else self.ids.view(0, 0)
+            mask = torch.ones_like(table)
+        else:
+            mask = (torch.arange(int(self.lengths.max()))[None, :] < self.lengths[:, None]).long()
+            table = torch.full(mask.shape, pad, dtype=torch.long)
+            table[mask.bool()] = self.ids
+        return (table, mask) if device is None else (send(table, device), send(mask, device))
 
 
 @dataclass(slots=True)
 class Batch:
     """N rows. Objectives read the columns and never the tokens.
+
+    Columns lie on the host; only what `annotate` computes may lie on the encoder's device.
 
     group  (N,) int64: rows of one group are positives of each other
     key    (N,) int64: rows of equal key mean the same; of different group, they are neither positive nor negative
@@ -80,17 +96,6 @@ class Batch:
             slot=self.slot[rows],
             lang=self.lang[rows],
             extras={name: value[rows] for name, value in self.extras.items()},
-        )
-
-    def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device."""
-        return Batch(
-            tokens=self.tokens.to(device),
-            group=self.group.to(device),
-            key=self.key.to(device),
-            slot=self.slot.to(device),
-            lang=self.lang.to(device),
-            extras={name: value.to(device) for name, value in self.extras.items()},
         )
 
 

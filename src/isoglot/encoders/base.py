@@ -43,7 +43,8 @@ class Encoder(nn.Module):
                  faster than one call with all of them, unless forward is too small for a thread
     tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added; `prompt`, if not None, is used
                  instead of the encoder's own. Any number of threads may call it
-    forward      `Tokens` of N sentences -> (N, D), not normalised; padding is the encoder's own affair
+    forward      `Tokens` of N sentences, on the host -> (N, D) on the encoder's device, not normalised; padding is the
+                 encoder's own affair
     fingerprint  changes when the ids of any text would change: the key of token caches
     write        writes the files of a saved model into a new folder; callers use `save`
     exports      what training may leave: itself, or the parts among which the dev score chooses
@@ -147,7 +148,7 @@ class Encoder(nn.Module):
         prompt: str | None = None,
         prompt_name: str | None = None,
         truncate_dim: int | None = None,
-        precision: str = "float32",
+        precision: str | None = None,
         dtype: DTypeLike = np.float32,
         batch_tokens: int | None = None,
         workers: int | Sequence[str | torch.device] = 1,
@@ -167,7 +168,7 @@ class Encoder(nn.Module):
         prompt_name           a key of `prompts`, instead of `prompt`
         truncate_dim          keep only the first so many dimensions
         precision             float32, bfloat16, int8 (transformers on a CPU, extra `onnx`), or auto: bfloat16 where the
-                              hardware has it, else float32
+                              hardware has it, else float32. None: float32 on a CPU, auto on an accelerator
         dtype                 of the array: float32, float16 or float64
         workers               number of processes, each with one thread, or a list of devices, a process for each
         output                .npy file to write; the result is a read-only memory map of it. The same call resumes what

@@ -225,10 +225,9 @@ class UseEncoder(Encoder):
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, 512) unit vectors, without a gradient."""
-        data, ends = tokens.ids.to(torch.uint8).cpu().numpy().tobytes(), tokens.lengths.cumsum(0).tolist()
+        data, ends = tokens.ids.to(torch.uint8).numpy().tobytes(), tokens.lengths.cumsum(0).tolist()
         texts = [data[a:b].decode("utf-8", "ignore") for a, b in zip(chain([0], ends), ends, strict=False)]
-        vectors = torch.from_numpy(np.asarray(self._model.encode(texts), dtype=np.float32).reshape(-1, self.dim))
-        return vectors.to(tokens.ids.device)
+        return torch.from_numpy(np.asarray(self._model.encode(texts), dtype=np.float32).reshape(-1, self.dim))
 
     @property
     def fingerprint(self) -> str:

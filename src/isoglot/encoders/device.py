@@ -59,8 +59,13 @@ def bf16_pays(device: torch.device) -> bool:
     return supported is not None and bool(supported(including_emulation=False))
 
 
-def settle(precision: str, device: torch.device) -> str:
-    """The precision by its full name; `auto` is bfloat16 where the hardware has it, else float32. Raises ValueError."""
+def settle(precision: str | None, device: torch.device) -> str:
+    """The precision by its full name; `auto` is bfloat16 where the hardware has it, else float32. Raises ValueError.
+
+    None is float32 on a CPU and `auto` on an accelerator.
+    """
+    if precision is None:
+        precision = "float32" if device.type == "cpu" else "auto"
     precision = _SHORT.get(precision, precision)
     if precision not in PRECISIONS:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")

@@ -50,7 +50,7 @@ STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of thei
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 16_384, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
 _STEP = 64  # texts between two checks of their length
-_AHEAD = 4  # chunks handed out for each worker, so that none waits for the parent
+_AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
 
 _alone = threading.RLock()  # held for a forward that only one thread may be in
 _starting = threading.Lock()
@@ -81,7 +81,7 @@ def plan(
     batch_tokens: int | None = None,
     truncate_dim: int | None = None,
     dtype: DTypeLike = np.float32,
-    precision: str = "float32",
+    precision: str | None = None,
     devices: Iterable[torch.device] = (),
 ) -> Plan:
     """Settings of `Encoder.encode`, checked and completed. `devices`: where it runs, if not where the encoder is.
@@ -320,10 +320,35 @@ def _require_finite(rows: Rows, chunk: NDArray[np.int64], texts: list[str], why:
 
 def _applied(encoder: Encoder, asked: Plan, piece: Tokens) -> Rows:
     """The raw rows (N, width) of one chunk, in float32."""
+    return _begun(encoder, asked, piece)()
+
+
+def _begun(encoder: Encoder, asked: Plan, piece: Tokens) -> Callable[[], Rows]:
+    """A chunk that is being computed; call the result to wait for its rows. Only an accelerator makes one wait."""
     device = encoder.device
     with torch.inference_mode(), autocast(asked.precision, device), nullcontext() if encoder.concurrent else _alone:
-        rows: Rows = encoder(piece.to(device))[:, : asked.width].float().cpu().numpy()
-    return rows
+        rows = encoder(piece)[:, : asked.width].float().to("cpu", non_blocking=True)
+    if device.type == "cpu":
+        return rows.numpy
+    copied = torch.Event(device)
+    copied.record()
+
+    def finish() -> Rows:
+        copied.synchronize()
+        return rows.numpy()
+
+    return finish
+
+
+def _overlapped(encoder: Encoder, asked: Plan, pieces: Iterable[Tokens]) -> Iterator[Rows]:
+    """The rows of each chunk: while the host handles those of one, the accelerator computes the next ones."""
+    waiting: deque[Callable[[], Rows]] = deque()
+    for piece in pieces:
+        waiting.append(_begun(encoder, asked, piece))
+        if len(waiting) == _AHEAD:
+            yield waiting.popleft()()
+    while waiting:
+        yield waiting.popleft()()
 
 
 # Chunks side by side
@@ -336,6 +361,9 @@ def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> I
     This process computes as many chunks at once as torch has threads, if the encoder allows it. Raises EncoderError
     when a worker dies.
     """
+    if not places and encoder.device.type != "cpu":
+        yield partial(_overlapped, encoder, plan)
+        return
     if not places:
         with _threading(encoder, partial(_applied, encoder, plan)) as apply:
             yield apply
@@ -365,7 +393,7 @@ def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> I
 @contextmanager
 def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[Apply]:
     """As many threads as torch has, each with one of torch's; a single chunk is computed with all of them."""
-    threads = torch.get_num_threads() if encoder.device.type == "cpu" and encoder.concurrent else 1
+    threads = torch.get_num_threads() if encoder.concurrent else 1
     if threads == 1:
         yield partial(map, work)
         return

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.data.batch import Tokens
+from isoglot.data.batch import Tokens, send
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.tokenizer import digest, prompted, ragged
@@ -86,13 +86,15 @@ class StaticEncoder(Encoder):
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the mean of each sentence's weighted rows."""
-        offsets = F.pad(tokens.lengths.cumsum(0), (1, 0))
+        device = self.table.device
+        ids, offsets = send(tokens.ids, device), send(F.pad(tokens.lengths.cumsum(0), (1, 0)), device)
+        lengths = offsets.diff()
         weights, is_mean = None, self.token_weights is None
         if self.token_weights is not None:
-            weights = F.embedding(tokens.ids, self.token_weights, sparse=self.sparse).squeeze(1)
+            weights = F.embedding(ids, self.token_weights, sparse=self.sparse).squeeze(1)
         try:
             total = F.embedding_bag(
-                tokens.ids,
+                ids,
                 self.table,
                 offsets,
                 mode="mean" if is_mean else "sum",
@@ -101,11 +103,11 @@ class StaticEncoder(Encoder):
                 include_last_offset=True,
             )
         except NotImplementedError:  # some accelerators have no such kernel; this takes the memory of all tokens' rows
-            rows = F.embedding(tokens.ids, self.table)
-            number = torch.arange(len(tokens), device=rows.device).repeat_interleave(tokens.lengths)
+            rows = F.embedding(ids, self.table)
+            number = send(torch.arange(len(tokens)).repeat_interleave(tokens.lengths), device)
             rows = rows if weights is None else rows * weights[:, None]
             total, is_mean = rows.new_zeros(len(tokens), self.dim).index_add(0, number, rows), False
-        return total if is_mean else total / tokens.lengths.clamp(min=1)[:, None]
+        return total if is_mean else total / lengths.clamp(min=1)[:, None]
 
     def folded(self) -> Tensor:
         """(V, D) rows times their weights, without a gradient: the table whose plain mean is this encoder."""

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isoglot.data.batch import Tokens
+from isoglot.data.batch import Tokens, send
 from isoglot.encoders import configs, layout
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EncoderError
@@ -94,9 +94,8 @@ class Towers(Encoder):
                 rows.append(own)
                 parts.append(tower(Tokens(piece.ids % STRIDE, piece.lengths)))
         rows.append((~filled).nonzero()[:, 0])
-        parts.append(torch.zeros(len(rows[-1]), self.dim, device=number.device))
-        vectors: Tensor = torch.cat(parts)[torch.cat(rows).argsort()]
-        return vectors
+        parts.append(torch.zeros(len(rows[-1]), self.dim, device=self.device))
+        return torch.cat(parts).index_select(0, send(torch.cat(rows).argsort(), self.device))
 
     @property
     def max_length(self) -> int:

@@ -179,10 +179,13 @@ class TransformerEncoder(Encoder):
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
         if not len(tokens):
-            return torch.zeros(0, self.dim, device=tokens.ids.device)
-        ids, mask = tokens.padded(self.pad)
+            return torch.zeros(0, self.dim, device=self.device)
+        ids, mask = tokens.padded(self.pad, self.device)
         layered = self.pooling in FIRST_LAYER
-        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
+        # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
+        output = self.backbone(
+            input_ids=ids, attention_mask=None if tokens.even else mask, output_hidden_states=layered
+        )
         states = output.hidden_states if layered else (output.last_hidden_state,)
         vectors = POOLINGS[self.pooling](states, mask)
         if self.head is not None and self.training:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast_both_ways, matches, same_meaning, unit, where
+from isoglot.objectives.kernel import Equation, contrast_both_ways, matches, pick, same_meaning, unit, where
 from isoglot.options import temperature as heat
 from isoglot.options import within
 
@@ -44,7 +44,7 @@ class AdditiveMargin(Objective):
             favoured=positives,
             favour=-margin,
         )
-        forth, back = contrast_both_ways(z[anchors], z[candidates], positives, equation)
+        forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)
         # `favour` is in the denominators only; in the numerators the margin is the same for every anchor.
         rest = margin if len(positives[0]) else 0.0
         return {"additive_margin": forth + rest, "additive_margin/back": back + rest}

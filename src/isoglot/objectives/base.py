@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import ClassVar, TypeAlias
 
@@ -19,10 +20,22 @@ class Objective(nn.Module):
     lets one training step serve every objective with gradient caching and on any number of devices. All its state is
     in parameters and buffers; the order of the rows means nothing, the columns of the batch mean everything.
 
+    Columns of a batch lie on the host and the vectors on the encoder's device. So index pairs are made on the host, and
+    `kernel.pick` and `data.batch.send` bring them over. An objective's whole numbers stay on the host too.
+
     `copies` is how many encoders' vectors stand side by side in a row: 2 for an objective over twins.
     """
 
     copies: ClassVar[int] = 1
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Objective:
+        """Move parameters and buffers of floats, as `to` does; counters and keys meet the batch's columns."""
+        numbers = {
+            name: value for name, value in self._buffers.items() if value is not None and not value.is_floating_point()
+        }
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        self._buffers.update(numbers)
+        return self
 
     def annotate(self, batch: Batch) -> None:
         """Before the forward pass, without gradient: add what the loss needs to `batch.extras`, N rows each."""

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from isoglot.data.batch import Batch
+from isoglot.data.batch import Batch, send
 from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.kernel import pick
 from isoglot.options import within
 
 
@@ -46,13 +47,15 @@ class ContrastiveTension(Objective):
         if not len(block):
             return {"contrastive_tension": vectors.sum() * 0}
         f1, f2 = vectors.chunk(2, dim=1)
-        label = torch.zeros_like(block, dtype=vectors.dtype)
+        label = torch.zeros(block.shape, dtype=vectors.dtype)
         label[:, 0] = 1
         alike = (batch.group[block] == batch.group[block[:, :1]]) | (batch.key[block] == batch.key[block[:, :1]])
         used = (label == 1) | ~alike
         with torch.autocast(vectors.device.type, enabled=False):
-            scores = (f1[block[:, :1]] * f2[block]).sum(dim=2)
-        return {"contrastive_tension": F.binary_cross_entropy_with_logits(scores[used], label[used])}
+            anchors, others = pick(f1, block[:, 0])[:, None], pick(f2, block.flatten()).view(*block.shape, -1)
+            scores = pick((anchors * others).sum(dim=2).flatten(), used.flatten())
+        label = send(label[used], scores.device)
+        return {"contrastive_tension": F.binary_cross_entropy_with_logits(scores, label)}
 
 
 def _in_order(batch: Batch) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import unit
+from isoglot.objectives.kernel import pick, unit
 from isoglot.objectives.teaching import places, teacher_vectors
 
 
@@ -60,7 +60,7 @@ class Distillation(Objective):
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `distillation`."""
-        g = teacher_vectors(batch, reader="distillation")
+        g = teacher_vectors(batch, vectors.device, reader="distillation")
         if g.shape[1] != vectors.shape[1]:
             raise RecipeError(f"distillation: {_unequal(g.shape[1], vectors.shape[1])}")
         f = unit(vectors) if self.student == "unit" else vectors
@@ -68,12 +68,12 @@ class Distillation(Objective):
         _, group, counts = torch.unique(batch.group[rows], return_inverse=True, return_counts=True)
         rank = batch.slot[rows]
         if self.places:
-            rank = rank + (rank.max() + 1) * torch.tensor(self.places, device=rank.device)[batch.lang[rows]]
+            rank = rank + (rank.max() + 1) * torch.tensor(self.places)[batch.lang[rows]]
         least = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
         first = rank == least[group]
         source = rows[first][group[first].argsort()][group]  # of each row
         taught = counts[group] > 1
-        squares = (f[rows[taught]] - g[source[taught]].to(f.dtype)).square().sum(dim=1)
+        squares = (pick(f, rows[taught]) - pick(g, source[taught]).to(f.dtype)).square().sum(dim=1)
         return {"distillation": squares.sum() / max(1, len(squares))}
 
 

@@ -16,9 +16,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from isoglot.data.batch import Batch
+from isoglot.data.batch import Batch, send
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, same_meaning, slot_pairs, unit
+from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
 from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat
@@ -83,7 +83,8 @@ class DualMomentum(Objective):
             module.training = self.key_dropout or hasattr(module, "tokenize")
         keys = self.queues.new_zeros(len(batch), self.queues.shape[2])
         for rows in self._chunks(batch):
-            keys[rows] = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
+            own = unit(self.key_encoder(batch.tokens.select(rows))).to(keys.dtype)
+            keys.index_copy_(0, send(rows, keys.device), own)
         batch.extras[KEY] = keys
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
@@ -94,8 +95,8 @@ class DualMomentum(Objective):
         group, key = batch.group[first], batch.key[first]
         alike = same_meaning(group, key, group, key, batch.slot[first])
         return {
-            "dual_momentum": self._loss(z[first], keys[second], self.queues[1], (met, stored), alike),
-            "dual_momentum/back": self._loss(z[second], keys[first], self.queues[0], (met, stored), alike),
+            "dual_momentum": self._loss(pick(z, first), pick(keys, second), self.queues[1], (met, stored), alike),
+            "dual_momentum/back": self._loss(pick(z, second), pick(keys, first), self.queues[0], (met, stored), alike),
         }
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
@@ -104,17 +105,19 @@ class DualMomentum(Objective):
         MoCo's code moves it between a step's queries and keys. The queries leave the weights as they are, so that is
         the same moment as here, right after the step before, whose keys are computed already.
         """
-        for own, new in zip(self.key_encoder.parameters(), encoder.parameters(), strict=True):
-            if own is not new:  # frozen weights are shared; trained ones are float32, also under autocast
-                own.lerp_(new, 1 - self.momentum)
+        both = zip(self.key_encoder.parameters(), encoder.parameters(), strict=True)
+        # Frozen weights are shared; trained ones are float32, also under autocast.
+        moved = [(own, new) for own, new in both if own is not new]
+        if moved:
+            torch._foreach_lerp_([own for own, _ in moved], [new for _, new in moved], 1 - self.momentum)
         for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
             kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
         first, second = slot_pairs(batch.group, batch.slot)
         length = len(self.meanings)
         last = slice(max(0, len(first) - length), len(first))  # of a batch longer than the queue, the last keys
-        places = (self.pointer + torch.arange(len(first), device=first.device)[last]) % length
+        places = (self.pointer + torch.arange(len(first))[last]) % length
         for queue, rows in zip(self.queues, (first, second), strict=True):
-            queue[places] = batch.extras[KEY][rows[last]]
+            queue.index_copy_(0, send(places, queue.device), pick(batch.extras[KEY], rows[last]))
         self.meanings[places] = batch.key[first[last]]
         self.pointer.add_(len(first)).remainder_(length)
 
@@ -135,7 +138,7 @@ class DualMomentum(Objective):
             return
         rows = rows[batch.tokens.lengths[rows].argsort(descending=True, stable=True)]
         lengths = batch.tokens.lengths[rows].tolist()
-        budget, start = CPU_TOKENS if rows.device.type == "cpu" else DEVICE_TOKENS, 0
+        budget, start = CPU_TOKENS if self.queues.device.type == "cpu" else DEVICE_TOKENS, 0
         while start < len(rows):
             stop = start + max(1, budget // max(1, lengths[start]))
             yield rows[start:stop]

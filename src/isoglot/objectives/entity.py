@@ -19,11 +19,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.data.batch import Batch
+from isoglot.data.batch import Batch, send
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast, matches, unit, where
+from isoglot.objectives.kernel import Equation, contrast, matches, pick, unit, where
 from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat
 
@@ -109,17 +109,17 @@ class EntityContrast(Objective):
         entity = batch.extras["entity"]
         hard = batch.extras.get("hard_entities", entity.new_empty((len(batch), 0)))
         query = ((batch.slot == 0) & (entity >= 0)).nonzero()[:, 0]
-        z, entity, hard = unit(vectors[query]), entity[query], hard[query]  # (A, D), (A,), (A, H)
-        own = torch.arange(len(query), device=z.device)
+        z, entity, hard = unit(pick(vectors, query)), entity[query], hard[query]  # (A, D), (A,), (A, H)
+        own = torch.arange(len(query))
         owner, place = (hard >= 0).nonzero(as_tuple=True)
         columns = torch.cat([entity, hard[owner, place]])  # the positives, then the hard entities of all groups
         rows, column = torch.unique(columns, return_inverse=True)
-        candidates = unit(self.project(rows, z.dtype))[column]
+        candidates = pick(unit(self.project(send(rows, z.device), z.dtype)), column)
         same = matches(entity, columns)
         equation = Equation(
             temperature=self.temperature,
             dropped=where(same, same[0] != same[1]) if self.duplicates == "dropped" else None,
-            favoured=(owner, len(own) + torch.arange(len(owner), device=z.device)),
+            favoured=(owner, len(own) + torch.arange(len(owner))),
             favour=self.own_hard_weight,
         )
         return {"entity_contrast": contrast(z, candidates, (own, own), equation)}

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast, contrast_both_ways, matches, same_meaning, unit, where
+from isoglot.objectives.kernel import Equation, contrast, contrast_both_ways, matches, pick, same_meaning, unit, where
 from isoglot.options import temperature as heat
 from isoglot.options import within
 
@@ -59,6 +59,6 @@ class InfoNCE(Objective):
         )
         positives = where(own, ~hard)
         if self.direction == "one-way":
-            return {"info_nce": contrast(z[anchors], z[candidates], positives, equation)}
-        forth, back = contrast_both_ways(z[anchors], z[candidates], positives, equation)
+            return {"info_nce": contrast(pick(z, anchors), pick(z, candidates), positives, equation)}
+        forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)
         return {"info_nce": forth, "info_nce/back": back}

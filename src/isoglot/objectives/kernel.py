@@ -9,9 +9,10 @@ Two readings of the target. `outside`: a distribution t over the candidates is o
     loss_i = LSE_j(s_ij) - LSE_{j in P_i}(s_ij)            (MPCL eq. 2)
 
 With one positive per anchor both are InfoNCE. Who is whose positive, and what is left out, are lists of index pairs:
-a batch has few of them, so no mask of anchors times candidates is ever made. The one large thing is the matrix of
-logits; anchors are taken in blocks, and once it would be large, each block is computed again in the backward pass, so
-that memory is bounded by the block and not by the batch.
+a batch has few of them, so no mask of anchors times candidates is ever made. They are made on the host, where the
+columns of a batch are, and sent to the device of the vectors, so that no step waits for it. The one large thing is the
+matrix of logits; anchors are taken in blocks, and once it would be large, each block is computed again in the backward
+pass, so that memory is bounded by the block and not by the batch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-Pairs: TypeAlias = tuple[Tensor, Tensor]  # (P,) anchors, ascending, and (P,) candidates
+from isoglot.data.batch import send
+
+Pairs: TypeAlias = tuple[Tensor, Tensor]  # (P,) anchors, ascending, and (P,) candidates, on the host
 Reading: TypeAlias = Literal["outside", "inside"]
 Rescale: TypeAlias = Literal["off", "row", "matrix"]
 Target: TypeAlias = Callable[[slice], Tensor]  # a block of a anchors -> (a, C), >= 0; a row is scaled to sum to one
@@ -107,7 +110,8 @@ def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, drop
 
 def _read(owner: Tensor, cells: Tensor, total: Tensor, reading: Reading) -> Tensor:
     """Mean loss from the logits of the positive cells (P,), whose they are (P,), and the log-sum-exps (A,)."""
-    count = torch.bincount(owner, minlength=len(total)).to(total.dtype)
+    count = send(torch.bincount(owner, minlength=len(total)), total.device).to(total.dtype)
+    owner = send(owner, total.device)
     nothing = total.new_zeros(len(total))
     if reading == "outside":
         positive = nothing.index_add(0, owner, cells) / count.clamp(min=1)
@@ -156,7 +160,7 @@ class _Matrix:
 
     def cells(self, pairs: Pairs) -> Tensor:
         """Logits (P,) of single cells, without the matrix."""
-        i, j = pairs
+        i, j = sent(pairs, self.anchors.device)
         size = max(1, BLOCK_CELLS // self.anchors.shape[1])
 
         def block(rows: slice, left: Tensor, right: Tensor) -> Tensor:
@@ -180,7 +184,7 @@ class _Matrix:
         equation = self.equation
         if equation.favoured is not None and equation.favour:
             favour = logits.new_full((), equation.favour)
-            logits = logits.index_put(rows_between(equation.favoured, rows), favour, accumulate=True)
+            logits = logits.index_put(self._cells_of(equation.favoured, rows), favour, accumulate=True)
         # Not minus infinity, so that a row of nothing but dropped cells has finite gradients.
         return self._without_dropped(logits, rows, torch.finfo(logits.dtype).min)
 
@@ -194,11 +198,15 @@ class _Matrix:
 
     def _without_dropped(self, cells: Tensor, rows: slice, instead: float) -> Tensor:
         if self.equation.private is not None:
-            mine, owner = self.equation.private
+            mine, owner = sent(self.equation.private, cells.device)
             cells = cells.masked_fill((owner >= 0) & (owner != mine[rows, None]), instead)
         if self.equation.dropped is None or not len(self.equation.dropped[0]):
             return cells
-        return cells.index_put(rows_between(self.equation.dropped, rows), cells.new_full((), instead))
+        return cells.index_put(self._cells_of(self.equation.dropped, rows), cells.new_full((), instead))
+
+    def _cells_of(self, pairs: Pairs, rows: slice) -> Pairs:
+        """The pairs whose anchor lies in a block, as places in it on its device."""
+        return sent(rows_between(pairs, rows), self.anchors.device)
 
     def _extremes(self) -> tuple[Tensor, Tensor]:
         """Least and greatest cosine that is not dropped, of each row, (A, 1) both, or of the matrix, (1, 1) both."""
@@ -222,7 +230,7 @@ def _streamed(anchors: Tensor, table: Tensor, temperature: float, dropped: Pairs
         logits = (anchors @ block.T).div_(temperature)
         if dropped is not None:
             i, j = where(dropped, (dropped[1] >= start) & (dropped[1] < start + size))
-            logits[i, j - start] = torch.finfo(logits.dtype).min
+            logits.index_put_(sent((i, j - start), logits.device), logits.new_full((), torch.finfo(logits.dtype).min))
         grown = torch.logaddexp(total, logits.logsumexp(dim=1))
         share = logits.sub_(grown[:, None]).exp_()
         mean = torch.addmm(mean.mul_((total - grown).exp_()[:, None]), share, block)
@@ -244,14 +252,25 @@ def _wide(vectors: Tensor) -> Tensor:
     return vectors if vectors.dtype == torch.float64 else vectors.float()
 
 
+def pick(vectors: Tensor, rows: Tensor) -> Tensor:
+    """The vectors in some rows, which are numbers or a mask on the host."""
+    rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
+    return vectors[send(rows, vectors.device)]
+
+
+def sent(pairs: Pairs, device: torch.device) -> Pairs:
+    """The pairs on a device."""
+    return send(pairs[0], device), send(pairs[1], device)
+
+
 def matches(left: Tensor, right: Tensor) -> Pairs:
     """All pairs (i, j) with left[i] == right[j], ordered by i."""
     order = torch.argsort(right, stable=True)
     ordered = right[order]
     first = torch.searchsorted(ordered, left)
     counts = torch.searchsorted(ordered, left, right=True) - first
-    i = torch.repeat_interleave(torch.arange(len(left), device=left.device), counts)
-    place = torch.arange(len(i), device=i.device) - (counts.cumsum(0) - counts)[i]
+    i = torch.repeat_interleave(torch.arange(len(left)), counts)
+    place = torch.arange(len(i)) - (counts.cumsum(0) - counts)[i]
     return i, order[first[i] + place]
 
 
@@ -270,7 +289,7 @@ def union(*lists: Pairs) -> Pairs:
 def rows_between(pairs: Pairs, rows: slice) -> Pairs:
     """The pairs whose anchor lies in a block of rows, numbered from the block's beginning."""
     i, j = pairs
-    ends = torch.tensor([rows.start, rows.stop], device=i.device)
+    ends = torch.tensor([rows.start, rows.stop])
     first, last = torch.searchsorted(i, ends).tolist()
     return i[first:last] - rows.start, j[first:last]
 

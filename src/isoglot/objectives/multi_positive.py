@@ -15,7 +15,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Rescale, contrast, matches, same_meaning, union, unit, where
+from isoglot.objectives.kernel import Equation, Rescale, contrast, matches, pick, same_meaning, union, unit, where
 from isoglot.options import temperature as heat
 from isoglot.options import within
 
@@ -67,7 +67,7 @@ class MultiPositive(Objective):
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `multi_positive`."""
         z = unit(vectors)
-        rows = torch.arange(len(z), device=z.device)
+        rows = torch.arange(len(z))
         anchor = rows[batch.slot == 0 if self.anchors == "first" else batch.slot >= 0]
         candidate = rows if self.candidates == "batch" else rows[batch.slot != 0]
         group, key, slot = batch.group[candidate], batch.key[candidate], batch.slot[candidate]
@@ -83,5 +83,5 @@ class MultiPositive(Objective):
             rescale=self.rescale,
             detach_extremes=self.extremes == "detached",
         )
-        loss = contrast(z[anchor], z[candidate], where(own, ~hard & ~itself), equation, reading="inside")
+        loss = contrast(pick(z, anchor), pick(z, candidate), where(own, ~hard & ~itself), equation, reading="inside")
         return {"multi_positive": loss}

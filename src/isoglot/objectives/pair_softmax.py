@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.data.batch import Batch
+from isoglot.data.batch import Batch, send
 from isoglot.memory import check_memory
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import slot_pairs, unit, where
+from isoglot.objectives.kernel import pick, slot_pairs, unit, where
 from isoglot.options import LARGEST, within
 
 
@@ -83,8 +83,8 @@ class PairSoftmax(Objective):
         if not len(premise):
             return {"pair_softmax": vectors.sum() * 0}
         states = unit(vectors) if self.vectors == "unit" else vectors
-        scores = self.scores(states[premise], states[hypothesis])
-        return {"pair_softmax": F.cross_entropy(scores, batch.extras["label"][premise].long())}
+        scores = self.scores(pick(states, premise), pick(states, hypothesis))
+        return {"pair_softmax": F.cross_entropy(scores, send(batch.extras["label"][premise].long(), scores.device))}
 
     def scores(self, u: Tensor, v: Tensor) -> Tensor:
         """Logits (P, classes) of P pairs, u and v (P, D)."""
@@ -95,7 +95,7 @@ class PairSoftmax(Objective):
             if self.training and self.dropout:
                 # Drawn on the CPU from the step alone: ranks have generators of their own, and must meet one mask.
                 kept = torch.rand(state.shape, generator=draw) >= self.dropout
-                state = state * kept.to(state.device) / (1 - self.dropout)
+                state = state * send(kept, state.device) / (1 - self.dropout)
         scores: Tensor = self.layers[-1](state)
         return scores
 

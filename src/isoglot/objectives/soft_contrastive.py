@@ -18,7 +18,7 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Pairs, Target, contrast, same_meaning, slot_pairs, unit
+from isoglot.objectives.kernel import Equation, Pairs, Target, contrast, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.teaching import average, places, teacher_vectors
 from isoglot.options import temperature as heat
 from isoglot.options import within
@@ -81,11 +81,11 @@ class SoftContrastive(Objective):
         """The loss across languages, under `soft_contrastive`, and within them, under `soft_contrastive/mono`."""
         z = unit(vectors)
         first, second = slot_pairs(batch.group, batch.slot)
-        s, t, floor = z[first], z[second], z.new_zeros(())
+        s, t, floor = pick(z, first), pick(z, second), z.new_zeros(())
         target: Pairs | Target = _identity(first)
         dropped: Pairs | None = _alike(batch, first)
         if self.labels != "hard":
-            labels = self._teacher(batch, first, second)
+            labels = self._teacher(batch, first, second, z.device)
             target, dropped = self._softmax(labels), None
             if self.value == "kl":  # the cross-entropy of the teacher with itself is the entropy of the target
                 floor = contrast(labels, labels, target, Equation(temperature=self.teacher_temperature))
@@ -98,13 +98,13 @@ class SoftContrastive(Objective):
         losses = {"soft_contrastive": cross * both(s, t, t, s)}
         return losses | ({"soft_contrastive/mono": mono * both(s, s, t, t)} if mono else {})
 
-    def _teacher(self, batch: Batch, first: Tensor, second: Tensor) -> Tensor:
+    def _teacher(self, batch: Batch, first: Tensor, second: Tensor, device: torch.device) -> Tensor:
         """Unit rows a_i of the n pairs."""
-        g = teacher_vectors(batch, reader="soft_contrastive")
+        g = teacher_vectors(batch, device, reader="soft_contrastive")
         if self.labels == "average":
-            return average(g[first], g[second])
-        rank = torch.tensor(self.places, device=batch.lang.device)[batch.lang] if self.places else batch.lang
-        return torch.where((rank[first] <= rank[second])[:, None], g[first], g[second])
+            return average(pick(g, first), pick(g, second))
+        rank = torch.tensor(self.places)[batch.lang] if self.places else batch.lang
+        return pick(g, torch.where(rank[first] <= rank[second], first, second))
 
     def _softmax(self, labels: Tensor) -> Target:
         """w, whose rows are also its columns."""
@@ -112,7 +112,7 @@ class SoftContrastive(Objective):
 
 
 def _identity(rows: Tensor) -> Pairs:
-    own = torch.arange(len(rows), device=rows.device)
+    own = torch.arange(len(rows))
     return own, own
 
 

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from isoglot.data.batch import Batch
+from isoglot.data.batch import Batch, send
 from isoglot.data.languages import canonical
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.objectives.kernel import unit
 
 
-def teacher_vectors(batch: Batch, *, reader: str) -> Tensor:
-    """The teacher's vectors (N, D'), of length one and without gradient.
+def teacher_vectors(batch: Batch, device: torch.device, *, reader: str) -> Tensor:
+    """The teacher's vectors (N, D') on a device, of length one and without gradient.
 
     Raises RecipeError, in the name of the objective that reads them, for a stream that has no teacher.
     """
     if "teacher" not in batch.extras:
         raise RecipeError(f'{reader} reads a teacher\'s vectors; write teacher = {{ model = "..." }} into the stream')
-    return unit(batch.extras["teacher"].detach())
+    return unit(send(batch.extras["teacher"].detach(), device))
 
 
 def average(left: Tensor, right: Tensor) -> Tensor:

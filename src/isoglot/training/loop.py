@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -349,7 +349,8 @@ class Run:
         batches = (plan.epochs or 1) * self.streams[0].batches.count()
         total = plan.steps or max(1, round(batches / plan.optimizer.accumulate))
         bf16 = bf16_pays(self.device) if plan.optimizer.precision == "auto" else plan.optimizer.precision == "bf16"
-        limits = StepLimits(self.plan.memory.chunk_tokens, self.plan.memory.graph_tokens, bf16=bf16)
+        memory = self.plan.memory
+        limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, bf16=bf16)
         meter = Meter(total)
         self.encoder.train()
         for step in range(self.state.step, total):
@@ -357,7 +358,7 @@ class Run:
             with signals.deferred():
                 reports, norm = move(
                     self.encoder, self.streams, adam, plan.optimizer, limits,
-                    lr=lr, device=self.device, where=f"step {self.state.overall + 1}",
+                    lr=lr, where=f"step {self.state.overall + 1}",
                 )  # fmt: skip
                 self.state.step = step + 1
                 self._tell(meter.read(reports, stage=plan.name, step=step + 1, lr=lr, norm=norm))
@@ -373,7 +374,7 @@ class Run:
                 since = min(choice.since for choice in self.selector.choices)
                 self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
                 return
-            if received := max(ranks.counts(signals.received, self.device)):
+            if received := max(ranks.exchange(signals.received))[0]:
                 if every is not None and self.kept != self.state.overall:
                     self._save(adam)
                 signals.obey(received)
@@ -392,7 +393,7 @@ class Run:
         if batch is None or ranks.rank() > 0:
             return
         first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # a row of each group
-        tokens = batch.tokens.select(first[:64]).to(self.device)
+        tokens = batch.tokens.select(first[:64])
         self.encoder.eval()
         with torch.no_grad():
             vectors = self.encoder(tokens)
@@ -450,7 +451,6 @@ def move(
     limits: StepLimits,
     *,
     lr: float,
-    device: torch.device,
     where: str = "step",
 ) -> tuple[dict[str, StepReport], float]:
     """Gradients of all streams over as many batches as are accumulated, then one move of the parameters.
@@ -463,24 +463,30 @@ def move(
     adam.zero_grad(set_to_none=True)
     done: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
     for stream in [*streams] * settings.accumulate:
-        batch = stream.next().to(device)
+        batch = stream.next()
         done[stream.name].append(backward(encoder, stream.objective, batch, limits, share=1 / settings.accumulate))
     ranks.sum_gradients(encoder)  # of all streams at once: a sum that is summed again counts double
     for stream in streams:
         ranks.average_gradients(stream.objective)
-    norm = optimizer.clip([p for group in adam.param_groups for p in group["params"]], settings.clip)
-    losses = [float(loss) for reports in done.values() for report in reports for loss in report.losses.values()]
-    if not all(map(math.isfinite, [norm, *losses])):
+    grads = optimizer.gradients(p for group in adam.param_groups for p in group["params"])
+    found = {name: together(reports) for name, reports in done.items()}
+    losses = [loss for report in found.values() for loss in report.losses.values()]
+    norm, *values = torch.stack([optimizer.norm(grads, losses[0].device), *losses]).tolist()  # the one wait of a step
+    if not all(map(math.isfinite, [norm, *values])):
         raise CheckpointError(
             f"{where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {lr:g}) or raise the "
             "temperature; what was saved before is intact"
         )
+    optimizer.clip(grads, norm, settings.clip)
     adam.step()
     with torch.no_grad():
         for stream in streams:
             for report in done[stream.name]:
                 stream.objective.after_step(encoder, report.batch)
-    return {name: together(reports) for name, reports in done.items()}, norm
+    known = iter(torch.tensor(values, dtype=torch.float64))
+    return {
+        name: replace(report, losses={loss: next(known) for loss in report.losses}) for name, report in found.items()
+    }, norm
 
 
 def collapsed(vectors: Tensor) -> float | None:

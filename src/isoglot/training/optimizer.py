@@ -84,19 +84,29 @@ def _refuse_sparse(chosen: torch.optim.Optimizer, *_: Any) -> None:
         )
 
 
-def clip(parameters: Iterable[nn.Parameter], norm: float) -> float:
-    """Scale all gradients so that their joint norm is at most `norm` (0: leave them); returns the norm before."""
+def gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """The gradients, of row-sparse ones the values of their rows."""
     grads = []
     for parameter in parameters:
         if parameter.grad is not None:
             if parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.coalesce()
             grads.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
-    total = float(torch.stack([grad.float().norm() for grad in grads]).norm()) if grads else 0.0
-    if norm and total > norm:
-        for grad in grads:
-            grad.mul_(norm / (total + 1e-6))
-    return total
+    return grads
+
+
+def norm(grads: list[Tensor], device: torch.device) -> Tensor:
+    """The joint norm of gradients, on a device."""
+    if not grads:
+        return torch.zeros((), device=device)
+    norms = torch.stack([each.float() for each in torch._foreach_norm(grads)])
+    return torch.linalg.vector_norm(norms).to(device)
+
+
+def clip(grads: list[Tensor], total: float, most: float) -> None:
+    """Scale gradients of the joint norm `total` to at most `most` (0: leave them)."""
+    if most and total > most:
+        torch._foreach_mul_(grads, most / (total + 1e-6))
 
 
 def rate(step: int, *, total: int, settings: OptimizerSettings) -> float:

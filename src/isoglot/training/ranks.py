@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch, Tokens
 
 T = TypeVar("T")
+BUCKET = 1 << 23  # numbers that are summed in one message
 PATIENCE = timedelta(days=30)  # of ranks that wait while rank 0 builds a table or evaluates alone
 
 _waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one beside it to wait in
@@ -79,25 +80,24 @@ def world() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
-def gather(rows: Tensor) -> Tensor:
-    """The rows of all ranks, rank by rank, without gradient. Ranks may hold different numbers of rows."""
+def exchange(*numbers: int) -> list[tuple[int, ...]]:
+    """The numbers of each rank, such as those of its rows and tokens, in one message between the hosts."""
+    if world() == 1:
+        return [numbers]
+    found = [torch.zeros(len(numbers), dtype=torch.long) for _ in range(world())]
+    dist.all_gather(found, torch.tensor(numbers), group=patient())
+    return [tuple(row.tolist()) for row in found]
+
+
+def gather(rows: Tensor, sizes: Sequence[int]) -> Tensor:
+    """The rows of all ranks, rank by rank, without gradient; `sizes` is how many each has."""
     if world() == 1:
         return rows
-    sizes = counts(len(rows), rows.device)
     padded = rows.new_zeros((max(sizes), *rows.shape[1:]))
     padded[: len(rows)] = rows
     parts = [torch.empty_like(padded) for _ in sizes]
-    dist.all_gather(parts, padded)
+    dist.all_gather(parts, padded, group=patient() if rows.device.type == "cpu" else None)
     return torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
-
-
-def counts(own: int, device: torch.device) -> list[int]:
-    """A number of each rank, such as that of its rows."""
-    if world() == 1:
-        return [own]
-    found = [torch.zeros(1, dtype=torch.long, device=device) for _ in range(world())]
-    dist.all_gather(found, torch.tensor([own], device=device))
-    return [int(count) for count in found]
 
 
 def collect(value: Any) -> list[Any]:
@@ -124,19 +124,19 @@ def wait() -> None:
         dist.barrier(group=patient())
 
 
-def gather_batch(batch: Batch) -> Batch:
+def gather_batch(batch: Batch, sizes: Sequence[int]) -> Batch:
     """The columns of the global batch. Tokens stay where they are: no objective reads them."""
     if world() == 1:
         return batch
-    device = batch.group.device
-    none = Tokens(torch.zeros(0, dtype=torch.long, device=device), torch.zeros(0, dtype=torch.long, device=device))
+    columns = gather(torch.stack([batch.group, batch.key, batch.slot, batch.lang], dim=1), sizes)
+    group, key, slot, lang = columns.unbind(dim=1)
     return Batch(
-        tokens=none,
-        group=gather(batch.group),
-        key=gather(batch.key),
-        slot=gather(batch.slot),
-        lang=gather(batch.lang),
-        extras={name: gather(value) for name, value in sorted(batch.extras.items())},
+        Tokens(torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)),
+        group,
+        key,
+        slot,
+        lang,
+        extras={name: gather(value, sizes) for name, value in sorted(batch.extras.items())},
     )
 
 
@@ -144,15 +144,19 @@ def sum_gradients(module: nn.Module) -> None:
     """Add up the gradients of all ranks: each holds those of its own rows."""
     if world() == 1:
         return
-    for parameter in module.parameters():
-        if not parameter.requires_grad:
-            continue
-        if _is_sparse(parameter):
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    # Whether any rank holds a row-sparse gradient: all ranks must give the same answer.
+    flags = torch.tensor([parameter.grad is not None and parameter.grad.is_sparse for parameter in trained]).int()
+    dist.all_reduce(flags, dist.ReduceOp.MAX, group=patient())
+    dense = []
+    for parameter, sparse in zip(trained, flags.tolist(), strict=True):
+        if sparse:
             parameter.grad = _sum_sparse(parameter)
             continue
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-        dist.all_reduce(parameter.grad)
+        dense.append(parameter.grad)
+    _sum_dense(dense)
 
 
 def average_gradients(module: nn.Module) -> None:
@@ -162,21 +166,34 @@ def average_gradients(module: nn.Module) -> None:
     """
     if world() == 1:
         return
-    for parameter in module.parameters():
-        if parameter.grad is None:  # on every rank alike
-            continue
-        if parameter.grad.is_sparse:
-            parameter.grad = _sum_sparse(parameter)
-        else:
-            dist.all_reduce(parameter.grad)
-        parameter.grad = parameter.grad / world()
+    held = [parameter for parameter in module.parameters() if parameter.grad is not None]  # on every rank alike
+    dense = [parameter for parameter in held if not _sparse(parameter)]
+    _sum_dense([cast(Tensor, parameter.grad) for parameter in dense])
+    for parameter in held:
+        grad = _sum_sparse(parameter) if _sparse(parameter) else cast(Tensor, parameter.grad)
+        parameter.grad = grad / world()
 
 
-def _is_sparse(parameter: Tensor) -> bool:
-    """Whether any rank holds a row-sparse gradient; all ranks must give the same answer."""
-    flag = torch.tensor([float(parameter.grad is not None and parameter.grad.is_sparse)], device=parameter.device)
-    dist.all_reduce(flag, dist.ReduceOp.MAX)
-    return bool(flag)
+def _sparse(parameter: Tensor) -> bool:
+    return parameter.grad is not None and parameter.grad.is_sparse
+
+
+def _sum_dense(grads: list[Tensor]) -> None:
+    """Add up over the ranks, in place: many small tensors in one message, and all messages on their way at once."""
+    buckets: dict[torch.dtype, list[list[Tensor]]] = {}
+    for grad in grads:
+        own = buckets.setdefault(grad.dtype, [[]])
+        if own[-1] and sum(each.numel() for each in own[-1]) + grad.numel() > BUCKET:
+            own.append([])
+        own[-1].append(grad)
+    sent = []
+    for bucket in (bucket for own in buckets.values() for bucket in own):
+        flat = torch.cat([grad.flatten() for grad in bucket])
+        sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
+    for bucket, flat, work in sent:
+        work.wait()
+        for grad, part in zip(bucket, torch.split(flat, [grad.numel() for grad in bucket]), strict=True):
+            grad.copy_(part.view_as(grad))
 
 
 def _sum_sparse(parameter: Tensor) -> Tensor:
@@ -187,4 +204,5 @@ def _sum_sparse(parameter: Tensor) -> Tensor:
         values = parameter.new_zeros((0, *parameter.shape[1:]))
     else:
         rows, values = grad._indices()[0], grad._values()
-    return torch.sparse_coo_tensor(gather(rows)[None], gather(values), parameter.shape)
+    sizes = [size for (size,) in exchange(len(rows))]
+    return torch.sparse_coo_tensor(gather(rows, sizes)[None], gather(values, sizes), parameter.shape)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoglot.data.batch import Batch, Tokens, pack
+from isoglot.data.batch import Batch, Tokens, pack, send
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
@@ -33,6 +33,16 @@ class StepLimits:
     chunk_tokens: int = 512
     graph_tokens: int = 3072
     bf16: bool = False
+
+    @classmethod
+    def on(cls, device: torch.device, *, chunk: int | None, graph: int | None, bf16: bool) -> StepLimits:
+        """The limits given, and those of the device for None: a core's cache is full soon, an accelerator late."""
+        usual = (512, 3072) if device.type == "cpu" else (16_384, 32_768)
+        return cls(usual[0] if chunk is None else chunk, usual[1] if graph is None else graph, bf16=bf16)
+
+    def autocast(self, device: torch.device) -> torch.autocast:
+        """The context to compute in. It is entered once for many chunks, so that each weight is rounded once."""
+        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +92,26 @@ class Embedded:
         cached = len(self.pieces) > 1 and self.padded > limits.graph_tokens
         self.states: list[Replay | None] = []
         self.parts: list[Tensor] = []
-        with torch.set_grad_enabled(not cached):
+        with torch.set_grad_enabled(not cached), limits.autocast(encoder.device):
             for piece in self.pieces:
-                self.states.append(Replay(piece.ids.device) if cached else None)
-                self.parts.append(_embed(encoder, piece, limits))
-        self.vectors = self.parts[0].detach()
+                self.states.append(Replay(encoder.device) if cached else None)
+                self.parts.append(_embed(encoder, piece))
+        self.vectors = torch.cat([part.detach() for part in self.parts])
         if len(self.parts) > 1:
-            self.vectors = torch.empty(
-                len(tokens), self.vectors.shape[1], dtype=self.vectors.dtype, device=tokens.ids.device
-            )
-            self.vectors[torch.cat(self.chunks)] = torch.cat([part.detach() for part in self.parts])
+            self.order = send(torch.cat(self.chunks), encoder.device)
+            self.vectors = torch.empty_like(self.vectors).index_copy_(0, self.order, self.vectors)
 
     def push(self, grad: Tensor) -> None:
         """Add the share of every row of `grad` (N, D) to the gradients of the encoder's parameters."""
-        for piece, rows, state, part in zip(self.pieces, self.chunks, self.states, self.parts, strict=True):
-            if state is not None:
-                with state:
-                    part = _embed(self.encoder, piece, self.limits)
-            if part.requires_grad:
-                torch.autograd.backward(part, grad[rows] if len(self.chunks) > 1 else grad)
+        grad = grad[self.order] if len(self.chunks) > 1 else grad
+        grads = torch.split(grad, [len(rows) for rows in self.chunks])
+        with self.limits.autocast(self.encoder.device):
+            for piece, own, state, part in zip(self.pieces, grads, self.states, self.parts, strict=True):
+                if state is not None:
+                    with state:
+                        part = _embed(self.encoder, piece)
+                if part.requires_grad:
+                    torch.autograd.backward(part, own)
 
 
 def backward(
@@ -108,15 +119,18 @@ def backward(
 ) -> StepReport:
     """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
-    `batch` holds this rank's rows, on the encoder's device. Afterwards the encoder holds the gradients of these rows,
+    `batch` holds this rank's rows. Afterwards the encoder holds the gradients of these rows,
     which `ranks.sum_gradients` adds up once all streams have added theirs; those of the objective's own parameters are
     whole on every rank.
     """
-    with torch.no_grad(), torch.autocast(batch.group.device.type, dtype=torch.bfloat16, enabled=limits.bf16):
+    with torch.no_grad(), limits.autocast(encoder.device):
         objective.annotate(batch)
     embedded = Embedded(encoder, batch.tokens, limits)
-    everyone = ranks.gather_batch(batch)
-    vectors = ranks.gather(embedded.vectors).requires_grad_()  # (N of all ranks, D)
+    sizes, tokens, padded = zip(
+        *ranks.exchange(len(batch), int(batch.tokens.lengths.sum()), embedded.padded), strict=True
+    )
+    everyone = ranks.gather_batch(batch, sizes)
+    vectors = ranks.gather(embedded.vectors, sizes).requires_grad_()  # (N of all ranks, D)
     losses = objective(vectors, everyone)
     total = torch.stack(list(losses.values())).sum()
     if total.requires_grad:
@@ -124,14 +138,14 @@ def backward(
             total * share
         )  # fills vectors.grad, and the gradients of the objective's own parameters
     if vectors.grad is not None:
-        first = sum(ranks.counts(len(batch), batch.group.device)[: ranks.rank()])
+        first = sum(sizes[: ranks.rank()])
         embedded.push(vectors.grad[first : first + len(batch)])
     return StepReport(
         losses={name: loss.detach() for name, loss in losses.items()},
         batch=everyone,
         groups=len(torch.unique(everyone.group)),
-        tokens=sum(ranks.counts(int(batch.tokens.lengths.sum()), batch.group.device)),
-        padded=sum(ranks.counts(embedded.padded, batch.group.device)),
+        tokens=sum(tokens),
+        padded=sum(padded),
         negatives=negatives(everyone),
     )
 
@@ -159,23 +173,21 @@ def negatives(batch: Batch) -> float:
         return 0.0
     texts = batch.slot >= 0
     _, inverse, counts = torch.unique(batch.key[texts], return_inverse=True, return_counts=True)
-    alike = torch.zeros(len(batch), dtype=torch.long, device=batch.key.device)
+    alike = torch.zeros(len(batch), dtype=torch.long)
     alike[texts] = counts[inverse]
     return float((len(batch) - alike[anchors]).double().mean())
 
 
-def _embed(encoder: Encoder, piece: Tokens, limits: StepLimits) -> Tensor:
-    with torch.autocast(piece.ids.device.type, dtype=torch.bfloat16, enabled=limits.bf16):
-        vectors: Tensor = encoder(piece) if len(piece) else piece.ids.new_zeros((0, encoder.dim), dtype=torch.float32)
+def _embed(encoder: Encoder, piece: Tokens) -> Tensor:
+    vectors: Tensor = encoder(piece) if len(piece) else torch.zeros(0, encoder.dim, device=encoder.device)
     return vectors if vectors.dtype == torch.float64 else vectors.float()
 
 
 def _chunks(encoder: Encoder, tokens: Tokens, budget: int) -> list[Tensor]:
     """Row numbers of the chunks, by length; all rows where no activations are kept but the vectors themselves."""
-    everything = torch.arange(len(tokens), device=tokens.ids.device)
     if not encoder.pads or not len(tokens):
-        return [everything]
-    return [torch.from_numpy(rows).to(everything.device) for rows in pack(tokens.lengths.cpu().numpy(), budget)]
+        return [torch.arange(len(tokens))]
+    return [torch.from_numpy(rows) for rows in pack(tokens.lengths.numpy(), budget)]
 
 
 def _cost(encoder: Encoder, piece: Tokens) -> int:

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import DTypeLike, NDArray
+from torch import Tensor
 
 from isoglot.data.batch import Tokens, pack
 from isoglot.data.vectors import not_finite, unit
@@ -327,15 +328,16 @@ def _begun(encoder: Encoder, asked: Plan, piece: Tokens) -> Callable[[], Rows]:
     """A chunk that is being computed; call the result to wait for its rows. Only an accelerator makes one wait."""
     device = encoder.device
     with torch.inference_mode(), autocast(asked.precision, device), nullcontext() if encoder.concurrent else _alone:
-        rows = encoder(piece)[:, : asked.width].float().to("cpu", non_blocking=True)
-    if device.type == "cpu":
-        return rows.numpy
-    copied = torch.Event(device)
-    copied.record()
+        rows: Tensor = encoder(piece)[:, : asked.width].float().to("cpu", non_blocking=True)
+    copied = None if device.type == "cpu" else torch.Event(device)
+    if copied is not None:
+        copied.record()
 
     def finish() -> Rows:
-        copied.synchronize()
-        return rows.numpy()
+        if copied is not None:
+            copied.synchronize()
+        found: Rows = rows.numpy()
+        return found
 
     return finish
 

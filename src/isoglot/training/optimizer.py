@@ -100,7 +100,8 @@ def norm(grads: list[Tensor], device: torch.device) -> Tensor:
     if not grads:
         return torch.zeros((), device=device)
     norms = torch.stack([each.float() for each in torch._foreach_norm(grads)])
-    return torch.linalg.vector_norm(norms).to(device)
+    total: Tensor = torch.linalg.vector_norm(norms)
+    return total.to(device)
 
 
 def clip(grads: list[Tensor], total: float, most: float) -> None:

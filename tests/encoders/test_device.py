@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from transformers import BertModel  # noqa: F401 - imported before the tests replace torch.accelerator
 
 import isoglot
 from conftest import SENTENCES

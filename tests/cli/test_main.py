@@ -117,7 +117,6 @@ def test_a_cache_is_kept_and_a_second_run_writes_the_same_bytes(trained, run):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "specify one thing to evaluate"),
         (("run/model", "--function", "json:loads"), "specify one thing to evaluate"),
         (("--function", "json:nothing"), "--function json:nothing: "),
         (("--function", "no.such:thing"), "--function no.such:thing: "),

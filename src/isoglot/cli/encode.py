@@ -17,10 +17,10 @@ from isoglot.cli.options import (
     Device,
     Gpus,
     Json,
-    Model,
     Pooling,
     Prompt,
     Ray,
+    model_and_files,
     open_encoder,
     output_format,
     split,
@@ -31,9 +31,12 @@ _LINES = 100_000
 
 
 def encode(
-    model: Model,
-    source: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="Text, one sentence per line, plain or compressed; - for stdin.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] INPUT",
+            help="Model, if not the default, and text, one sentence per line, plain or compressed; - for stdin.",
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Output file: .npy, .parquet or .jsonl; - for stdout.")
@@ -76,6 +79,8 @@ def encode(
     settings = {
         "normalize_embeddings": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
     }  # fmt: skip
+    model, (file,) = model_and_files(words, most=1)
+    source = Path(file)
     if ray:
         if precision not in ("float32", "fp32") or workers != 1 or devices:
             raise EncoderError(

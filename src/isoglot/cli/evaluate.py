@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say, show_grid
-from isoglot.cli.options import Data, Device, Json, Languages, Output, Pooling, Prompt, imported, open_encoder, split
+from isoglot.cli.options import (
+    Data,
+    Device,
+    Json,
+    Languages,
+    Output,
+    Pooling,
+    Prompt,
+    default_model,
+    imported,
+    open_encoder,
+    split,
+)
 from isoglot.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -20,7 +32,10 @@ def evaluate(
     output: Output,
     data: Data,
     model: Annotated[
-        str | None, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")
+        str | None,
+        typer.Argument(
+            help="Model: a folder, a packaged name, or a hub id in the local cache; default: isoglot's own."
+        ),
     ] = None,
     tasks: Annotated[
         str, typer.Option(help="Tasks and suites, separated by commas (`isoglot tasks` lists them).")
@@ -58,6 +73,9 @@ def evaluate(
         count = export_texts(output, split(tasks), data=data, languages=split(languages), report=say)
         say(f"wrote {count:,} texts to {output}, one JSON string per line")
         return
+    if model is None and function is None and vectors is None:
+        model = default_model()
+        say(f"model: {model}")
     check_folder(output, inputs=[vectors, texts])  # before the model is opened
     plan(split(tasks), languages=split(languages))  # unknown tasks too
     settings = {"pooling": pooling, "prompt": prompt, "max_length": max_length}

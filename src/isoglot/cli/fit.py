@@ -8,16 +8,20 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, say
-from isoglot.cli.options import Device, Model, Output, Pooling, Prompt, open_encoder
+from isoglot.cli.options import Device, Output, Pooling, Prompt, model_and_files, open_encoder
 
 TRANSFORMS = ("whitening", "flow")
 
 
 def fit(
     transform: Annotated[str, typer.Argument(help="Transform to fit: whitening or flow.")],
-    model: Model,
-    corpus: Annotated[
-        Path, typer.Argument(help="Text, one sentence per line, or .jsonl with one JSON string per line; - for stdin.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] CORPUS",
+            help="Model, if not the default, and text, one sentence per line, or .jsonl with one JSON string per line; "
+            "- for stdin.",
+        ),
     ],
     output: Output,
     dim: Annotated[
@@ -41,6 +45,8 @@ def fit(
         raise EncoderError(f"unknown transform {transform!r}; {nearest(transform, TRANSFORMS)}")
     if transform == "flow" and dim is not None:
         raise EncoderError(f"--dim {dim}: a flow keeps every dimension; remove it, or use whitening")
+    model, (file,) = model_and_files(words, most=1)
+    corpus = Path(file)
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
     with (
         layout.replacing(output) as new,  # raises for a wrong folder before the work

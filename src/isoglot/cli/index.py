@@ -9,16 +9,16 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say
-from isoglot.cli.options import Device, Model, Pooling, Prompt, announce
+from isoglot.cli.options import Device, Pooling, Prompt, announce, model_and_files
 
 
 def index(
-    model: Model,
-    sources: Annotated[
+    words: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
-            help="Text, .tsv, .jsonl, .parquet or .tmx files; CODE=FILE sets the language, deu,eng=FILE that of pairs.",
+            metavar="[MODEL] FILE...",
+            help="Model, if not the default, and text, .tsv, .jsonl, .parquet or .tmx files; CODE=FILE sets the "
+            "language, deu,eng=FILE that of pairs.",
         ),
     ],
     output: Annotated[
@@ -40,6 +40,7 @@ def index(
     from isoglot.index import Index, read_sentences
 
     on_interrupt("run the same command again to add the rest")
+    model, sources = model_and_files(words)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
     sentences = chain.from_iterable(read_sentences(source, language=language) for source in sources)

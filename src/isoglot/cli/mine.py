@@ -8,14 +8,27 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Cores, Device, Gpus, Json, Pooling, Prompt, Ray, device_line, finite, imported
+from isoglot.cli.options import (
+    Cores,
+    Device,
+    Gpus,
+    Json,
+    Pooling,
+    Prompt,
+    Ray,
+    device_line,
+    finite,
+    imported,
+    model_and_files,
+)
 
 
 def mine(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[MODEL] A [B]", help="Model and two text files, or one file for pairs within it; - for stdin."
+            metavar="[MODEL] A [B]",
+            help="Model, if not the default, and two text files, or one file for pairs within it; - for stdin.",
         ),
     ],
     output: Annotated[
@@ -87,12 +100,9 @@ def mine(
     console.on_interrupt("run the same command again to resume")
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
-    model, files = (None, words) if vectors else (words[0], words[1:])
-    if len(files) not in (1, 2) or (vectors and len(vectors) != len(files)):
-        raise RecipeError(
-            "mine: pass a model and one or two files, or as many --vectors as files; got "
-            f"{len(words)} arguments and {len(vectors or [])} --vectors"
-        )
+    model, files = (None, words) if vectors else model_and_files(words, most=2)
+    if vectors and len(vectors) != len(files):
+        raise RecipeError(f"mine: pass as many --vectors as files; got {len(files)} files and {len(vectors)} --vectors")
     if sum([threshold is not None, gold is not None, estimate]) > 1:
         raise RecipeError("mine: --threshold, --gold and --estimate exclude each other; choose one")
     judge: Any

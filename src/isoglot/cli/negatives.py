@@ -8,13 +8,17 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, say, to_stdout
-from isoglot.cli.options import Device, Model, Pooling, Prompt, open_encoder, split
+from isoglot.cli.options import Device, Pooling, Prompt, model_and_files, open_encoder, split
 
 
 def negatives(
-    model: Model,
-    pairs: Annotated[
-        Path, typer.Argument(help="Pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned files.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] PAIRS",
+            help="Model, if not the default, and pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned "
+            "files.",
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair each; - for stdout.")
@@ -35,6 +39,8 @@ def negatives(
     from isoglot.data.readers.jsonl import write_jsonl
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
 
+    model, (file,) = model_and_files(words, most=1)
+    pairs = Path(file)
     tests = [_place(path) for path in leakage or []]
     check_output(output, inputs=[model, pairs, *tests])
     groups = read_pairs(pairs, languages=split(languages), leakage=tests)

@@ -6,7 +6,7 @@ import importlib
 import logging
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +14,7 @@ import typer
 
 from isoglot import environment
 from isoglot.cli import console
-from isoglot.errors import OutputError, nearest
+from isoglot.errors import EncoderError, OutputError, nearest
 
 if TYPE_CHECKING:
     import torch
@@ -39,6 +39,50 @@ def split(text: str) -> list[str]:
 
 Model = Annotated[str, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
+
+
+def default_model() -> str:
+    """The name of the model of a verb without one: `$ISOGLOT_MODEL`, or isoglot's own."""
+    from isoglot.encoders.packaged import DEFAULT
+
+    return environment.default_model() or DEFAULT
+
+
+def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[str, list[str]]:
+    """The model of a verb with arguments [MODEL] FILE..., the default one if the first is a file, and the files.
+
+    A file, `-`, CODE=FILE, and a folder without a model are data. Raises `EncoderError` if no file is left, or more
+    than `most`.
+    """
+    first, *rest = words
+    if _is_data(first):
+        model, files = default_model(), list(words)
+        console.say(f"model: {model}")
+    else:
+        model, files = first, rest
+    if not files:
+        there = "is a model" if _is_model(first) else "is neither a file nor a model"
+        raise EncoderError(f"{first}: {there}; pass the files to read, such as: [MODEL] FILE")
+    if most is not None and len(files) > most:
+        what = "a file and no model" if model != first else f"the model, and {len(files)} files follow"
+        raise EncoderError(f"{first}: is {what}; at most {most} file{'s' * (most > 1)} can be read here")
+    return model, files
+
+
+def _is_data(word: str) -> bool:
+    path, source = Path(word), Path(word.partition("=")[2] or word)
+    return (
+        word == "-" or path.is_file() or (path.is_dir() and not _is_model(word)) or (source != path and source.exists())
+    )
+
+
+def _is_model(word: str) -> bool:
+    from isoglot.encoders import adapters, layout, packaged
+
+    path = Path(word)
+    return (
+        layout.is_model(path) or (path / adapters.CONFIG).is_file() or (word in packaged.names() and not path.exists())
+    )
 
 
 def data_folder_if_there() -> Path | None:

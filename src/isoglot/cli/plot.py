@@ -8,19 +8,17 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, Pooling, Prompt, open_encoder, split
+from isoglot.cli.options import Device, Pooling, Prompt, model_and_files, open_encoder, split
 
 
 def plot(
-    model: Annotated[
-        str,
+    words: Annotated[
+        list[str],
         typer.Argument(
-            help="Model: a folder, a packaged name, or a hub id in the local cache; `sweep`: draw a finished sweep."
+            metavar="[MODEL] FILE... | sweep FOLDER",
+            help="Model, if not the default, and text, TSV, JSON lines or TMX files, or folders of aligned files; "
+            "or `sweep` and the folder of a finished sweep.",
         ),
-    ],
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="Text, TSV, JSON lines or TMX files, or folders of aligned files; or a sweep's folder."),
     ],
     output: Annotated[
         Path | None,
@@ -45,9 +43,11 @@ def plot(
     device: Device = "auto",
 ) -> None:
     """Draw a map of sentences, colored by language or label, with translations joined; or the curves of a sweep."""
-    if model == "sweep":
-        _plot_sweep(files, output or Path("sweep.svg"))
+    if words[0] == "sweep":
+        _plot_sweep([Path(word) for word in words[1:]], output or Path("sweep.svg"))
         return
+    model, names = model_and_files(words)
+    files = [Path(name) for name in names]
     from isoglot.data.files import check_output, read_lines
     from isoglot.data.readers.files import read_files
     from isoglot.report.plot import plot

@@ -9,13 +9,16 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, Model, Output, Prompt, open_encoder
+from isoglot.cli.options import Device, Output, Prompt, model_and_files, open_encoder
 
 
 def trim(
-    model: Model,
-    corpus: Annotated[
-        list[Path], typer.Argument(help="Text, TSV, JSON lines or TMX files, or folders of aligned files.")
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[MODEL] CORPUS...",
+            help="Model, if not the default, and text, TSV, JSON lines or TMX files, or folders of aligned files.",
+        ),
     ],
     output: Output,
     minimum_count: Annotated[int, typer.Option(min=1, help="Minimum count of a token in the corpus.")] = 1,
@@ -31,6 +34,9 @@ def trim(
     from isoglot.encoders import layout
     from isoglot.encoders import trim as trimming
     from isoglot.errors import EncoderError
+
+    model, files = model_and_files(words)
+    corpus = [Path(file) for file in files]
 
     class Texts:
         """The sentences of the corpus; read twice, since the result is checked on them."""

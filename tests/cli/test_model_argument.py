@@ -74,19 +74,26 @@ def test_the_environment_has_the_last_word(place, monkeypatch):
         ("index a.deu eng=b.eng -o out", "out"),
         ("plot a.deu b.eng --layout pca -o out.svg", "out.svg"),
         ("trim a.deu -o out", "out"),
-        ("fit whitening a.deu -o out", "out"),
+        ("fit whitening a.deu --dim 2 -o out", "out"),
         ("negatives a.tsv -o out.jsonl", "out.jsonl"),
     ],
 )
 def test_every_verb_works_without_a_model(words, made, place, monkeypatch, capsys):
     (place / "a.tsv").write_text("eng\tdeu\none\teins\ntwo\tzwei\nthree\tdrei\n", encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["isoglot", *words.split()])
-    try:
+    with pytest.raises(SystemExit) as ended:
         main()
-    except SystemExit as ended:
-        assert not ended.code, capsys.readouterr().err
+    assert not ended.value.code, capsys.readouterr().err
     assert (place / made).exists()
     assert "model: isoglot-small" in capsys.readouterr().err
+
+
+def test_a_file_is_searched_without_an_index(place, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["isoglot", "search", "a.deu", SENTENCES[2], "-k", "1"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert capsys.readouterr().out.rstrip().split("\t")[5] == SENTENCES[2]
 
 
 def test_convert_changes_the_weights_and_back(place, monkeypatch, capsys):

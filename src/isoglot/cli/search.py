@@ -12,11 +12,12 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoglot.cli.options import Device, Effort, IndexFolder, IndexModel, announce, note_fewer, split
+from isoglot.cli.options import Device, Effort, announce, default_model, note_fewer, split
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ _OBJECT = '{"query": "..."}'
 
 
 def search(
-    index: IndexFolder,
+    index: Annotated[
+        Path,
+        typer.Argument(help="Folder of an index (`isoglot index`), or a file of sentences, indexed for this call."),
+    ],
     queries: Annotated[
         list[str] | None, typer.Argument(metavar="[QUERY]...", help="Queries; default: the lines of stdin.")
     ] = None,
@@ -43,17 +47,23 @@ def search(
         str, typer.Option("--not-in", help="Languages to leave out, such as that of the queries, separated by commas.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per query.")] = False,
-    model: IndexModel = None,
+    model: Annotated[
+        str | None, typer.Option(help="Model of the index, if it was moved; of a file, if not the default.")
+    ] = None,
     effort: Effort = None,
     device: Device = "auto",
 ) -> None:
     """Find the sentences nearest to a query, in any language."""
     from isoglot.data.languages import canonical_list
-    from isoglot.index import Index
+    from isoglot.index import Index, read_sentences
 
     wanted, without = canonical_list(split(languages)), canonical_list(split(exclude))
     given = queries not in (None, [], ["-"])
-    with Index.open(index, model, device=device) as found:
+    with (
+        Index.build(model or default_model(), read_sentences(str(index)), device=device)
+        if index.is_file()
+        else Index.open(index, model, device=device)
+    ) as found:
         announce(device)
         note_fewer("-k", k, len(found), "sentences")
         lines = (

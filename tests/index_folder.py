@@ -19,5 +19,5 @@ def make_index(folder, encoder):
     for code, lines in LINES.items():
         (folder / f"{code}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
         sources.append(f"{code}={folder / code}.txt")
-    index(str(folder / "model"), sources, folder / "index")
+    index([str(folder / "model"), *sources], folder / "index")
     return folder / "index"

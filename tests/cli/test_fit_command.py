@@ -27,7 +27,7 @@ def project(tmp_path):
 
 
 def test_whitening(project, capsys):
-    fit("whitening", str(project / "model"), project / "lines.txt", project / "white", dim=3)
+    fit("whitening", [str(project / "model"), str(project / "lines.txt")], project / "white", dim=3)
     assert "50 sentences, 3 dimensions with" in capsys.readouterr().err
     vectors = encode(load(project / "white"), CORPUS, normalize_embeddings=False)
     np.testing.assert_allclose(np.cov(vectors.T), np.eye(3), atol=1e-3)
@@ -71,7 +71,7 @@ def test_json_strings_and_compressed_lines(tmp_path):
 )
 def test_a_wrong_setting_is_one_line_and_writes_nothing(project, transform, settings, words):
     with pytest.raises(EncoderError, match=words) as caught:
-        fit(transform, str(project / "model"), project / "lines.txt", project / "out", **settings)
+        fit(transform, [str(project / "model"), str(project / "lines.txt")], project / "out", **settings)
     assert "\n" not in str(caught.value)
     assert sorted(path.name for path in project.iterdir()) == ["lines.txt", "model"]
 
@@ -79,11 +79,11 @@ def test_a_wrong_setting_is_one_line_and_writes_nothing(project, transform, sett
 def test_bad_files(project):
     (project / "few.txt").write_text("one\n", encoding="utf-8")
     with pytest.raises(EncoderError, match=r"few.txt: a covariance.*got 1"):
-        fit("whitening", str(project / "model"), project / "few.txt", project / "out")
+        fit("whitening", [str(project / "model"), str(project / "few.txt")], project / "out")
     with pytest.raises(CorpusError, match="no such file"):
-        fit("whitening", str(project / "model"), project / "none.txt", project / "out")
+        fit("whitening", [str(project / "model"), str(project / "none.txt")], project / "out")
     (project / "taken").mkdir()
     (project / "taken" / "diary.txt").write_text("dear\n", encoding="utf-8")
     with pytest.raises(OutputError, match="has no list of files"):
-        fit("whitening", str(project / "model"), project / "lines.txt", project / "taken")
+        fit("whitening", [str(project / "model"), str(project / "lines.txt")], project / "taken")
     assert sorted(path.name for path in project.iterdir()) == ["few.txt", "lines.txt", "model", "taken"]

@@ -119,7 +119,7 @@ def test_odd_lines_are_queries_too(folder, capsys, monkeypatch, line):
 
 def test_tabs_and_line_ends_in_a_text_do_not_break_lines(folder, capsys, tmp_path):
     (tmp_path / "more.jsonl").write_text(json.dumps({"text": "a\tb\nc\rd", "id": "odd"}) + "\n")
-    index(str(tmp_path / "model"), [str(tmp_path / "more.jsonl")], folder)
+    index([str(tmp_path / "model"), str(tmp_path / "more.jsonl")], folder)
     capsys.readouterr()
     search(folder, ["a\tb\nc\rd"], k=1)
     assert lines_of(capsys) == ["a b c d\t1\t1.000000\tund\todd\ta b c d\t"]
@@ -130,11 +130,11 @@ def test_adding_is_repeatable_and_says_so(folder, capsys, tmp_path):
     with (tmp_path / "tha.txt").open("a", encoding="utf-8") as stream:
         stream.write("สุนัขวิ่ง\n")
     capsys.readouterr()
-    index(str(tmp_path / "model"), sources, folder)
+    index([str(tmp_path / "model"), *sources], folder)
     out, err = capsys.readouterr()
     assert out.strip() == str(folder)
     assert "1 sentences added, 8 already there; 9 in the index (flat)" in err
-    index(str(tmp_path / "model"), sources, folder, kind="hnsw")
+    index([str(tmp_path / "model"), *sources], folder, kind="hnsw")
     assert "0 sentences added, 9 already there; 9 in the index (hnsw)" in capsys.readouterr().err
 
 
@@ -142,11 +142,11 @@ def test_another_model_or_another_prompt_is_refused(folder, tmp_path, toy_tokeni
     StaticEncoder.create(toy_tokenizer, 8, seed=5).save(tmp_path / "other")
     source = str(tmp_path / "eng.txt")
     with pytest.raises(SearchError, match="is not the model of this index"):
-        index(str(tmp_path / "other"), [source], folder)
+        index([str(tmp_path / "other"), source], folder)
     with pytest.raises(SearchError, match="is not the model of this index"):
         search(folder, ["cat"], model=str(tmp_path / "other"))
     with pytest.raises(SearchError, match="made with prompt None, not 'x'"):
-        index(str(tmp_path / "model"), [source], folder, prompt="x")
+        index([str(tmp_path / "model"), source], folder, prompt="x")
     (tmp_path / "model").rename(tmp_path / "moved")
     search(folder, ["cat"], model=str(tmp_path / "moved"))
 
@@ -154,7 +154,7 @@ def test_another_model_or_another_prompt_is_refused(folder, tmp_path, toy_tokeni
 def test_prompts_are_remembered(tmp_path, toy_static, capsys):
     toy_static.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("The cat\n")
-    where = (str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i")
+    where = ([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i")
     index(*where, prompt="A dog ", query_prompt="A dog runs ")
     index(*where)
     assert "0 sentences added, 1 already there" in capsys.readouterr().err
@@ -171,7 +171,7 @@ def test_wrong_options_make_nothing(tmp_path, toy_static, options, message):
     toy_static.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("The cat\n")
     with pytest.raises((SearchError, CorpusError), match=message):
-        index(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", **options)
+        index([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i", **options)
     assert not (tmp_path / "i").exists()
 
 
@@ -181,7 +181,7 @@ def test_a_file_that_cannot_be_read_binds_no_folder(tmp_path, toy_static, conten
     if content is not None:
         (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(CorpusError, match=r"a\.txt"):
-        index(str(tmp_path / "model"), [str(tmp_path / "a.txt")], tmp_path / "i", prompt="x")
+        index([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i", prompt="x")
     assert not (tmp_path / "i").exists()
 
 
@@ -208,7 +208,7 @@ def synced(descriptor):  # before and after vectors are on disk, and before thei
 os.fsync = synced
 
 sys.addaudithook(watch)
-index(f"{folder}/model", [f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
+index([f"{folder}/model", f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
 print(len(met))
 """
 
@@ -229,7 +229,7 @@ def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_
     toy_static.save(tmp_path / "model")
     (tmp_path / "more.txt").write_text("".join(f"{word} {i}\n" for i in range(5) for word in ("cat", "mat")))
     (tmp_path / "first.txt").write_text("The cat\nA dog\nruns\n")
-    index(str(tmp_path / "model"), [str(tmp_path / "first.txt")], tmp_path / "i", kind="hnsw")
+    index([str(tmp_path / "model"), str(tmp_path / "first.txt")], tmp_path / "i", kind="hnsw")
 
     def append(at):
         return subprocess.run(
@@ -249,7 +249,7 @@ def test_killed_while_appending_and_run_again_it_is_what_it_would_have_been(tmp_
         with Index.open(tmp_path / "i") as made:  # whole pieces, whatever the moment
             assert len(made) in (3, 7, 11, 13)
             assert made.search(made.vectors([2]), 1)[0][0].row == 2
-        index(str(tmp_path / "model"), [f"eng={tmp_path}/more.txt"], tmp_path / "i", kind="hnsw")
+        index([str(tmp_path / "model"), f"eng={tmp_path}/more.txt"], tmp_path / "i", kind="hnsw")
         found = content(tmp_path / "i")
         assert [name for name, _ in found[0]] == [name for name, _ in expected[0]], at
         assert found == expected

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from isoglot.cli.plot import plot as run
+from isoglot.cli.plot import plot
 from isoglot.data.readers.files import read_files
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.report.plot import LIMIT
@@ -32,6 +32,10 @@ def folder(toy_static, tmp_path, monkeypatch):
         (tmp_path / "many" / f"set.{code}").write_text("x\ny\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+def run(model, files, *rest, **options):
+    return plot([str(model), *map(str, files)], *rest, **options)
 
 
 @pytest.mark.parametrize(
@@ -122,4 +126,4 @@ def test_labels_must_be_as_many_as_groups(folder, lines):
 
 
 def test_the_limit_is_the_one_of_the_report():
-    assert inspect.signature(run).parameters["limit"].default == LIMIT == 2000
+    assert inspect.signature(plot).parameters["limit"].default == LIMIT == 2000

@@ -27,7 +27,7 @@ def project(tmp_path):
 
 def test_every_kind_of_corpus_counts(project, capsys):
     corpus = [project / name for name in ("lines.txt", "pairs.tsv", "more.jsonl")]
-    trim(str(project / "model"), corpus, project / "small")
+    trim([str(project / "model"), *map(str, corpus)], project / "small")
     before, after = load(project / "model"), load(project / "small")
     np.testing.assert_array_equal(encode(after, SENTENCES[:7]), encode(before, SENTENCES[:7]))
     said = capsys.readouterr().err
@@ -55,8 +55,8 @@ def test_what_cannot_be_is_one_line_and_writes_nothing(project, monkeypatch):
     (project / "blank.txt").write_text("\n \n\n")
     for name, words in (("empty.txt", "empty.txt: .*no text"), ("blank.txt", "no sentences")):
         with pytest.raises(CorpusError, match=words):
-            trim(str(project / "model"), [project / name], project / "small")
+            trim([str(project / "model"), str(project / name)], project / "small")
     monkeypatch.setattr(vocabulary, "KINDS", ("Unigram",))
     with pytest.raises(EncoderError, match=r"model: .*vocabulary"):
-        trim(str(project / "model"), [project / "lines.txt"], project / "small")
+        trim([str(project / "model"), str(project / "lines.txt")], project / "small")
     assert not (project / "small").exists()

@@ -1,0 +1,198 @@
+"""The three models of the package, from the data sets to folders with cards and checksums.
+
+    python scripts/models.py DATA OUTPUT [--only isoglot-static] [--steps 3] [--results COMPARISON]
+
+Runs commands of isoglot in OUTPUT; each is printed and goes into the model's card. What is there already is not made
+again, so the same command continues after an interruption. OUTPUT/isoglot-static, -base and -small are the models.
+
+Trained weights are averaged with those that training began from. The share is the one with the best mean of three dev
+scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's documents, STS-B dev. No
+test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the cards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import isoglot
+from isoglot import recipe as recipes
+from isoglot.data.files import atomic_write
+from isoglot.encoders import adapters, card, layout
+from isoglot.report.scores import read_results
+from isoglot.settings import BUNDLED
+
+STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
+BACKBONE = "multilingual-e5-small"
+SHARES = (0.4, 0.6, 0.8, 1.0)  # of the trained weights in the average
+DEV_LANGUAGES = [
+    *("deu", "rus", "zho", "jpn", "tur", "fin", "heb", "swa", "tam", "tel"),
+    *("kat", "hin", "tha", "ind", "eus", "yor", "eng"),
+]
+LICENCES = {
+    "opus-tatoeba": "CC BY 2.0 FR", "tatoeba-pairs": "CC BY 2.0 FR", "aosp-strings": "Apache-2.0",
+    "cldr-annotations": "Unicode-3.0", "gatitos": "CC BY 4.0", "mozilla-www": "MPL-2.0", "wiki-apps-osm": "Apache-2.0",
+    "bible": "public domain, CC BY, CC BY-SA, by translation", "xcopa": "CC BY 4.0",
+}  # fmt: skip
+MODELS = {  # what each is, and what it is bad at
+    STATIC: (
+        "Static multilingual encoder: the mean of token vectors, thousands of sentences a second on one core.",
+        ["Word order: it is ignored.", "Long and formal text: most of the training text is everyday sentences."],
+    ),
+    BASE: (
+        f"A low-rank adapter for {BACKBONE} that aligns translations.",
+        ["It needs the weights of its backbone (the extra `models`)."],
+    ),
+    SMALL: (
+        f"Four layers of {BACKBONE} over a smaller vocabulary, trained on translations and distilled from {BASE}.",
+        ["Scripts and words that are rare in its training text: they are split into characters."],
+    ),
+}
+
+
+class Build:
+    """The commands of one call, run in `output`; `log` are those of one model."""
+
+    def __init__(self, data: Path, output: Path, steps: int) -> None:
+        self.data, self.output, self.steps = data, output, steps
+        self.log: list[str] = []
+
+    def isoglot(self, *words: str, makes: str, hidden: Sequence[str] = ()) -> None:
+        """Run a command, unless what it makes is there: every command moves its result there when it is complete."""
+        self.log.append(shlex.join(["isoglot", *words]))
+        if not (self.output / makes).exists():
+            print(self.log[-1], file=sys.stderr, flush=True)
+            environment = os.environ | {"ISOGLOT_DATA": str(self.data)}
+            command = [sys.executable, "-m", "isoglot", *words, *hidden]
+            subprocess.run(command, cwd=self.output, env=environment, check=True)
+
+    def train(self, run: str) -> None:
+        """Train models/RUN into the folder RUN, from its newest checkpoint if it was interrupted."""
+        resume = ["--resume"] if (self.output / run / "run.json").exists() else []
+        trial = ["--set", f"steps={self.steps}"] if self.steps else []
+        self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model", hidden=resume)
+
+    def trim(self, folder: str) -> None:
+        """The backbone with the tokens that the training text uses 80 times, and all single characters."""
+        streams = recipes.load("models/small-start").stages[0].streams
+        paths = dict.fromkeys(source.path.removeprefix("data:") for stream in streams for source in stream.sources)
+        files = []
+        for path in (self.data / path for path in paths):
+            parts = [part for part in sorted(path.iterdir()) if part.is_dir()] if path.is_dir() else [path]
+            files += [str(part) for part in parts]
+        self.isoglot("trim", BACKBONE, *files, "--minimum-count", "80", "--output", folder, makes=folder)
+        self.log[-1] = f"isoglot trim {BACKBONE} TRAINING-SETS --minimum-count 80 --output {folder}"
+
+    def share(self, run: str, start: str) -> float:
+        """The share of the weights of RUN/model, beside those of `start`, that is best on dev data."""
+        scores = {}
+        for share in SHARES:
+            name = f"{run}/model" if share == 1 else f"{run}-{share}"
+            if share < 1:
+                weights = f"{share},{round(1 - share, 2)}"
+                self.isoglot("average", f"{run}/model", start, "--weights", weights, "--output", name, makes=name)
+                self.log.pop()
+            scores[share] = self.dev(name)
+        return max(scores, key=scores.__getitem__)
+
+    def dev(self, name: str) -> float:
+        """The mean of three dev scores of a model; all are kept in dev.json."""
+        path = self.output / "dev.json"
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if name not in known:
+            encoder = isoglot.load(self.output / name)
+            found = [
+                isoglot.evaluate(encoder, [task], data=data, languages=languages)[task, subset, metric]
+                for task, data, languages, subset, metric in (
+                    ("tatoeba", BUNDLED / "dev", (), "mean", "accuracy/mean"),
+                    ("xsim/ntrex-dev", self.data, DEV_LANGUAGES, "xx-eng", "error/ratio"),
+                    ("sts-b-multi/dev", self.data, ["eng", "zho"], "mean", "spearman"),
+                )
+            ]
+            known[name] = {f"{score.task} {score.subset} {score.metric}": score.value for score in found}
+            known[name]["mean"] = fmean(1 - score.value if score.lower_is_better else score.value for score in found)
+            with atomic_write(path) as file:
+                file.write(json.dumps(known, indent=1) + "\n")
+        print(f"{name}: {known[name]}", file=sys.stderr, flush=True)
+        return float(known[name]["mean"])
+
+    def static(self) -> None:
+        """isoglot-static: trained, packed to 4 bits."""
+        self.train("static")
+        self.dev("static/model")
+        self.isoglot("convert", "static/model", "--output", STATIC, "--weights", "int4", makes=STATIC)
+
+    def base(self) -> None:
+        """isoglot-base: the adapter, scaled, which is the same as the average of the weights with the backbone's."""
+        self.train("base")
+        share = self.share("base", BACKBONE)
+        adapter = self.output / "base" / "model" / "adapter"
+        if not (self.output / BASE).exists():
+            with layout.replacing(self.output / BASE) as new:
+                shutil.copytree(adapter, new, dirs_exist_ok=True)
+                shutil.copy(adapter.parent / card.FILE, new)
+                config = json.loads((new / adapters.CONFIG).read_text(encoding="utf-8"))
+                config["lora_alpha"] *= share
+                layout.write_json(new / adapters.CONFIG, config)
+        self.log.append(f"# {BASE} is base/model/adapter, lora_alpha times {share}, chosen on dev data")
+
+    def small(self) -> None:
+        """isoglot-small: trimmed, trained, distilled from isoglot-base, averaged, packed."""
+        self.base()
+        self.trim("e5-trim80")
+        self.train("small-start")
+        self.train("small")
+        share = self.share("small", "small-start/model")
+        chosen = "small/model" if share == 1 else f"small-{share}"
+        if share < 1:
+            weights = f"{share},{round(1 - share, 2)}"
+            sides = ("small/model", "small-start/model")
+            self.isoglot("average", *sides, "--weights", weights, "--output", chosen, makes=chosen)
+        packing = ("--weights", "int8", "--words", "int4")
+        self.isoglot("convert", chosen, "--output", SMALL, *packing, makes=SMALL)
+
+    def describe(self, name: str, results: Path | None) -> None:
+        """Write the card: summary, data, licences, commands, and test scores where they are known."""
+        summary, weaknesses = MODELS[name]
+        facts: dict[str, Any] = {"name": name, "summary": summary, "licence": "Apache-2.0", "weaknesses": weaknesses}
+        facts |= {"commands": self.log, "data": LICENCES}
+        if results is not None:
+            scores = [s for path in sorted((results / name).rglob("results.json")) for s in read_results(path.parent)]
+            tatoeba = [s for s in scores if (s.task, s.metric) == ("tatoeba", "accuracy/mean") and not s.over]
+            facts["languages"] = {score.subset.removesuffix("-eng"): 100 * score.value for score in tatoeba}
+            facts["measure"] = "tatoeba accuracy, mean of both directions (%)"
+            averages = [s for s in scores if s.main and s.over]
+            facts["scores"] = [
+                {"task": f"{s.task} {s.subset}", "metric": s.metric, "value": s.value, "n": s.n} for s in averages
+            ]
+        card.describe(self.output / name, **facts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--only", default=",".join(MODELS), help=f"some of {', '.join(MODELS)}, which needs {BASE}")
+    parser.add_argument("--steps", type=int, default=0, help="steps of every run, for a trial")
+    parser.add_argument("--results", type=Path, help="folder of scripts/comparison.py, whose scores go into the cards")
+    words = parser.parse_args()
+    words.output.mkdir(parents=True, exist_ok=True)
+    build = Build(words.data.resolve(), words.output.resolve(), words.steps)
+    for name in words.only.split(","):
+        build.log = []
+        {STATIC: build.static, BASE: build.base, SMALL: build.small}[name]()
+        build.describe(name, words.results)
+        print(words.output / name)
+
+
+if __name__ == "__main__":
+    main()

@@ -53,11 +53,12 @@ def encode(
     batch_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum tokens per batch, with padding.")] = None,
     truncate_dim: Annotated[int | None, typer.Option(min=1, help="Number of leading dimensions to keep.")] = None,
     precision: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="Precision of the computation: float32, bfloat16, int8, or auto (bfloat16 where it is fast)."
+            help="Precision of the computation: float32, bfloat16, int8, or auto (bfloat16 where it is fast); default: "
+            "float32 on a CPU, auto elsewhere."
         ),
-    ] = "float32",
+    ] = None,
     dtype: Annotated[str, typer.Option(help="Type of the vectors in the file: float32 or float16.")] = "float32",
     workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 1,
     devices: Annotated[str, typer.Option(help="Devices, one process each, such as cuda:0,cuda:1.")] = "",
@@ -82,10 +83,8 @@ def encode(
     model, (file,) = model_and_files(words, most=1)
     source = Path(file)
     if ray:
-        if precision not in ("float32", "fp32") or workers != 1 or devices:
-            raise EncoderError(
-                "encode: --ray starts workers of its own, in float32; remove --precision, --workers, --devices"
-            )
+        if precision not in (None, "float32", "fp32") or workers != 1 or devices:
+            raise EncoderError("encode: --ray starts workers of its own; remove --precision, --workers, --devices")
         found = _encode_with_ray(
             model, source, output, ray, cores, gpus, lines, settings | {"pooling": pooling, "prompt": prompt}
         )
@@ -110,7 +109,7 @@ def _encode(
     *,
     pooling: str | None,
     prompt: str | None,
-    precision: str,
+    precision: str | None,
     places: int | list[str],
     device: str,
 ) -> dict[str, Any]:

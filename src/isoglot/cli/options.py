@@ -136,7 +136,7 @@ def set_level(value: str | None) -> None:
     console.LOG.setLevel(value.upper())
 
 
-def open_encoder(name: str, *, device: str, precision: str = "float32", **settings: Any) -> Encoder:
+def open_encoder(name: str, *, device: str, precision: str | None = None, **settings: Any) -> Encoder:
     """The encoder of `isoglot.load` on a device, which is named on stderr."""
     from isoglot import encoders
 
@@ -152,13 +152,15 @@ def announce(device: str) -> None:
     console.say(device_line(resolve(device)))
 
 
-def device_line(device: torch.device, *, precision: str = "float32") -> str:
-    """The line with which a verb reports the device in use."""
+def device_line(device: torch.device, *, precision: str | None = None) -> str:
+    """The line with which a verb reports the device in use, and the precision: by default that of the device."""
     import torch
+
+    from isoglot.encoders.device import settle
 
     count = torch.get_num_threads()
     threads = f", {count} thread{'' if count == 1 else 's'}" if device.type == "cpu" else ""
-    return f"device: {device}{threads}, {precision}"
+    return f"device: {device}{threads}, {precision or settle(None, device)}"
 
 
 def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:

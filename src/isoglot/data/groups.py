@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, matches
+from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
 from isoglot.data.numbers import fits
 from isoglot.errors import CorpusError, shown
 
@@ -30,6 +31,7 @@ _ROLES = (
 )
 _OF_TEST_SETS = ("label", "id", "name", "places")  # what imported test sets have beside their texts; passed over
 _PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # of a group that is written out
+_PAIRED = {"texts", "langs"}
 _BLOCK = 1000  # rows read from a dataset at a time
 _PASS = (
     "pass a list of pairs of strings, a list of Groups or of strings, a DataFrame, a datasets.Dataset, or a dict of "
@@ -118,10 +120,11 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
     sentence is left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be
     empty. Raises `CorpusError`, without a place, for any other shape and for a row without text.
     """
-    roles = next((roles for roles in _ROLES if roles[0] in row and (not roles[1] or roles[1] in row)), None)
     if "texts" in row:
+        if row.keys() == _PAIRED and (plain := _plain_row(row)):
+            return plain
         group = _written_out(row, languages, skipped)
-    elif roles:
+    elif roles := next((roles for roles in _ROLES if roles[0] in row and (not roles[1] or roles[1] in row)), None):
         group = _by_role(row, roles, languages)
     else:
         group = _by_language(_unnested(row), skipped)
@@ -218,6 +221,29 @@ def _picker(columns: Mapping[str, str], hard: Mapping[str, str]) -> Callable[[Ma
         return Group(*_unzipped(texts), "", *negatives)
 
     return of_row
+
+
+def _plain_row(row: Mapping[str, Any]) -> Group | None:
+    """The group of known languages and no blank sentence that almost every row is, quickly; None for any other."""
+    texts, langs = row["texts"], row["langs"]
+    try:
+        codes = _known(tuple(langs))
+    except TypeError:
+        return None
+    is_plain = type(texts) is list and type(langs) is list and codes is not None and len(codes) == len(texts) > 0
+    return Group(tuple(texts), codes) if is_plain and codes and all(map(_is_text, texts)) else None
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str and not value.isspace() and value != ""
+
+
+@lru_cache(1 << 14)
+def _known(langs: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The codes of the languages; None if one is not known."""
+    if not all(isinstance(code, str) and is_language(code) for code in langs):
+        return None
+    return tuple(map(canonical, langs))
 
 
 def _written_out(row: Mapping[str, Any], languages: Sequence[str], skipped: Counter[str] | None) -> Group:

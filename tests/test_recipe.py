@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 
 from isoglot.data.batching import Mixing
-from isoglot.errors import RecipeError
+from isoglot.errors import IsoglotError, RecipeError
+from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.recipe import dumps, find, load, names, parse, tomllib
-from isoglot.training.recipes import plan_of
+from isoglot.training.recipes import corpus_of, plan_of
 
 MINIMAL = """
 name = "mine"
@@ -66,6 +67,37 @@ def test_a_source_is_a_set_or_files(file, source, parts):
     with pytest.raises(RecipeError) as error:
         plan_of(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
     assert all(part in str(error.value) for part in parts), error.value
+
+
+def test_tasks_are_kept_out_of_training_by_their_names(file, tmp_path):
+    (tmp_path / "tatoeba-laser").mkdir()
+    foreign = dict(zip(AVERAGES["xtreme-36"], map("{}?".format, AVERAGES["xtreme-36"]), strict=True))
+    for code, sentence in (foreign | {"deu": "Hallo!", "ang": "Hwæt!"}).items():
+        for side, text in {code: sentence, "eng": f"Hello, {code}."}.items():
+            (tmp_path / "tatoeba-laser" / f"tatoeba.{code}-eng.{side}").write_text(f"{text}\n", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("hello DEU\tneu\nalt\thwæt\nHello!\tHallo\nnew\tneu\n", encoding="utf-8")
+    (tmp_path / "more.txt").write_text("New.\n")
+
+    def kept(*leakage):
+        recipe = load(file, [f"streams.0.leakage={list(leakage)}", f'data="{tmp_path}"'])
+        corpus = corpus_of(recipe, recipe.stages[0].streams[0])
+        texts = [group.texts[0] for _, groups in corpus.named() for group in groups]
+        return texts, corpus.digest(), corpus.counts["pairs.tsv"]["leaked"]
+
+    assert kept()[0] == ["hello DEU", "alt", "Hello!", "new"]
+    assert kept("tatoeba")[0] == ["new"]
+    assert kept("tatoeba-36")[0] == ["alt", "new"]  # without Old English
+    assert kept("tatoeba", "more.txt")[0] == []
+    assert [kept(*names)[2] for names in ([], ["tatoeba-36"], ["tatoeba"])] == [0, 2, 3]
+    assert len({kept(*names)[1] for names in ([], ["tatoeba-36"], ["tatoeba"], ["more.txt"])}) == 4
+
+
+@pytest.mark.parametrize("name, part", [("tatobea", "tatoeba"), ("sts17", "sts17")])
+def test_a_task_that_is_not_there_is_no_leak(file, name, part):
+    (file.parent / "pairs.tsv").write_text("a\tb\n")
+    recipe = load(file, [f'streams.0.leakage="{name}"', f'data="{file.parent}"'])
+    with pytest.raises(IsoglotError, match=rf"leakage.*{part}"):
+        corpus_of(recipe, recipe.stages[0].streams[0]).check()
 
 
 def test_several_stages(file):

@@ -253,7 +253,9 @@ class StreamSettings(_Settings):
     join: Flag = Field(False, description="merge groups that share a sentence")
     largest: int = Field(16, strict=True, gt=1, le=MOST, description="maximum sentences of a joined group")
     deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
-    leakage: Names = Field((), description="test files or folders; groups with one of their sentences are dropped")
+    leakage: Names = Field(
+        (), description="tasks, suites, test files or folders, whose sentences are kept out of training"
+    )
     teacher: TeacherSettings | None = Field(
         None, description="encoder whose vectors are in the batches as the column `teacher`"
     )

@@ -17,6 +17,8 @@ from web import Web, serving
 from isoglot.cli import data
 from isoglot.data.sets import address, catalogue, find
 from isoglot.errors import CorpusError
+from isoglot.recipe import load
+from isoglot.training.train import train
 
 
 @pytest.fixture
@@ -119,3 +121,43 @@ def test_check_of_a_good_copy_ends_well(capsys, tmp_path):
     data.check(tmp_path, ["mldoc"])
     assert capsys.readouterr().out == "mldoc: unknown: checksums not recorded\n"
     assert find("mldoc").manual
+
+
+RECIPE = """
+name = "two"
+steps = 1
+encoder = { kind = "static", dim = 8, vocabulary = 400 }
+optimizer = { lr = 1e-3 }
+[[streams]]
+objectives = [{ name = "info_nce" }]
+leakage = "test.txt"
+sources = [{ reader = "tsv", path = "a.tsv" }, { reader = "tsv", path = "b.tsv", sample = 3 }]
+"""
+
+
+def test_report_counts_what_a_recipe_trains_on_and_a_run_keeps_it(capsys, tmp_path):
+    words = ["one", "two", "three", "four", "five", "six"]
+    for name, code in (("a", "de"), ("b", "fr")):
+        rows = "".join(f"{word} {name}\t{code} {word}\n" for word in words)
+        (tmp_path / f"{name}.tsv").write_text(f"en\t{code}\n{rows}")
+    (tmp_path / "test.txt").write_text("Six, a!\n")
+    recipe = tmp_path / "two.toml"
+    recipe.write_text(RECIPE)
+    data.report(str(recipe), as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    counts = {"read": 6, "leaked": 1, "kept": 5}
+    assert found["train"]["a.tsv"] == {"groups": 5, "sentences": {"deu": 5, "eng": 5}, "counts": counts}
+    assert found["train"]["b.tsv"]["sentences"] == {"eng": 3, "fra": 3}
+    data.report(str(recipe))
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert rows[2:] == [
+        ["language", "all", "a.tsv", "b.tsv"],
+        ["all", "16", "10", "6"],
+        ["eng", "8", "5", "3"],
+        ["deu", "5", "5", "-"],
+        ["fra", "3", "-", "3"],
+    ]
+    train(load(recipe), output=tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "data.json").read_text()) == found
+    data.report(str(tmp_path / "run"), as_json=True)
+    assert json.loads(capsys.readouterr().out) == found

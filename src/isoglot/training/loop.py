@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -29,8 +29,9 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch
 from isoglot.data.batching import Batches, Batching, Position
-from isoglot.data.corpus import Corpus, build_table
+from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
+from isoglot.data.sets import catalogue
 from isoglot.data.table import Array
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
@@ -316,17 +317,27 @@ class Run:
                 self.streams.append(
                     open_stream(planned, self.encoder, seed=self.plan.seed, position=position, report=self.report)
                 )
-            self._describe()
+            self._describe(plan)
             self._steps(plan, self._optimizer(plan, place), signals)
         finally:
             for stream in self.streams:
                 stream.close()
 
-    def _describe(self) -> None:
-        """Add the data of the stage to the card of what is saved."""
+    def _describe(self, plan: StagePlan) -> None:
+        """Add the data of the stage to the card of what is saved, and to `data.json` of the run."""
+        if ranks.rank() == 0:
+            path, content = self.output / "data.json", dict[str, Any]()
+            with suppress(OSError, ValueError):  # none of an earlier stage
+                content = dict(json.loads(path.read_text(encoding="utf-8")))
+            for stream, planned in zip(self.streams, plan.streams, strict=True):
+                name = f"{plan.name}/{stream.name}" if len(self.plan.stages) > 1 else stream.name
+                content[name] = composition(planned.corpus, stream.batches.table)
+            with atomic_write(path) as file:
+                json.dump(content, file, ensure_ascii=False, indent=1)
         for stream in self.streams:
             for name, (groups, sentences) in stream.batches.table.content().items():
-                self.data[name] = Data(name=name, groups=groups, sentences=sentences)
+                licence = catalogue()[name].licence if name in catalogue() else ""
+                self.data[name] = Data(name=name, licence=licence, groups=groups, sentences=sentences)
         for encoder in self.encoder.exports():
             encoder.card = Card(base=self.base, data=list(self.data.values()), seed=self.plan.seed)
 
@@ -573,7 +584,7 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
     # A run may lie in a folder of data, such as the current one, but not in a model that it starts from.
     inputs = [path for path in inputs if not path.is_dir() or layout.is_model(path)]
     check_json(output / "run.json", ("recipe", "seed"))
-    for name in ("run.json", "log.jsonl"):
+    for name in ("run.json", "log.jsonl", "data.json"):
         check_output(output / name, inputs=inputs)
     check_output(output / "checkpoints", inputs=inputs, folder=True)
     checkpoint.clean(output / "checkpoints")

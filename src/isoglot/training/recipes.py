@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import filter as matching
-from functools import partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isoglot.data.corpus import FileSource
+from isoglot.data.corpus import FileSource, composition, untokenised
 from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
@@ -26,6 +28,9 @@ from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
 from isoglot.errors import EncoderError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.run import texts_of
+from isoglot.evaluation.suites import SUITES
+from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.memory import check_memory
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.objectives import build as build_objective
@@ -130,7 +135,7 @@ def check_files(recipe: Recipe, name: str) -> None:
             "> mine.toml`, set your files in it, then train mine.toml"
         )
     root = recipe.data.expanduser()
-    paths += [path for stream in streams for path in stream.leakage]
+    paths += [path for stream in streams for path in stream.leakage if path not in _tests()]
     paths += [evaluation.data for evaluation in recipe.evaluation]
     there = [entry.name for entry in root.iterdir()] if root.is_dir() else []
     for path in paths:
@@ -164,7 +169,7 @@ def inputs_of(recipe: Recipe) -> list[Path]:
 
 
 def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
-    corpus = recipe.corpus(settings)
+    corpus = corpus_of(recipe, settings)
     for source in corpus.sources:
         assert isinstance(source, FileSource)
         check_reader(source.reader, source.options, where=source.where)
@@ -175,6 +180,76 @@ def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
     teacher = partial(open_teacher, recipe, settings.teacher) if settings.teacher else None
     pivot = settings.teacher.pivot if settings.teacher else ""
     return StreamPlan(corpus, settings.batching, terms, teacher, pivot and canonical(pivot))
+
+
+def compositions(
+    recipe: Recipe, *, name: str = "", report: Report = lambda _: None
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """What each stream of a recipe contains, by source, after all filters (see `isoglot.data.corpus.composition`).
+
+    The text is read, not tokenised. A run keeps the same in `data.json`. `report` is called with messages.
+    """
+    found = {}
+    stages = plan_of(recipe, name=name).stages
+    for stage in stages:
+        for stream in stage.streams:
+            stream.corpus.check()
+            table = untokenised(stream.corpus, report=report)
+            label = f"{stage.name}/{stream.corpus.name}" if len(stages) > 1 else stream.corpus.name
+            found[label] = composition(stream.corpus, table)
+    return found
+
+
+def corpus_of(recipe: Recipe, settings: StreamSettings) -> Corpus:
+    """The text of a stream, without the sentences of the tasks that `leakage` names."""
+    corpus = recipe.corpus(settings)
+    leakage: list[Path | Collection[str]] = []
+    for name, path in zip(settings.leakage, corpus.leakage, strict=True):
+        if name in _tests():
+            leakage.append(_Sentences(name, recipe.data.expanduser()))
+        elif isinstance(path, Path) and not path.exists() and re.fullmatch(r"[\w-]+", name):
+            raise RecipeError(
+                f"streams.{settings.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
+            )
+        else:
+            leakage.append(path)
+    corpus.leakage = leakage
+    return corpus
+
+
+@cache
+def _tests() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What can be named as a test: a task or a suite, and its languages (none: all)."""
+    means = {name.rpartition("-")[2]: codes for name, codes in AVERAGES.items()}
+    tatoeba = {f"tatoeba-{size}": ("tatoeba", (*codes, "eng")) for size, codes in means.items()}
+    return {name: (name, ()) for name in [*TASKS, *SUITES]} | tatoeba
+
+
+@dataclass(frozen=True)
+class _Sentences(Collection[str]):
+    """The sentences of a test, read when they are needed, once in a process."""
+
+    name: str
+    data: Path
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_sentences(self.name, self.data))
+
+    def __len__(self) -> int:
+        return len(_sentences(self.name, self.data))
+
+    def __contains__(self, text: object) -> bool:
+        return text in _sentences(self.name, self.data)
+
+
+@lru_cache(8)
+def _sentences(name: str, data: Path) -> frozenset[str]:
+    task, languages = _tests()[name]
+
+    def missing(problem: str) -> None:
+        raise RecipeError(f"leakage, {name}: {problem}")
+
+    return frozenset(texts_of([task], data=data, languages=languages, on_missing=missing))
 
 
 def _term(recipe: Recipe, settings: ObjectiveSettings, *, where: str) -> Term:
@@ -296,7 +371,7 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare exceptions
             raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
-    streams = [recipe.corpus(stream) for stream in recipe.stages[0].streams]
+    streams = [corpus_of(recipe, stream) for stream in recipe.stages[0].streams]
     made = [settings.algorithm, settings.vocabulary, settings.lowercase]
     digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"

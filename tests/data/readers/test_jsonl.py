@@ -98,3 +98,37 @@ def test_wrong_lines_are_named(tmp_path, line, message):
     assert str(caught.value).startswith(f"{path}:2: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"texts": ["a: b"], "langs": ["en"], "langs": ["de"]}',
+        '{"texts": ["a"], "texts": ["b"], "langs": ["en"]}',
+        '{"texts" : ["a"], "langs":["en"], "langs" :["en"]}',
+        '{"texts": ["a"], "langs": ["qx9"]}',
+        '{"texts": ["a", "b"], "langs": ["en"]}',
+        '{"texts": ["a", 3], "langs": ["en", "de"]}',
+        '{"texts": ["a", NaN], "langs": ["en", "de"]}',
+        '{"texts": [" "], "langs": ["en"]}',
+        '{"texts": [], "langs": []}',
+        '{"texts": "ab", "langs": "en"}',
+        '{"texts": ["a"], "langs": [["en"]]}',
+        '{"texts": ["a"], "langs": null, "extras": {"x": 1, "x": 2}}',
+    ],
+)
+def test_groups_that_are_not_whole_are_refused_or_read_as_ever(line, tmp_path):
+    """Rows of texts and languages are read on a short path, which must not pass over anything."""
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"texts": ["Hi", "Hallo"], "langs": ["en", "de"]}\n' + line + "\n")
+    if line.startswith('{"texts": "ab"'):
+        assert list(read_jsonl(path))[1] == Group(("ab",), ("eng",))
+        return
+    with pytest.raises(CorpusError, match=r"a\.jsonl:2"):
+        list(read_jsonl(path))
+
+
+def test_a_blank_sentence_of_a_group_is_left_out(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"texts": ["Hi: 1", "\\u3000"], "langs": ["en", "de"]}\n')
+    assert list(read_jsonl(path)) == [Group(("Hi: 1",), ("eng",))]

@@ -31,6 +31,7 @@ from isoglot.cli import (
     entities,
     evaluate,
     export,
+    filter,
     fit,
     index,
     mine,
@@ -54,7 +55,7 @@ from isoglot.plugins import import_module
 VERBS = (
     demo.demo, train.train, sweep.sweep, evaluate.evaluate, compare.compare, report.report, tasks.tasks,
     encode.encode, mine.mine, index.index, search.search, serve.serve, export.export, plot.plot,
-    trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, wikipedia.wikipedia,
+    trim.trim, fit.fit, average.average, convert.convert, negatives.negatives, filter.filter, wikipedia.wikipedia,
     entities.entities,
 )  # fmt: skip
 GROUPS = {

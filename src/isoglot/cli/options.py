@@ -136,7 +136,7 @@ def set_level(value: str | None) -> None:
     console.LOG.setLevel(value.upper())
 
 
-def open_encoder(name: str, *, device: str, precision: str | None = None, **settings: Any) -> Encoder:
+def open_encoder(name: str | None, *, device: str, precision: str | None = None, **settings: Any) -> Encoder:
     """The encoder of `isoglot.load` on a device, which is named on stderr."""
     from isoglot import encoders
 

@@ -1,7 +1,8 @@
-"""Mining: from sentences, in lists or files, to the pairs that translate each other."""
+"""Mining: from sentences, in lists or files, to the pairs that translate each other; and filtering of noisy ones."""
 
+from isoglot.mining.filtering import Filtered, filter_pairs
 from isoglot.mining.formats import MinedPair
 from isoglot.mining.negatives import add_hard_negatives
 from isoglot.mining.pipeline import MinedPairs, mine
 
-__all__ = ["MinedPair", "MinedPairs", "add_hard_negatives", "mine"]
+__all__ = ["Filtered", "MinedPair", "MinedPairs", "add_hard_negatives", "filter_pairs", "mine"]

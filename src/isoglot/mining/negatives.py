@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,15 +62,20 @@ def add_hard_negatives(
     ]
 
 
+def open_pairs(path: Path, *, languages: str | Sequence[str] = ()) -> Iterator[Group]:
+    """The groups of a .jsonl or .tmx file, of a folder of line-aligned files, or else of a table (tsv)."""
+    options = {"languages": languages if isinstance(languages, str) else list(languages)} if languages else {}
+    suffix = Path(without_compression(path.name)).suffix
+    reader = "folder" if path.is_dir() else {".jsonl": "jsonl", ".tmx": "tmx"}.get(suffix, "tsv")
+    return read(reader, path, **options)
+
+
 def read_pairs(path: Path, *, languages: Sequence[str] = (), leakage: Sequence[Path] = ()) -> list[Group]:
     """The pairs of a file, or of a folder of two line-aligned files, without exact duplicates.
 
     Pairs with a sentence of the test files `leakage` are removed. Raises `CorpusError` if none are left.
     """
-    options = {"languages": list(languages)} if languages else {}
-    suffix = Path(without_compression(path.name)).suffix
-    reader = "folder" if path.is_dir() else {".jsonl": "jsonl", ".tmx": "tmx"}.get(suffix, "tsv")
-    groups = read(reader, path, **options)
+    groups = open_pairs(path, languages=languages)
     if leakage:
         groups = filters.remove_leaks(groups, filters.test_sentences(leakage))
     if not (found := list(filters.deduplicate(groups))):

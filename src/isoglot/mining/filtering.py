@@ -1,0 +1,205 @@
+"""Filtering parallel text: groups without the sentences that a model does not take for translations.
+
+The first sentence of a group is compared with each other one. Its score is a margin (Artetxe and Schwenk 2019,
+"Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings"): the cosine of the two against the mean
+cosine of each with its k nearest sentences on the other side, among the sentences of the same two languages in a block
+of the text. Deviation: known translations of a sentence are not among these, or a sentence with several translations
+would be its own competitor. So 1 (ratio) and 0 (distance) mean as near as other sentences are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data import Group
+from isoglot.data.files import atomic_write, metered
+from isoglot.data.groups import Languages, groups_of
+from isoglot.data.readers import files_of
+from isoglot.data.readers.jsonl import json_line
+from isoglot.encoders import Encoder, load
+from isoglot.mining.negatives import open_pairs
+from isoglot.search.exact import neighbours
+from isoglot.search.pairs import MARGINS, check_choice
+
+BLOCK = 100_000  # sentences compared with each other at a time
+THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
+_SPARE = 8  # further neighbours that are looked at, in place of known translations
+
+Counts = dict[str, Counter[str]]  # by pair of languages, such as eng-deu; of sentences kept, dropped and not judged
+
+
+@dataclass
+class Filtered:
+    """What was kept of the groups, what was dropped, and the counts of `judged`."""
+
+    kept: list[Group] = field(default_factory=list)
+    dropped: list[Group] = field(default_factory=list)
+    counts: Counts = field(default_factory=dict)
+
+
+def filter_pairs(
+    model: Encoder | str | Path | None, pairs: Any, *, languages: Languages = None, **settings: Any
+) -> Filtered:
+    """Drop the sentences of pairs, or of larger groups, that a model does not take for translations.
+
+    `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judged`.
+    """
+    found = Filtered()
+    for kept, dropped in judged(model, groups_of(pairs, languages), counts=found.counts, **settings):
+        found.kept += [kept] if kept else []
+        found.dropped += [dropped] if dropped else []
+    return found
+
+
+def filter_file(
+    model: Encoder | str | Path | None,
+    pairs: Path,
+    output: Path,
+    *,
+    dropped: Path | None = None,
+    languages: str = "",
+    progress: Callable[[int, int | None], None] | None = None,
+    **settings: Any,
+) -> Counts:
+    """`filter_pairs` from a file (.tsv, .jsonl, .tmx) or a folder of aligned files to JSON lines; gives the counts.
+
+    Held in memory: a block. `dropped` is the file for what is dropped; `progress` is called with bytes read and bytes
+    in all.
+    """
+    counts: Counts = {}
+    size = sum(file.stat().st_size for file in files_of(pairs))
+    with ExitStack() as opened:
+        streams = [opened.enter_context(atomic_write(path)) if path else None for path in (output, dropped)]
+        opened.enter_context(metered(progress or (lambda *_: None), size))
+        for parts in judged(model, open_pairs(pairs, languages=languages), counts=counts, **settings):
+            for stream, part in zip(streams, parts, strict=True):
+                if stream is not None and part is not None:
+                    stream.write(json_line(part))
+    return counts
+
+
+def judged(
+    model: Encoder | str | Path | None,
+    groups: Iterable[Group],
+    *,
+    margin: str = "ratio",
+    threshold: float | None = None,
+    k: int = 4,
+    block: int = BLOCK,
+    counts: Counts | None = None,
+) -> Iterator[tuple[Group | None, Group | None]]:
+    """Of each group, in order, what is kept and what is dropped, each with the first sentence; None for nothing.
+
+    model      an encoder, or what `isoglot.load` opens
+    margin     "ratio", "distance", or "absolute", the cosine itself
+    threshold  minimum score; None: 1 of a ratio, 0 of a distance
+    k          number of neighbours
+    block      number of sentences that are compared with each other; held in memory with their vectors
+    counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, for want of others to
+               compare with), by pair of languages
+
+    Groups of one sentence are kept. Raises `ValueError` for an unknown margin and for "absolute" without a threshold.
+    """
+    check_choice("margin", margin, MARGINS)
+    if threshold is None and margin not in THRESHOLDS:
+        raise ValueError(f"margin {margin!r} has no default threshold; pass one, such as threshold=0.6")
+    least = THRESHOLDS[margin] if threshold is None else threshold
+    return _judged(model, groups, margin, least, k, block, {} if counts is None else counts)
+
+
+def _judged(
+    model: Encoder | str | Path | None,
+    groups: Iterable[Group],
+    margin: str,
+    least: float,
+    k: int,
+    block: int,
+    counts: Counts,
+) -> Iterator[tuple[Group | None, Group | None]]:
+    encoder = model if isinstance(model, Encoder) else load(model)
+    for some in _blocks(groups, block):
+        scores = _scores(encoder, some, margin, k)
+        for number, group in enumerate(some):
+            passed = [True]
+            for place, code in enumerate(group.langs[1:], 1):
+                score = scores[number, place]
+                what = "not judged" if np.isnan(score) else "kept" if score >= least else "dropped"
+                counts.setdefault(f"{group.langs[0]}-{code}", Counter())[what] += 1
+                passed.append(what != "dropped")
+            whole, none = all(passed), len(passed) > 1 and not any(passed[1:])
+            failed = [place == 0 or not good for place, good in enumerate(passed)]
+            yield (
+                group if whole else None if none else _part(group, passed),
+                None if whole else replace(_part(group, failed), hard_negatives=(), hard_langs=()),
+            )
+
+
+def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
+    """The groups in lists of about so many sentences."""
+    block, sentences = list[Group](), 0
+    for group in groups:
+        block.append(group)
+        sentences += len(group.texts)
+        if sentences >= size:
+            yield block
+            block, sentences = [], 0
+    if block:
+        yield block
+
+
+def _part(group: Group, chosen: list[bool]) -> Group:
+    places = [place for place, wanted in enumerate(chosen) if wanted]
+    return replace(group, texts=tuple(group.texts[at] for at in places), langs=tuple(group.langs[at] for at in places))
+
+
+def _scores(encoder: Encoder, groups: list[Group], margin: str, k: int) -> dict[tuple[int, int], float]:
+    """The score of each sentence but the first, by number of the group and place in it; NaN if none can be computed."""
+    rows: dict[str, int] = {}
+    pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by languages, places of the sentences
+    for number, group in enumerate(groups):
+        for text in group.texts:
+            rows.setdefault(text, len(rows))
+        for place, code in enumerate(group.langs[1:], 1):
+            pairs.setdefault((group.langs[0], code), []).append((number, place))
+    vectors = np.asarray(encoder.encode(list(rows), normalize_embeddings=True), np.float32)
+    found: dict[tuple[int, int], float] = {}
+    for places in pairs.values():
+        first = np.array([rows[groups[number].texts[0]] for number, _ in places])
+        other = np.array([rows[groups[number].texts[place]] for number, place in places])
+        found.update(zip(places, _margins(vectors, first, other, margin, k).tolist(), strict=True))
+    return found
+
+
+def _margins(
+    vectors: NDArray[np.float32], first: NDArray[np.int64], other: NDArray[np.int64], margin: str, k: int
+) -> NDArray[np.float64]:
+    """The margins (P,) of P pairs of rows; NaN where a sentence has no others to be compared with."""
+    sources, source = np.unique(first, return_inverse=True)
+    targets, target = np.unique(other, return_inverse=True)
+    x, y = vectors[sources], vectors[targets]
+    cosine = np.einsum("pd,pd->p", x[source], y[target], dtype=np.float64)
+    if margin == "absolute":
+        return MARGINS[margin](cosine, cosine)
+    near = neighbours(x, y, k + _SPARE)
+    known = np.unique(source * len(targets) + target)
+    forward = near.forward_ids + np.arange(len(sources))[:, None] * len(targets)
+    backward = near.backward_ids * len(targets) + np.arange(len(targets))[:, None]
+    here = _mean_of_others(near.forward_scores, np.isin(forward, known), k)[source]
+    there = _mean_of_others(near.backward_scores, np.isin(backward, known), k)[target]
+    return np.asarray(MARGINS[margin](cosine, (here + there) / 2))
+
+
+def _mean_of_others(scores: NDArray[np.float32], known: NDArray[np.bool_], k: int) -> NDArray[np.float64]:
+    """Mean (N,) of the first k scores (N, n) that are not of known translations; NaN if there are none."""
+    chosen = ~known & (np.cumsum(~known, axis=1) <= k)
+    count = chosen.sum(axis=1)
+    total = np.where(chosen, scores, 0).sum(axis=1, dtype=np.float64)
+    return np.where(count, total / np.maximum(count, 1), np.nan)

@@ -1,0 +1,39 @@
+"""`isoglot filter` as a user meets it."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import runner
+
+from conftest import SENTENCES
+from isoglot.cli.filter import filter as verb
+from isoglot.data.readers import read_jsonl
+from isoglot.errors import CorpusError, RecipeError
+
+run = runner(filter=verb)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, toy_static):
+    monkeypatch.chdir(tmp_path)
+    toy_static.save(tmp_path / "model")
+    rows = [(text, text) for text in dict.fromkeys(SENTENCES)]
+    rows[1] = (rows[1][0], rows[2][0])  # a wrong translation
+    (tmp_path / "pairs.tsv").write_text("eng\tdeu\n" + "".join(f"{a}\t{b}\n" for a, b in rows))
+    return rows
+
+
+def test_wrong_pairs_are_dropped(project):
+    err = run("pairs.tsv", "-o", "out.jsonl", "--model", "model", "--dropped", "bad.jsonl", "--threshold", 1.001)
+    kept, dropped = (list(read_jsonl(f"{name}.jsonl")) for name in ("out", "bad"))
+    assert project[1] in [group.texts for group in dropped]
+    assert [group.texts for group in [*kept, *dropped]].count(project[1]) == 1
+    assert sorted(group.texts for group in [*kept, *dropped]) == sorted(project)
+    assert f"eng-deu: {len(dropped)} dropped, {len(kept)} kept" in err
+
+
+def test_mistakes_are_named(project):
+    with pytest.raises(RecipeError, match="absolute"):
+        run("pairs.tsv", "-o", "out.jsonl", "--model", "model", "--margin", "absolut")
+    with pytest.raises(CorpusError, match=r"none\.tsv"):
+        run("none.tsv", "-o", "out.jsonl", "--model", "model")

@@ -5,7 +5,7 @@
 Why e5 finds more translations than USE in Tatoeba and mines fewer: how far the cosines of BUCC's gold pairs lie from
 those of the best that other sentences find. What its prompt costs: Tatoeba with the prompt, and with the prompt but
 its tokens left out of the mean. Why accuracies on MewsC-16 are low: the share of the largest category in each language,
-beside the accuracy in KNOWN, the folder that known_models.py wrote.
+beside the accuracy in KNOWN, the folder that comparison.py wrote.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def majorities(data: Path, known: Path) -> Iterator[str]:
     counts = {code: Counter(one.read("t").labels) for code, one in CLUSTERING["mewsc-16"].find(data).items()}
     shares = {code: max(found.values()) / found.total() for code, found in counts.items()}
     yield "largest category: " + ", ".join(f"{code} {share:.1%}" for code, share in shares.items())
-    for results in map(read_results, sorted(path.parent for path in known.glob("*/results.json"))):
+    for results in map(read_results, sorted(path.parent for path in known.glob("*/mewsc-16/results.json"))):
         values = {s.subset: s.value for s in results if (s.task, s.metric) == ("mewsc-16", "accuracy")}
         if values:
             together = np.corrcoef([shares[code] for code in shares], [values[code] for code in shares])[0, 1]

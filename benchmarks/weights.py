@@ -4,8 +4,8 @@
     python benchmarks/weights.py run/model --texts sentences.txt --forms int8 int8,int4
 
 A form is that of the matrices, and after a comma that of the word table. Every opening is a process of its own; the
-forms take turns, `--repeats` times, and the medians are shown. Seconds are those of the processor, without importing
-torch and transformers; memory is the peak of the process, which includes these libraries.
+forms take turns, `--repeats` times, and the medians are shown. Seconds are those of the processor, with what transformers
+imports late; memory is the peak of the process, which includes the libraries.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def main() -> None:
     lines = [line for line in options.texts.read_text(encoding="utf-8").split("\n") if line.strip()][: options.most]
     exact = encoder.encode(lines, normalize_embeddings=True)
     print("| matrices | words | MB | open, CPU s | peak MB | cosine: mean | 1st percentile | least |")
-    print("|---|---|---:|---:|---:|---:|---:|---:|")
+    print("|---|---|---:|---:|---:|---:|---:|---:|", flush=True)
     with tempfile.TemporaryDirectory(prefix="benchmark-") as place:
         folders, runs = {}, {}
         for form in options.forms:
@@ -90,7 +90,7 @@ def show(form: str, folder: Path, runs: list[dict[str, float]], cosines: Any) ->
     seconds, peak = (statistics.median(run[name] for run in runs) for name in ("cpu", "memory"))
     low = cosines[len(cosines) // 100]
     print(f"| {weights} | {words or weights} | {size:.1f} | {seconds:.2f} | {peak:,.0f} | {cosines.mean():.5f} | "
-          f"{low:.5f} | {cosines[0]:.5f} |")  # fmt: skip
+          f"{low:.5f} | {cosines[0]:.5f} |", flush=True)  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
     python benchmarks/weights.py run/model --texts sentences.txt --forms int8 int8,int4
 
 A form is that of the matrices, and after a comma that of the word table. Every opening is a process of its own; the
-forms take turns, `--repeats` times, and the medians are shown. Seconds are those of the processor, with what transformers
-imports late; memory is the peak of the process, which includes the libraries.
+forms take turns, `--repeats` times, and the medians are shown. Seconds are those of the processor, with what
+transformers imports late; memory is the peak of the process, which includes the libraries.
 """
 
 from __future__ import annotations

@@ -81,6 +81,13 @@ VERBS = {
     ),
     "fit": Verb("fit -o fitted whitening model a.deu", ("model", "a.deu"), "fitted"),
     "fit flow": Verb("fit -o fitted flow model a.deu", ("a.deu",), "fitted"),
+    "average": Verb("average model model -o averaged", ("model",), "averaged"),
+    "convert": Verb("convert transformer --weights int8 -o small", ("transformer",), "small"),
+    "filter": Verb("filter -o kept.jsonl --model model pairs.tsv", ("model", "pairs.tsv"), "kept.jsonl"),
+    "sweep": Verb(
+        "sweep recipe.toml --over optimizer.lr=0.01,0.02 --seeds 1 --data . -o swept", ("recipe.toml",), "swept"
+    ),
+    "data report": Verb("data report recipe.toml", ("recipe.toml", "pairs.tsv")),
     "trim": Verb("trim -o small transformer a.deu memory.tmx", ("transformer", "memory.tmx"), "small"),
     "wikipedia": Verb(
         "wikipedia --wikidata wiki/wikidata.json --min-links 3 -o made wiki/en.xml", ("wiki",), "made"

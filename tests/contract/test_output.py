@@ -22,6 +22,8 @@ COMMANDS = {  # verb with --json -> its words
     "mine": "mine model a.txt b.txt -o pairs.tsv",
     "search": "search index cat",
     "models list": "models list",
+    "filter": "filter --model model a.tsv -o kept.jsonl",
+    "data report": "data report tiny.toml",
     "sweep": "sweep tiny.toml --over optimizer.lr=0.05,0.1 --seeds 1 -o swept --data .",
 }
 TINY = """

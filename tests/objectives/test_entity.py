@@ -236,7 +236,7 @@ def test_what_cannot_be_is_refused():
         objective(temperature=0.0)
     with pytest.raises(ValueError, match="have no entities"):
         EntityContrast(encoder=Width(), sizes={"label": 3})
-    with pytest.raises(RecipeError, match=r"where.*name their file in vectors"):
+    with pytest.raises(RecipeError, match=r"where.*vectors"):
         build("entity_contrast", {"missing": "error"}, ToyEncoder(), sizes=TOY_SIZES, where="where")
 
 

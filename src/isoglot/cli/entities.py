@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import open_encoder
+from isoglot.cli.options import Device, open_encoder
 
 
 def entities(
@@ -41,6 +41,7 @@ def entities(
     iterations: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 5,
     min_count: Annotated[int, typer.Option(min=1, help="Minimum count of a word or an entity in training.")] = 5,
     workers: Annotated[int, typer.Option(min=1, help="Number of training processes.")] = 1,
+    device: Device = "auto",
 ) -> None:
     """Write initial entity vectors by Wikipedia2Vec or by a model, in the order of a folder's entities."""
     if train + (vectors is not None) + (model is not None) != 1 or train != bool(dump):
@@ -66,7 +67,7 @@ def entities(
             say(f"the model: {vectors}")
             language = language or wiki
         if model is not None:
-            aligned = encode_names(open_encoder(model, device="auto"), folder)
+            aligned = encode_names(open_encoder(model, device=device), folder)
             path = write_vectors(aligned, folder, source=Path(model))
         else:
             assert vectors is not None

@@ -149,7 +149,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
 )
 
 
-DEFAULT = "multilingual-e5-small"  # the model that is opened when none is named
+DEFAULT = "isoglot-static"  # the model that is opened when none is named
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
 _FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
 MANIFEST = "isoglot.json"

@@ -40,11 +40,11 @@ def stand_in(monkeypatch, tmp_path):
 
 
 def test_a_model_is_converted_once(stand_in, tmp_path):
-    assert not packaged.models()[0].cached
+    assert not packaged.models()[-1].cached
     folder = packaged.get(NAME)
     assert folder == packaged.get(NAME) == tmp_path / "cache" / "models" / NAME
     assert len(stand_in[1]) == 1
-    assert packaged.models()[0].cached
+    assert packaged.models()[-1].cached
     manifest = json.loads((folder / packaged.MANIFEST).read_text())
     assert manifest["sources"] == {"some-package": {"weights.bin": hashlib.sha256(b"weights").hexdigest()}}
 
@@ -85,7 +85,7 @@ def test_a_failing_conversion_leaves_nothing(stand_in, monkeypatch, tmp_path):
 
 def test_a_package_that_is_not_installed_is_named(stand_in, monkeypatch):
     monkeypatch.setattr(packaged, "_distribution", lambda name: None)
-    assert not packaged.models()[0].installed
+    assert not packaged.models()[-1].installed
     with pytest.raises(EncoderError, match=r'some-package: pip install "isoglot\[models\]"'):
         packaged.get(NAME)
     with pytest.raises(EncoderError, match="unknown packaged model 'x'"):

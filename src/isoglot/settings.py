@@ -73,7 +73,7 @@ Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
 Ranges = Annotated[str, AfterValidator(_ranges)]
-Layers = Annotated[int | tuple[int, ...] | str, PlainValidator(_layers)]
+Layers = Annotated[Any, PlainValidator(_layers)]  # a union would warn when a list is written
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]

@@ -35,7 +35,7 @@ PROBE = """
 const asked = [], sleep = (time) => new Promise((done) => setTimeout(done, time));
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
 window.fetch = async (path, options) => {
-  if (options) asked.push(JSON.parse(options.body));
+  if (options.body) asked.push(JSON.parse(options.body));
   return { ok: true, json: async () => (path === "index" ? ABOUT : { hits: HITS }) };
 };
 history.pushState = () => {};

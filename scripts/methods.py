@@ -3,22 +3,39 @@
     python scripts/methods.py DATA OUTPUT [--only mpcl,soft] [--seeds 3] [--jobs 2] [--steps 2] [--languages deu]
 
 The same as `isoglot sweep --arms scripts/methods.toml --entry NAME --output OUTPUT/NAME --files OUTPUT` for each, after
-mining the hard negatives that a design reads from OUTPUT/negatives. EASE reads OUTPUT/wikipedia, which
-`isoglot wikipedia` and `isoglot entities OUTPUT/wikipedia --model multilingual-e5-small` make.
+making the files in OUTPUT that its recipes read and that no data set holds:
+
+    negatives/<pair>.jsonl            hard negatives, mined
+    wikipedia/                        sentences with links to territories, from the sample dumps in DATA
+    wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
+    wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
+
+The last three need `pip install "isoglot[wikipedia]"`.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 import sys
 from pathlib import Path
 
+import territories
+from isoglot import load
 from isoglot import recipe as recipes
+from isoglot.data.entity_vectors import align, write_vectors
+from isoglot.data.files import atomic_write
+from isoglot.data.readers.entities import TABLE
 from isoglot.data.readers.jsonl import write_jsonl
-from isoglot.errors import IsoglotError
+from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.report.sweep import Design, read_design, sweep
 from isoglot.settings import BUNDLED
+from isoglot.training.recipes import inputs_of
+from isoglot.wikipedia import Choice, Sources, build, entity_training
+from isoglot.wikipedia.entities import titles_of
+from isoglot.wikipedia.names import encode_names
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -26,24 +43,80 @@ else:
     import tomli as tomllib
 
 DESIGNS = Path(__file__).with_suffix(".toml")
+DUMPS = (
+    *(f"wiki-xml-7lang/{code}wiki-truncated-100k.xml.xz" for code in ("bn", "el", "hy", "ja", "mr", "uk", "vi")),
+    "wiki-it-sample/it/small-dump.xml.gz",
+    "wiki-xml-samples/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2",
+)
+LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
+TITLES = "titles.tsv"
 
 
-def mine_negatives(design: Design, data: Path, output: Path) -> None:
-    """Mine the files negatives/<pair>.jsonl that the recipes of a design read and that do not exist."""
-    if (wanted := design.negatives) is None:
-        return
+def prepare(design: Design, data: Path, output: Path) -> None:
+    """Make the files below `output` that the recipes of a design read and that do not exist."""
+    loaded = [recipes.load(arm.recipe or design.recipe, [*design.set, *arm.set]) for arm in design.arms]
+    named = {path for one in loaded for path in inputs_of(one.model_copy(update={"folder": output, "data": data}))}
+    missing = sorted(path for path in named if path.is_relative_to(output) and not path.exists())
+    wanted = [path.relative_to(output) for path in missing]
+    if any(path.parts[0].startswith("wikipedia") for path in wanted) and not (output / "wikipedia").exists():
+        print("reading sentences with links from the dumps of Wikipedia", file=sys.stderr, flush=True)
+        link_sentences(data, output)
+    for path in wanted:
+        if path.parts[0] == "negatives":
+            print(f"mining hard negatives of {path.stem}", file=sys.stderr, flush=True)
+            mine_negatives(design, data, output / path)
+        elif str(path) == "wikipedia/entity_vectors.npy":
+            folder = output / path.parent
+            write_vectors(encode_names(load("multilingual-e5-small"), folder), folder, source=Path("names"))
+        elif str(path) == "wikipedia2vec/entity_vectors.npy":
+            print("training Wikipedia2Vec", file=sys.stderr, flush=True)
+            train_entities(data, output / path.parent, output)
+
+
+def mine_negatives(design: Design, data: Path, path: Path) -> None:
+    """Mine three hard negatives for every pair of the two languages that the file is named after."""
+    assert design.negatives is not None  # written beside the recipes that read such files
     stands = {"data:": f"{data}/", "bundled:": f"{BUNDLED}/"}
     places = [
-        Path(place.replace(mark, stands[mark])) for place in wanted["leakage"] for mark in stands if mark in place
+        Path(place.replace(mark, stands[mark]))
+        for place in design.negatives["leakage"]
+        for mark in stands
+        if mark in place
     ]
-    loaded = [recipes.load(arm.recipe or design.recipe, [*design.set, *arm.set]) for arm in design.arms]
-    sources = [s for recipe in loaded for stage in recipe.stages for stream in stage.streams for s in stream.sources]
-    for path in {output / source.path: None for source in sources if source.path.startswith("negatives/")}:
-        if not path.exists():
-            print(f"mining hard negatives of {path.stem}", file=sys.stderr, flush=True)
-            pairs = data / wanted["pairs"] / path.stem
-            groups = read_pairs(pairs, languages=path.stem.split("-"), leakage=places)
-            write_jsonl(path, add_hard_negatives(wanted["model"], groups, count=3))
+    pairs = data / design.negatives["pairs"] / path.stem
+    groups = read_pairs(pairs, languages=path.stem.split("-"), leakage=places)
+    write_jsonl(path, add_hard_negatives(design.negatives["model"], groups, count=3))
+
+
+def link_sentences(data: Path, output: Path) -> None:
+    """Write output/wikipedia: sentences of nine Wikipedias that link a territory, by CLDR's names."""
+    for name in (*DUMPS, "cldr-names"):
+        if not (data / name).exists():
+            raise CorpusError("not found; EASE's tables need it, see `isoglot data list`", file=data / name)
+    rows = sorted(
+        {row for path in (data / "cldr-names").glob("main/*/territories.json") for row in territories.names(path)}
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    with atomic_write(output / TITLES) as file:
+        file.writelines("\t".join(row) + "\n" for row in rows)
+    with atomic_write(output / "types.tsv") as file:
+        file.writelines(f"{code}\tterritory\n" for code in sorted({row[2] for row in rows}))
+    sources = Sources(tuple(str(data / name) for name in DUMPS), titles=output / TITLES, types=output / "types.tsv")
+    build(sources, output / "wikipedia", choice=Choice(all_pages=True), workers=os.cpu_count() or 1)
+
+
+def train_entities(data: Path, folder: Path, output: Path) -> None:
+    """Write the vectors of a Wikipedia2Vec that is trained on one Wikipedia.
+
+    Deviation: the paper's are trained on the whole English Wikipedia, 768 dimensions; here the titles are Vietnamese.
+    """
+    folder.mkdir(exist_ok=True)
+    model = folder / entity_training.MODEL
+    code = entity_training.train([str(data / LARGEST)], model, entity_training.Training(dim=256))
+    shutil.copy(output / "wikipedia" / TABLE, folder / TABLE)  # the rows that the vectors belong to
+    aligned = align(model, folder, titles=titles_of(output / TITLES, code), allow_pickle=True)
+    print(f"{len(aligned.missing)} of {len(aligned.ids)} entities have no vector", file=sys.stderr)
+    write_vectors(aligned, folder, source=model)
 
 
 def main() -> None:
@@ -63,7 +136,7 @@ def main() -> None:
     try:
         designs = {name: read_design(DESIGNS, name) for name in words.only.split(",")}
         for name, design in designs.items():
-            mine_negatives(design, data, output)
+            prepare(design, data, output)
             made = sweep(
                 design, output / name, seeds=words.seeds, languages=languages, data=data, files=output,
                 jobs=words.jobs, steps=words.steps, keep=words.keep,

@@ -140,7 +140,10 @@ class AdapterSettings(_Settings):
 class BackboneSettings(_Opened):
     """A Hugging Face encoder that is trained."""
 
-    head: Literal["none", "tanh"] = Field("none", description="tanh: a layer over the pooled vector, in training only")
+    head: Literal["none", "tanh", "kept"] = Field(
+        "none",
+        description="tanh: a layer over the first token's vector, in training only; kept: saved with the model too",
+    )
     layers: Layers | None = Field(
         None, description='keep so many first layers, those of a list of numbers from 1, or "every 3rd": 1, 4, 7, ...'
     )

@@ -91,7 +91,7 @@ def test_a_plain_hugging_face_folder_gets_a_pooling(saved):
         (folder / extra).unlink()
     shutil.rmtree(folder / "1_Pooling")
     np.testing.assert_allclose(encode(load(folder), SENTENCES), encode(encoder, SENTENCES), atol=1e-6)
-    changed = load(folder, pooling="cls", prompt="a ", max_length=7, layers=1, head=True)
+    changed = load(folder, pooling="cls", prompt="a ", max_length=7, layers=1, head="tanh")
     assert (changed.pooling, changed.prompt, changed.max_length, changed.head is None) == ("cls", "a ", 7, False)
 
 
@@ -190,7 +190,7 @@ def test_wrong_settings_name_the_folder(saved, toy_static, tmp_path):
     folder, _ = saved
     toy_static.save(tmp_path / "static")
     with pytest.raises(EncoderError, match="static: contains a StaticEncoder, which has no setting head, layers"):
-        load(tmp_path / "static", head=True, layers=1)
+        load(tmp_path / "static", head="tanh", layers=1)
     with pytest.raises(EncoderError, match="contains a TransformerEncoder, which has no setting sparse"):
         load(folder, sparse=True)
     with pytest.raises(EncoderError, match="model: max_length must lie between"):

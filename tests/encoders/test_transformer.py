@@ -56,7 +56,7 @@ def test_same_vectors_in_sentence_transformers(family, pooling, toy_transformer,
 
 
 def test_the_head_works_in_training_alone_and_is_not_saved(toy_transformer, tmp_path):
-    plain, headed = toy_transformer(pooling="cls"), toy_transformer(pooling="cls", head=True)
+    plain, headed = toy_transformer(pooling="cls"), toy_transformer(pooling="cls", head="tanh")
     np.testing.assert_array_equal(encode(plain, SENTENCES), encode(headed, SENTENCES))
     tokens = headed.tokenize(SENTENCES)
     assert headed.train()(tokens).abs().max() < 1 < encode(plain, SENTENCES).max()
@@ -65,9 +65,25 @@ def test_the_head_works_in_training_alone_and_is_not_saved(toy_transformer, tmp_
     assert load(tmp_path / "model").head is None
 
 
+def test_a_kept_head_is_the_training_head_and_is_saved(toy_transformer, tmp_path):
+    headed, kept = (toy_transformer(pooling="cls", head=head) for head in ("tanh", "kept"))
+    tokens, made = headed.tokenize(SENTENCES), []
+    for encoder in (headed, kept):
+        torch.manual_seed(0)  # equal dropout masks
+        made.append(encoder.train()(tokens))
+    torch.testing.assert_close(*made)
+    kept.eval()
+    wanted = encode(kept, SENTENCES)
+    assert np.abs(wanted).max() < 1
+    kept.save(tmp_path / "model")
+    np.testing.assert_allclose(encode(load(tmp_path / "model"), SENTENCES), wanted, atol=1e-6)
+    with pytest.raises(ValueError, match="head='kept'"):
+        toy_transformer(pooling="cls", head="kept", adapter={"rank": 2})
+
+
 def test_the_head_belongs_to_cls(toy_transformer):
     with pytest.raises(ValueError, match="belongs to cls pooling, got pooling 'mean'"):
-        toy_transformer(head=True)
+        toy_transformer(head="tanh")
 
 
 def test_frozen_and_sparse_embeddings(toy_transformer):

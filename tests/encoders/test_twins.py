@@ -77,7 +77,7 @@ def test_unlike_encoders_are_refused():
     with pytest.raises(ValueError, match="twins must be alike"):
         Twins(build_transformer(), build_transformer(max_length=12))
     with pytest.raises(ValueError, match='without a head; write head = "none"'):
-        Twins(*(build_transformer(pooling="cls", head=True) for _ in range(2)))
+        Twins(*(build_transformer(pooling="cls", head="tanh") for _ in range(2)))
 
 
 RECIPE = """

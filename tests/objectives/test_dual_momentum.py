@@ -161,7 +161,7 @@ def test_rows_of_other_slots_and_hard_negatives_play_no_part():
 
 
 def test_key_dropout_can_be_off_and_the_training_head_stays():
-    encoder = build_transformer(pooling="cls", head=True).train()
+    encoder = build_transformer(pooling="cls", head="tanh").train()
     batch = toy_batch([2, 2])
     batch.tokens = encoder.tokenize(SENTENCES[:4])
     keys = {}

@@ -69,6 +69,7 @@ POOLINGS: dict[str, Pooling] = {
     "first-last": first_last,
     "first1-last": first1_last,
 }
+HEADS = ("none", "tanh", "kept")
 FIRST_LAYER = {"first-last": 0, "first1-last": 1}  # these need the states of all layers
 
 
@@ -77,7 +78,8 @@ class TransformerEncoder(Encoder):
 
     pooling            cls, mean, max, first-last or first1-last (see pooling.py)
     max_length         most tokens of a sentence; None: what tokenizer and backbone allow
-    head               a new linear layer with tanh after cls pooling, in training mode only, never saved (SimCSE)
+    head               `tanh`: a new linear layer with tanh after cls pooling, in training mode only, never saved
+                       (SimCSE); `kept`: the same layer, saved and used at inference too (EASE, table 10); or `none`
     prompt             put before every text
     prompts            further prompts by name
     layers             keep only the first so many layers of the backbone, or those with these numbers, from 1: a list,
@@ -104,7 +106,7 @@ class TransformerEncoder(Encoder):
         *,
         pooling: str = "mean",
         max_length: int | None = None,
-        head: bool = False,
+        head: str = "none",
         prompt: str = "",
         prompts: Mapping[str, str] | None = None,
         layers: int | str | Sequence[int] | None = None,
@@ -120,8 +122,10 @@ class TransformerEncoder(Encoder):
         super().__init__()
         if pooling not in POOLINGS:
             raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, got {pooling!r}")
-        if head and pooling != "cls":
-            raise ValueError(f"the training head belongs to cls pooling, got pooling {pooling!r} with head=True")
+        if head not in HEADS:
+            raise ValueError(f"head must be one of {', '.join(HEADS)}, got {head!r}")
+        if head != "none" and pooling != "cls":
+            raise ValueError(f"a head belongs to cls pooling, got pooling {pooling!r} with head={head!r}")
         self._length = _allowed_length(backbone, tokenizer, max_length)
         self.backbone, self.tokenizer = backbone, tokenizer
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
@@ -134,14 +138,17 @@ class TransformerEncoder(Encoder):
         words.requires_grad_(not freeze_embeddings)
         words.sparse = sparse_embeddings
         self.hidden = int(backbone.config.hidden_size)
+        if adapter is not None and (dim is not None or head == "kept"):
+            new = f"dim={dim}" if dim is not None else "head='kept'"
+            raise ValueError(f"an adapter trains no other weights, so a new layer ({new}) would stay random")
+        if head == "kept":
+            projections = [_head(self.hidden, seed), *projections]
         if dim is not None:
-            if adapter is not None:
-                raise ValueError(f"an adapter trains no other weights, so a new layer (dim={dim}) would stay random")
             width = projections[-1].linear.out_features if projections else self.hidden
             projections = [*projections, _rotation(width, dim, seed)]
         self.projections = nn.ModuleList(projections)
         self.dim = projections[-1].linear.out_features if projections else self.hidden
-        self.head = _head(self.hidden, seed) if head else None
+        self.head = _head(self.hidden, seed) if head == "tanh" else None
         self.pad = int(tokenizer.pad_token_id or 0)
         self.adapter: adapters.Attached | None = None
         self.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
@@ -200,7 +207,7 @@ class TransformerEncoder(Encoder):
         return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
-        """Write backbone, tokenizer and pooling in the sentence-transformers layout; never the head.
+        """Write backbone, tokenizer and pooling in the sentence-transformers layout; never a training head.
 
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
@@ -239,12 +246,12 @@ class TransformerEncoder(Encoder):
         layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
 
 
-def _head(dim: int, seed: int) -> nn.Sequential:
+def _head(dim: int, seed: int) -> Dense:
     """Linear and tanh, initialized like BERT's layers."""
-    linear = nn.Linear(dim, dim)
-    nn.init.normal_(linear.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
-    nn.init.zeros_(linear.bias)
-    return nn.Sequential(linear, nn.Tanh())
+    layer = Dense(dim, dim, activation="Tanh")
+    nn.init.normal_(layer.linear.weight, std=0.02, generator=torch.Generator().manual_seed(seed))
+    nn.init.zeros_(layer.linear.bias)
+    return layer
 
 
 def _rotation(dim: int, out: int, seed: int) -> Dense:

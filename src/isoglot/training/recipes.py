@@ -320,7 +320,7 @@ def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encod
             pooling=settings.pooling,
             prompt=settings.prompt,
             max_length=settings.max_length,
-            head=settings.head == "tanh",
+            head=settings.head,
             layers=settings.layers,
             dim=settings.dim,
             freeze_embeddings=settings.freeze_embeddings,

@@ -1,4 +1,4 @@
-"""isoglot: sentence embeddings in which every language is the same language.
+"""isoglot: multilingual sentence embeddings.
 
     import isoglot
 
@@ -6,7 +6,7 @@
     vectors = model.encode(["Guten Morgen!", "Good morning!"])
     model.similarity("Guten Morgen!", ["Good morning!", "Good night!"])
 
-Importing this package imports nothing heavy; each name is imported when it is first used.
+Importing this package is fast: each name, and what it needs, is imported on first use.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'isoglot' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value  # a subpackage of the same name, imported later, does not take its place
+    globals()[name] = value  # a subpackage of the same name, imported later, must not replace it
     return value
 
 

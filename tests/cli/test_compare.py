@@ -39,7 +39,7 @@ def test_tables_lines_and_files(folder, capsys):
     for part in ("tatoeba accuracy/mean", "[red]-eng", "before", "after", "mean", "▲", "paired bootstrap"):
         assert part in out
     assert "after against before: better in 1 (1 significantly), worse in 0 (0 significantly), equal in 0" in out
-    assert "left out: tatoeba only-eng accuracy/mean: before has n = 10 and after has 11" in err
+    assert "skipped: tatoeba only-eng accuracy/mean: before has n = 10 and after has 11" in err
     assert "compare.md" in err
     assert 'id="comparison"' in (folder / "page.html").read_text(encoding="utf-8")
     assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["before", "after"]

@@ -1,1 +1,1 @@
-"""The command line: the verbs, each in a file of its own."""
+"""The command line: one file per verb."""

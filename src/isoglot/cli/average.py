@@ -16,7 +16,7 @@ def average(
     ],
     output: Output,
     weights: Annotated[
-        str, typer.Option(help="Weight of each model, separated by commas, with the sum 1; default: equal weights.")
+        str, typer.Option(help="Weight of each model, separated by commas; they must sum to 1; default: equal weights.")
     ] = "",
 ) -> None:
     """Average the weights of models of one architecture and tokenizer."""

@@ -74,7 +74,7 @@ def compare(
         for grid in _examples(named, split(tasks), examples, data) if examples else ():
             show_grid(grid)
     for line in found.left_out:
-        say(f"left out: {line}")
+        say(f"skipped: {line}")
     if output is not None:
         found.save(output)
         say(f"wrote {output / 'compare.md'} and {output / 'compare.json'}")

@@ -1,8 +1,8 @@
 """What a verb prints: messages and progress on stderr, tables and lists on stdout.
 
 Messages go through the logger `isoglot`, which writes to stderr; `--quiet` and `--log-level` set its level. Progress is
-a bar on a terminal, a plain line every few seconds elsewhere, and nothing below the level `info`. Tables and lists are
-never cut: a terminal that is too narrow breaks the lines, and a pipe has no width at all.
+a bar on a terminal and a plain line every few seconds elsewhere; it is hidden if the log level is above `info`. Tables
+and lists are never truncated: on a narrow terminal lines are wrapped, in a pipe they are not.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOG = logging.getLogger("isoglot")
 
 
 class _Stderr(logging.Handler):
-    """Writes to the stderr of the moment, which a progress bar or a test may have replaced."""
+    """Write to the current `sys.stderr`, which a progress bar or a test may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         typer.echo(self.format(record), err=True)
@@ -50,7 +50,7 @@ def say(line: str) -> None:
 
 @dataclass
 class Call:
-    """What this call of the command line has set.
+    """State of this invocation of the command line.
 
     debug   show the traceback of an error
     resume  how the work can be resumed after Ctrl-C or SIGTERM
@@ -64,14 +64,14 @@ CALL = Call()
 
 
 def on_interrupt(note: str) -> None:
-    """Set what is printed after Ctrl-C or SIGTERM: how the work can be resumed."""
+    """Set the message that is printed after Ctrl-C or SIGTERM: how to resume the work."""
     CALL.resume = note
 
 
 class Progress:
-    """The progress of long work on stderr: call it with (done, total), within `with`.
+    """Progress of long work on stderr: a context manager that is called with (done, total).
 
-    what   the work, as the line begins
+    what   name of the work, at the start of the line
     unit   what is counted; "bytes" are shown in megabytes
     """
 
@@ -92,7 +92,7 @@ class Progress:
         self.task = self.bars.add_task(what, total=None, state="")
         self.live = self.shown and self.console.is_terminal
         self.printed = monotonic()
-        self.first: tuple[float, int] | None = None  # time and count at which the speed is measured from
+        self.first: tuple[float, int] | None = None  # time and count from which the speed is measured
         self.last = 0
 
     def __enter__(self) -> Progress:
@@ -107,17 +107,17 @@ class Progress:
             self.bars.stop()
 
     def __call__(self, done: int, total: int | None = None) -> None:
-        """Show that `done` of `total` are done; a smaller count than before begins a new piece of work."""
+        """Report that `done` of `total` are done; a smaller count than before starts a new piece of work."""
         now = monotonic()
         if self.first is None or done < self.last or not done:
-            self.first = now, done  # what was done before this run took no time now
+            self.first = now, done  # what an earlier run finished does not count for the speed
         self.last = done
         began, before = self.first
         rate = (done - before) / max(now - began, 1e-9) if done > before else 0.0
         self.show(self.what, done, total, state_line(done, total, rate=rate, unit=self.unit))
 
     def part(self, what: str, done: int, total: int | None = None) -> None:
-        """The same for work of several parts, each of which is named by a plain line when it begins."""
+        """The same for work in several parts; a plain line names each part when it starts."""
         if what != self.what:
             self.what, self.first = what, None
             if not self.live:
@@ -125,7 +125,7 @@ class Progress:
         self(done, total or None)
 
     def show(self, what: str, done: int, total: int | None, state: str) -> None:
-        """Update the bar, or print a line if the last one is old enough."""
+        """Update the bar, or print a line if the last one was printed some seconds ago."""
         if self.live:
             self.bars.update(self.task, description=what, completed=done, total=total, state=state)
         elif self.shown and monotonic() - self.printed > EVERY:
@@ -138,7 +138,7 @@ class Progress:
 
 
 def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
-    """How much is done, how fast, and when it ends."""
+    """The amount done, the speed, and the estimated remaining time."""
     if unit == "bytes":
         amount = f"{done / 1e6:.1f} MB" + (f" of {total / 1e6:.1f} MB" if total else "")
         speed = f", {rate / 1e6:.1f} MB/s" if rate else ""
@@ -158,7 +158,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def from_stdin(*paths: Path) -> Iterator[list[Path]]:
-    """The paths to read: each as it is, or for `-` a temporary file with the text of stdin."""
+    """The paths to read: unchanged, except that `-` becomes a temporary file with the text of stdin."""
     if Path("-") not in paths:
         yield [*paths]
         return
@@ -184,7 +184,7 @@ def to_stdout(output: Path, form: str) -> Iterator[Path]:
 
 
 def show_json(value: Any) -> None:
-    """Print a result for programs, on one line; numbers that are not finite are null."""
+    """Print a result as one line of JSON; numbers that are not finite become null."""
     import json
     import math
 
@@ -201,7 +201,7 @@ def show_json(value: Any) -> None:
 
 
 def show_grid(grid: Grid, console: Console | None = None) -> None:
-    """Print a table at the terminal's width, or at the least width at which no cell of a row is cut; then its notes."""
+    """Print a table at the terminal's width, or wider where a cell would be truncated; then its notes."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.measure import Measurement
@@ -216,14 +216,14 @@ def show_grid(grid: Grid, console: Console | None = None) -> None:
     elif whole > console.width:
         table = to_rich(grid, broken=True)
         longest = [max((cell_len(row[at]) for row in grid.rows), default=0) for at in range(len(grid.header))]
-        console.width = max(console.width, sum(longest) + 3 * len(longest) + 1)  # a line and two spaces a column
+        console.width = max(console.width, sum(longest) + 3 * len(longest) + 1)  # a border and two spaces per column
     console.print(table)
     for note in grid.notes:
         console.print(Text(wrapped(note, indent="  "), style="dim"), soft_wrap=True)
 
 
 def show_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Print a list, its first column never cut: wrapped inside the others for a terminal, a row a line for a pipe."""
+    """Print a list: on a terminal all columns but the first are wrapped, in a pipe each row is one line."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.measure import Measurement
@@ -248,7 +248,7 @@ def show_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def wrapped(text: str, *, indent: str = "") -> str:
-    """A text broken between words for a terminal and left whole for a pipe; addresses are never broken."""
+    """The text, wrapped between words on a terminal, unchanged in a pipe; URLs are never broken."""
     if not sys.stdout.isatty():
         return indent + text
     width = shutil.get_terminal_size().columns

@@ -1,6 +1,5 @@
-"""`isoglot data`: the data sets of the catalogue, and what the corpora of a recipe contain.
-
-Lists and findings go to stdout, progress to stderr.
+"""`isoglot data`: download, import and check data sets; count the data of a recipe. Results go to stdout, progress to
+stderr.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def list_sets(data: DataIfThere) -> None:
 
 
 def _known(one: DataSet) -> str:
-    """How a set is downloaded, and what its files are compared with."""
+    """How a set is downloaded and verified."""
     if one.files:
         return f"{len(one.files):,} files with checksums"
     counts = ", ".join(map(str, one.counts))
@@ -69,11 +68,11 @@ def get(
 
 
 def import_(
-    name: Annotated[str, typer.Argument(help="Name of the set, such as tatoeba-laser.")],
-    folder: Annotated[Path, typer.Argument(help="Folder with the files as they are published.")],
-    data: Annotated[Path, typer.Option(help="Folder to write into; the set gets a folder of its name.")],
+    name: Annotated[str, typer.Argument(help="Name of the data set, such as tatoeba-laser.")],
+    folder: Annotated[Path, typer.Argument(help="Folder with the published files.")],
+    data: Annotated[Path, typer.Option(help="Output folder; the data set is written to a subfolder of its name.")],
 ) -> None:
-    """Write a set in the normal form that the tasks read, with checksums of the published files."""
+    """Convert a data set to the normal form that the tasks read, with checksums of the published files."""
     from isoglot.data.sets.importers import import_folder
 
     target, rows = import_folder(name, folder, data)
@@ -83,7 +82,7 @@ def import_(
 
 def check(
     data: Data,
-    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets; default: all that exist.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets; default: all in the folder.")] = None,
 ) -> None:
     """Check data sets; exit with 1 if any is absent, incomplete or wrong."""
     from isoglot.data.sets import catalogue, find
@@ -109,7 +108,7 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count what a recipe trains on: sentences by language and source, after all filters."""
+    """Count the training data of a recipe: sentences by language and source, after all filters."""
     if (kept := Path(recipe) / "data.json").is_file():
         streams = json.loads(kept.read_text(encoding="utf-8"))
     else:
@@ -128,7 +127,7 @@ def report(
 
 
 def _by_language(sources: dict[str, dict[str, Any]]) -> list[list[str]]:
-    """A row for each language, the most frequent first, and a column for each source that has sentences."""
+    """One row per language, most frequent first, and one column per source with sentences."""
     columns = {name: content["sentences"] for name, content in sources.items() if content["sentences"]}
     total: Counter[str] = Counter()
     for sentences in columns.values():

@@ -9,7 +9,7 @@ from isoglot.cli.options import Output
 
 
 def demo(output: Output = Path("isoglot-demo")) -> None:
-    """Train, evaluate and mine on the bundled text in three minutes."""
+    """Train, evaluate and mine on the bundled text; takes about three minutes."""
     from isoglot.demo import run
 
     run(output, report=say, show=show_grid)

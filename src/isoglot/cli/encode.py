@@ -1,4 +1,4 @@
-"""`isoglot encode`: the vectors of the lines of a file; an interrupted run can be resumed."""
+"""`isoglot encode`: encode the lines of a file; an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def encode(
         list[str],
         typer.Argument(
             metavar="[MODEL] INPUT",
-            help="Model, if not the default, and text, one sentence per line, plain or compressed; - for stdin.",
+            help="Model (optional) and a text file, one sentence per line, plain or compressed; - for stdin.",
         ),
     ],
     output: Annotated[
@@ -43,14 +43,18 @@ def encode(
     ],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="Output format: npy, parquet or jsonl; default: by the name, on stdout jsonl."),
+        typer.Option(
+            "--format", help="Output format: npy, parquet or jsonl; default: from the suffix, jsonl on stdout."
+        ),
     ] = None,
     pooling: Pooling = None,
     prompt: Prompt = None,
     normalize: Annotated[
-        bool | None, typer.Option(help="Scale vectors to unit length; default: as the model specifies.")
+        bool | None, typer.Option(help="Scale vectors to unit length; default: the model's setting.")
     ] = None,
-    batch_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum tokens per batch, with padding.")] = None,
+    batch_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum tokens per batch, including padding.")
+    ] = None,
     truncate_dim: Annotated[int | None, typer.Option(min=1, help="Number of leading dimensions to keep.")] = None,
     precision: Annotated[
         str | None,
@@ -66,7 +70,7 @@ def encode(
     cores: Cores = 1,
     gpus: Gpus = 0,
     lines: Annotated[
-        int, typer.Option(min=1, help="Lines per file of OUTPUT, which is a folder then; requires --ray.")
+        int, typer.Option(min=1, help="Lines per output file, in the folder OUTPUT; requires --ray.")
     ] = _LINES,
     device: Device = "auto",
     as_json: Json = False,
@@ -139,7 +143,7 @@ def _encode(
                     encoder, text, output=table, precision=precision, workers=places, progress=progress,
                     report=console.say, **settings,
                 )  # fmt: skip
-            except (ValueError, TypeError, RuntimeError) as error:  # of settings that only the encoder can judge
+            except (ValueError, TypeError, RuntimeError) as error:  # settings that only the encoder can check
                 raise EncoderError(f"{model}: {error}") from error
         seconds = time.monotonic() - began
         if to_stdout:

@@ -1,6 +1,5 @@
-"""`isoglot entities`: vectors for the entities of a folder that `isoglot wikipedia` wrote, read or trained.
-
-The path of the table goes to stdout, messages to stderr.
+"""`isoglot entities`: read or train vectors for the entities in the output folder of `isoglot wikipedia`. The path of
+the table goes to stdout, messages to stderr.
 """
 
 from __future__ import annotations
@@ -19,23 +18,26 @@ def entities(
     folder: Annotated[Path, typer.Argument(help="Output folder of `isoglot wikipedia`, with entities.tsv.")],
     vectors: Annotated[
         Path | None,
-        typer.Option(help="Vectors of Wikipedia2Vec: its text format, plain or compressed, or a saved model."),
+        typer.Option(help="Vectors of Wikipedia2Vec: text format, plain or compressed, or a saved model."),
     ] = None,
     allow_pickle: Annotated[
-        bool, typer.Option("--allow-pickle", help="Read --vectors even if it is a saved model, which can run code.")
+        bool,
+        typer.Option(
+            "--allow-pickle", help="Allow --vectors to be a pickled model, which can run code; only for trusted files."
+        ),
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="Model that encodes the entities' names, in place of --vectors.")
+        str | None, typer.Option(help="Encode the entities' names with this model, instead of --vectors.")
     ] = None,
-    train: Annotated[bool, typer.Option("--train", help="Train vectors on the dumps, in place of --vectors.")] = False,
+    train: Annotated[bool, typer.Option("--train", help="Train vectors on the dumps, instead of --vectors.")] = False,
     dump: Annotated[
         list[str] | None, typer.Option(help="MediaWiki XML dump to train on, FILE or CODE=FILE; repeatable.")
     ] = None,
     titles: Annotated[
-        Path | None, typer.Option(help="File of language, tab, title, tab, id; default: labels are titles.")
+        Path | None, typer.Option(help="TSV file of language, title, id; default: use the entities' labels as titles.")
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="Language of the titles of the vectors; default: en, or that of the dumps.")
+        str | None, typer.Option(help="Language of the titles in --vectors; default: en, or that of the dumps.")
     ] = None,
     dim: Annotated[int, typer.Option(min=1, help="Dimensions of the trained vectors.")] = 768,
     iterations: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 5,
@@ -43,7 +45,7 @@ def entities(
     workers: Annotated[int, typer.Option(min=1, help="Number of training processes.")] = 1,
     device: Device = "auto",
 ) -> None:
-    """Write initial entity vectors by Wikipedia2Vec or by a model, in the order of a folder's entities."""
+    """Write initial entity vectors from Wikipedia2Vec or from a model, one row per entity of the folder."""
     if train + (vectors is not None) + (model is not None) != 1 or train != bool(dump):
         raise typer.BadParameter("pass one of --vectors, --model, or --train and --dump")
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors

@@ -1,4 +1,4 @@
-"""`isoglot evaluate`: a model's scores as tables, files that programs read, and a page that people read."""
+"""`isoglot evaluate`: score a model; write tables, JSON and an HTML page."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def evaluate(
     model: Annotated[
         str | None,
         typer.Argument(
-            help="Model: a folder, a packaged name, or a hub id in the local cache; default: isoglot's own."
+            help="Model: a folder, a packaged name, or a hub id in the local cache; default: the default model."
         ),
     ] = None,
     tasks: Annotated[
@@ -44,12 +44,15 @@ def evaluate(
     pooling: Pooling = None,
     prompt: Prompt = None,
     max_length: Annotated[int | None, typer.Option(min=2, help="Maximum tokens per text.")] = None,
-    cache: Annotated[Path | None, typer.Option(help="Folder that keeps vectors for later evaluations.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder in which vectors are cached for later evaluations.")
+    ] = None,
     seen: Annotated[
-        str, typer.Option(help="Languages of the training data, separated by commas; the page marks them.")
+        str, typer.Option(help="Languages of the training data, separated by commas; marked in the page.")
     ] = "",
     function: Annotated[
-        str | None, typer.Option(help="Python function to evaluate, module:name; texts in, vectors out.")
+        str | None,
+        typer.Option(help="Python function to evaluate, as module:name; takes a list of texts, returns vectors."),
     ] = None,
     vectors: Annotated[Path | None, typer.Option(help="NumPy file of vectors to evaluate; requires --texts.")] = None,
     texts: Annotated[
@@ -61,7 +64,7 @@ def evaluate(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Score a model per language; write tables, a page and results for programs."""
+    """Score a model per language; write tables, an HTML page and JSON."""
     from isoglot.evaluation.precomputed import export_texts
     from isoglot.evaluation.run import plan
     from isoglot.report.evaluate import evaluate
@@ -104,7 +107,7 @@ def open_subject(
     device: str = "auto",
     **settings: Any,
 ) -> Encoder | Encode:
-    """What is evaluated: a model with its settings, a Python function, or a table of vectors with its texts.
+    """The system to evaluate: a model with its settings, a Python function, or vectors with their texts.
 
     Raises `EvaluationError` unless exactly one is specified.
     """

@@ -1,4 +1,4 @@
-"""`isoglot export`: an index as Parquet, a table, JSON lines or a translation memory."""
+"""`isoglot export`: write an index as Parquet, TSV, JSON lines or TMX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`isoglot filter`: parallel text in, without the sentences that a model does not take for translations."""
+"""`isoglot filter`: remove sentences that are not translations from parallel text, as judged by a model."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def filter(
         typer.Option(callback=finite, help="Minimum score; default: 1 for ratio, 0 for distance."),
     ] = None,
     k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")] = 4,
-    block: Annotated[int, typer.Option(min=2, help="Number of sentences compared with each other.")] = 100_000,
-    dropped: Annotated[Path | None, typer.Option(help="Output file for what is dropped.")] = None,
+    block: Annotated[
+        int, typer.Option(min=2, help="Number of sentences per block that are compared with each other.")
+    ] = 100_000,
+    dropped: Annotated[Path | None, typer.Option(help="Output file for the dropped groups.")] = None,
     languages: Annotated[
         str, typer.Option(help="Languages of the columns, separated by commas; default: from the file.")
     ] = "",
@@ -60,7 +62,7 @@ def filter(
 
 
 def filter_outputs(output: Path, dropped: Path | None) -> list[Path]:
-    """The files that are written, without stdout. Raises BadParameter if they are the same."""
+    """The output files, without stdout. Raises BadParameter if they are the same."""
     if dropped == output:
         raise typer.BadParameter("--output and --dropped are the same file; choose another")
     return [path for path in (output, dropped) if path is not None and str(path) != "-"]

@@ -1,4 +1,4 @@
-"""`isoglot fit`: fit a transform to the vectors of a text and save it as a part of the model."""
+"""`isoglot fit`: fit a transform to the vectors of a text and save it with the model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def fit(
         list[str],
         typer.Argument(
             metavar="[MODEL] CORPUS",
-            help="Model, if not the default, and text, one sentence per line, or .jsonl with one JSON string per line; "
-            "- for stdin.",
+            help="Model (optional) and a text file, one sentence per line, or .jsonl with one JSON string per "
+            "line; - for stdin.",
         ),
     ],
     output: Output,
@@ -49,7 +49,7 @@ def fit(
     corpus = Path(file)
     check_output(output, inputs=[model, corpus], folder=True, whole=True)
     with (
-        layout.replacing(output) as new,  # raises for a wrong folder before the work
+        layout.replacing(output) as new,  # fail before the work, not after it, if the folder is wrong
         from_stdin(corpus) as (text_file,),
         Progress("fitting") as progress,
     ):

@@ -1,4 +1,4 @@
-"""`isoglot index`: files of sentences into a searchable folder."""
+"""`isoglot index`: build a search index from files of sentences."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def index(
         list[str],
         typer.Argument(
             metavar="[MODEL] FILE...",
-            help="Model, if not the default, and text, .tsv, .jsonl, .parquet or .tmx files; CODE=FILE sets the "
-            "language, deu,eng=FILE that of pairs.",
+            help="Model (optional) and text, .tsv, .jsonl, .parquet or .tmx files; CODE=FILE sets the language, "
+            "deu,eng=FILE the languages of pairs.",
         ),
     ],
     output: Annotated[
@@ -27,11 +27,15 @@ def index(
     language: Annotated[str, typer.Option(help="Language of files that do not specify one.")] = "und",
     kind: Annotated[
         str | None,
-        typer.Option(help="Kind: flat (exact; default), ivf, ivf-pq, hnsw, or a FAISS index_factory string."),
+        typer.Option(
+            help="Kind of index: flat (exact), ivf, ivf-pq, hnsw, or a FAISS index_factory string; default: flat."
+        ),
     ] = None,
     pooling: Pooling = None,
     prompt: Prompt = None,
-    query_prompt: Annotated[str | None, typer.Option(help="Prefix of every query; default: that of sentences.")] = None,
+    query_prompt: Annotated[
+        str | None, typer.Option(help="Prefix of every query; default: the prompt of the sentences.")
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Build a search index of sentences, or add sentences to one."""

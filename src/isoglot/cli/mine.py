@@ -1,4 +1,4 @@
-"""`isoglot mine`: translations from two files, or paraphrases from one."""
+"""`isoglot mine`: find translations in two files, or paraphrases in one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def mine(
         list[str],
         typer.Argument(
             metavar="[MODEL] A [B]",
-            help="Model, if not the default, and two text files, or one file for pairs within it; - for stdin.",
+            help="Model (optional) and two text files, or one file to mine paraphrases; - for stdin.",
         ),
     ],
     output: Annotated[
@@ -39,7 +39,7 @@ def mine(
     ],
     k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")] = 4,
     margin: Annotated[str, typer.Option(help="Margin: ratio, distance or absolute.")] = "ratio",
-    direction: Annotated[str, typer.Option(help="Choice of pairs: max, intersection, forward or backward.")] = "max",
+    direction: Annotated[str, typer.Option(help="Selection of pairs: max, intersection, forward or backward.")] = "max",
     threshold: Annotated[
         float | None, typer.Option(callback=finite, help="Minimum score; default: keep all pairs.")
     ] = None,
@@ -49,10 +49,10 @@ def mine(
     estimate: Annotated[bool, typer.Option("--estimate", help="Estimate the threshold without known pairs.")] = False,
     form: Annotated[
         str | None,
-        typer.Option("--format", help="Output format: tsv, jsonl, tmx, parquet or moses; default: by the name."),
+        typer.Option("--format", help="Output format: tsv, jsonl, tmx, parquet or moses; default: from the suffix."),
     ] = None,
     languages: Annotated[
-        str, typer.Option(help="Languages of the files, such as deu,eng; default: from their names.")
+        str, typer.Option(help="Languages of the files, such as deu,eng; default: from the file names.")
     ] = "",
     ids: Annotated[bool, typer.Option("--ids", help="Read lines of id, tab, sentence.")] = False,
     write_ids: Annotated[bool, typer.Option("--write-ids", help="Write ids, or line numbers, with the pairs.")] = False,
@@ -68,12 +68,12 @@ def mine(
         typer.Option(help="Drop lines in other languages, judged by script or by a Python function module:name."),
     ] = None,
     vectors: Annotated[
-        list[Path] | None, typer.Option(help="NumPy file of vectors in place of MODEL, one per text file; repeatable.")
+        list[Path] | None, typer.Option(help="NumPy file of vectors, instead of MODEL, one per text file; repeatable.")
     ] = None,
     dtype: Annotated[str, typer.Option(help="Type of the vectors on disk: float32 or float16.")] = "float32",
     prompt: Prompt = None,
     pooling: Pooling = None,
-    budget: Annotated[str, typer.Option(help="Working memory of the comparison, such as 2GB.")] = "256MB",
+    budget: Annotated[str, typer.Option(help="Maximum working memory of the comparison, such as 2GB.")] = "256MB",
     precision: Annotated[
         str, typer.Option(help="Precision of the comparison: float32, or bfloat16 with float32 rescoring.")
     ] = "float32",
@@ -83,7 +83,7 @@ def mine(
     ] = None,
     probes: Annotated[int, typer.Option(min=1, help="Number of IVF cells to probe; requires --index.")] = 32,
     work: Annotated[
-        Path | None, typer.Option(help="Work folder, kept; default: OUTPUT.work, removed at the end.")
+        Path | None, typer.Option(help="Folder for intermediate files, kept; default: OUTPUT.work, removed at the end.")
     ] = None,
     every: Annotated[float, typer.Option(min=0, callback=finite, help="Seconds between checkpoints.")] = 60.0,
     ray: Ray = "",
@@ -92,7 +92,7 @@ def mine(
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Mine translations from two files, or paraphrases from one."""
+    """Mine translation pairs from two files, or paraphrases from one."""
     from isoglot.encoders.device import resolve
     from isoglot.errors import RecipeError
     from isoglot.mining import mine

@@ -1,4 +1,4 @@
-"""`isoglot models list` and `get`."""
+"""`isoglot models list` and `isoglot models get`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`isoglot negatives`: pairs in, the same pairs with mined hard negatives out, for translation ranking (mUSE)."""
+"""`isoglot negatives`: add mined hard negatives to pairs, for translation ranking (mUSE)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ def negatives(
         list[str],
         typer.Argument(
             metavar="[MODEL] PAIRS",
-            help="Model, if not the default, and pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned "
-            "files.",
+            help="Model (optional) and pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned files.",
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair each; - for stdout.")
+        Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair per line; - for stdout.")
     ],
     count: Annotated[int, typer.Option(min=1, help="Number of hard negatives per pair.")] = 3,
     languages: Annotated[

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 
 
 def finite(value: float | None) -> float | None:
-    """The callback of every option of type float: NaN and infinity are wrong usage.
-
-    NaN passes every comparison with a bound, and as a threshold it would pass every filter or none.
+    """Callback of every option of type float; rejects NaN and infinity. NaN would pass every check of a range, and as a
+    threshold it would keep everything or nothing.
     """
     if value is not None and not math.isfinite(value):
         raise typer.BadParameter(f"{value} is not a finite number")
@@ -33,7 +32,7 @@ def finite(value: float | None) -> float | None:
 
 
 def split(text: str) -> list[str]:
-    """The parts of a text between commas, without blanks and empty ones."""
+    """The comma-separated parts of a text, stripped, without empty ones."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
@@ -42,17 +41,16 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 
 
 def default_model() -> str:
-    """The name of the model of a verb without one: `$ISOGLOT_MODEL`, or isoglot's own."""
+    """The name of the default model: `$ISOGLOT_MODEL`, or isoglot's own."""
     from isoglot.encoders.packaged import DEFAULT
 
     return environment.default_model() or DEFAULT
 
 
 def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[str, list[str]]:
-    """The model of a verb with arguments [MODEL] FILE..., the default one if the first is a file, and the files.
-
-    A file, `-`, CODE=FILE, and a folder without a model are data. Raises `EncoderError` if no file is left, or more
-    than `most`.
+    """Split the arguments [MODEL] FILE... into the model (the default one if the first argument is a file) and the
+    files. A file, `-`, CODE=FILE, and a folder without a model are data. Raises `EncoderError` if there are no files,
+    or more than `most`.
     """
     first, *rest = words
     if _is_data(first):
@@ -86,7 +84,7 @@ def _is_model(word: str) -> bool:
 
 
 def data_folder_if_there() -> Path | None:
-    """The folder of the data sets, None if there is none."""
+    """The folder of the data sets, None if it does not exist."""
     return folder if (folder := environment.data_folder()).is_dir() else None
 
 
@@ -94,19 +92,19 @@ _DATA = {"show_default": "$ISOGLOT_DATA or data"}
 Data = Annotated[Path, typer.Option(default_factory=environment.data_folder, help="Folder of the data sets.", **_DATA)]
 DataIfThere = Annotated[
     Path | None,
-    typer.Option(default_factory=data_folder_if_there, help="Folder in which to look for the data.", **_DATA),
+    typer.Option(default_factory=data_folder_if_there, help="Folder in which to look for the data sets.", **_DATA),
 ]
 Languages = Annotated[str, typer.Option(help="Language codes, separated by commas; default: all languages.")]
-Pooling = Annotated[str | None, typer.Option(help="Pooling to use in place of the model's own.")]
-Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, in place of the model's own prompt.")]
+Pooling = Annotated[str | None, typer.Option(help="Pooling (mean, cls, ...), instead of the model's own.")]
+Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, instead of the model's own prompt.")]
 IndexFolder = Annotated[Path, typer.Argument(help="Folder of an index (`isoglot index`).")]
-IndexModel = Annotated[str | None, typer.Option("--model", help="Model of the index, if it was moved.")]
+IndexModel = Annotated[str | None, typer.Option("--model", help="Model of the index, if its folder was moved.")]
 Effort = Annotated[int | None, typer.Option(min=1, help="Search effort (IVF cells probed, HNSW list size).")]
 Device = Annotated[
     str,
     typer.Option(
         metavar="DEVICE",
-        help="Device to compute on: cpu, cuda, cuda:1, xpu, mps, or auto: $ISOGLOT_DEVICE or the fastest.",
+        help="Device to compute on: cpu, cuda, cuda:1, xpu, mps or auto ($ISOGLOT_DEVICE, else the fastest).",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
@@ -137,7 +135,7 @@ def set_level(value: str | None) -> None:
 
 
 def open_encoder(name: str | None, *, device: str, precision: str | None = None, **settings: Any) -> Encoder:
-    """The encoder of `isoglot.load` on a device, which is named on stderr."""
+    """Load an encoder on a device and report the device on stderr."""
     from isoglot import encoders
 
     encoder = encoders.load(name, device=device, **settings)
@@ -146,14 +144,14 @@ def open_encoder(name: str | None, *, device: str, precision: str | None = None,
 
 
 def announce(device: str) -> None:
-    """Report the device that a name resolves to."""
+    """Report the device in use on stderr."""
     from isoglot.encoders.device import resolve
 
     console.say(device_line(resolve(device)))
 
 
 def device_line(device: torch.device, *, precision: str | None = None) -> str:
-    """The line with which a verb reports the device in use, and the precision: by default that of the device."""
+    """The line that reports the device and the precision, by default that of the device."""
     import torch
 
     from isoglot.encoders.device import settle
@@ -164,11 +162,11 @@ def device_line(device: torch.device, *, precision: str | None = None) -> str:
 
 
 def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:
-    """The format of an output by the ending of its name, or that of `--format`, which must not contradict it.
+    """The format of an output, from the suffix of its name or from `--format`, which must agree.
 
-    formats   name of the format by ending, such as {".npy": "npy"}; the first is that of a name without ending
+    formats   format by suffix, such as {".npy": "npy"}; the first is used for names without suffix
 
-    Raises `OutputError` that lists the endings.
+    Raises `OutputError`, which lists the suffixes.
     """
     by_name = next((form for ending, form in formats.items() if path.name.lower().endswith(ending)), None)
     if given is None and by_name is not None:
@@ -197,6 +195,6 @@ def imported(name: str) -> Callable[..., Any]:
 
 
 def note_fewer(option: str, asked: int, there: int, what: str) -> None:
-    """Report on stderr that fewer exist than requested, so that all of them are used."""
+    """Report on stderr that fewer exist than requested, and that all of them are used."""
     if asked > there:
         console.say(f"{option} {asked}: only {max(0, there):,} {what} exist; using all of them")

@@ -1,4 +1,4 @@
-"""`isoglot plot`: sentences of files as a map, or a sweep as curves."""
+"""`isoglot plot`: draw sentences as a map, or a sweep as curves."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[MODEL] FILE... | sweep FOLDER",
-            help="Model, if not the default, and text, TSV, JSON lines or TMX files, or folders of aligned files; "
-            "or `sweep` and the folder of a finished sweep.",
+            help="Model (optional) and text, TSV, JSON lines or TMX files, or folders of aligned files; or `sweep` "
+            "and the folder of a finished sweep.",
         ),
     ],
     output: Annotated[
@@ -54,7 +54,7 @@ def plot(
 
     output = output or Path("map.html")
     check_output(output, inputs=[model, *files, labels])
-    # Skipping a blank line would shift the labels of the lines after it.
+    # A skipped blank line would shift the labels of the following lines.
     groups = read_files(files, languages=split(languages), parallel=parallel, skip_empty=labels is None)
     made = plot(
         open_encoder(model, device=device, pooling=pooling, prompt=prompt), groups, output=output, method=layout,

@@ -1,4 +1,4 @@
-"""`isoglot report`: results as one self-contained HTML page."""
+"""`isoglot report`: write results as one self-contained HTML page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`isoglot search`: the sentences of an index that are nearest to queries, from the command line or from stdin.
+"""`isoglot search`: find the sentences of an index that are nearest to queries, from arguments or stdin.
 
 Output: a table per query on a terminal; otherwise tab-separated lines of query, rank, score, language, id, text and
 translation, with white space inside a field reduced to one space; with `--json` one object per query, with the texts
@@ -23,15 +23,17 @@ from isoglot.errors import CorpusError
 if TYPE_CHECKING:
     from isoglot.index import Hit
 
-_TOGETHER = 256  # queries encoded and searched at once
-_HITS = 1 << 18  # found for all of them, at most
+_TOGETHER = 256  # queries per batch
+_HITS = 1 << 18  # maximum hits of a batch
 _OBJECT = '{"query": "..."}'
 
 
 def search(
     index: Annotated[
         Path,
-        typer.Argument(help="Folder of an index (`isoglot index`), or a file of sentences, indexed for this call."),
+        typer.Argument(
+            help="Folder of an index (`isoglot index`), or a file of sentences, which is indexed for this call."
+        ),
     ],
     queries: Annotated[
         list[str] | None, typer.Argument(metavar="[QUERY]...", help="Queries; default: the lines of stdin.")
@@ -44,11 +46,12 @@ def search(
         ),
     ] = "",
     exclude: Annotated[
-        str, typer.Option("--not-in", help="Languages to leave out, such as that of the queries, separated by commas.")
+        str, typer.Option("--not-in", help="Languages to exclude, such as that of the queries, separated by commas.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per query.")] = False,
     model: Annotated[
-        str | None, typer.Option(help="Model of the index, if it was moved; of a file, if not the default.")
+        str | None,
+        typer.Option(help="Model: of an index, if its folder was moved; of a file, default: the default model."),
     ] = None,
     effort: Effort = None,
     device: Device = "auto",
@@ -89,13 +92,15 @@ def _stdin(as_json: bool) -> Iterator[str]:
 
 
 def _query_of(line: str, number: int) -> str:
-    """The text of a query as an object. Other keys are errors, not ignored."""
+    """The text of a query that is a JSON object. Unknown keys are errors."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise CorpusError(f"is not JSON ({error}); write {_OBJECT}", file="stdin", line=number) from error
     if set(found) != {"query"} or not isinstance(found["query"], str):
-        raise CorpusError(f"must be {_OBJECT}, without other keys; options are for all", file="stdin", line=number)
+        raise CorpusError(
+            f"must be {_OBJECT}, without other keys; options apply to all queries", file="stdin", line=number
+        )
     return str(found["query"])
 
 

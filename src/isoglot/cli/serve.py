@@ -1,4 +1,4 @@
-"""`isoglot serve`: embeddings, similarities, and a search page for an index, for one model or one index."""
+"""`isoglot serve`: an HTTP server of embeddings and similarities, and of a search page for an index."""
 
 from __future__ import annotations
 
@@ -31,22 +31,26 @@ def serve(
     effort: Effort = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(envvar="ISOGLOT_SERVE_HOSTS", help="Host name that requests may use, or '*'; repeatable."),
+        typer.Option(envvar="ISOGLOT_SERVE_HOSTS", help="Host name that requests may use, or '*' for any; repeatable."),
     ] = None,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
             envvar="ISOGLOT_SERVE_ORIGINS",
-            help="Origin whose pages may send requests, such as https://example.org, or '*'; repeatable.",
+            help="Origin of pages that may send requests, such as https://example.org, or '*' for any; repeatable.",
         ),
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT", help="Maximum seconds a request waits and computes."),
+        typer.Option(
+            min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT", help="Maximum time of a request in seconds, waiting included."
+        ),
     ] = 120.0,
     grace: Annotated[
         int,
-        typer.Option(min=0, envvar="ISOGLOT_SERVE_GRACE", help="Seconds that requests have to finish after SIGTERM."),
+        typer.Option(
+            min=0, envvar="ISOGLOT_SERVE_GRACE", help="Seconds allowed for open requests to finish after SIGTERM."
+        ),
     ] = 5,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG", help="Log every request.")
@@ -72,7 +76,7 @@ def serve(
             found = stack.enter_context(Index.open(subject, model, device=device))
             encoder = found.model
         elif model is not None or effort is not None:
-            raise SearchError(f"{subject}: is not an index; --model and --effort are options of an index")
+            raise SearchError(f"{subject}: not an index; --model and --effort need the folder of an index")
         else:
             encoder = load(subject, device=device)
         announce(device)

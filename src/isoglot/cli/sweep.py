@@ -1,4 +1,4 @@
-"""`isoglot sweep`: a recipe over settings and seeds, or the arms of a design, as one table."""
+"""`isoglot sweep`: train a recipe over settings and seeds, or the arms of an experiment; print one table."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ def sweep(
     recipe: Annotated[str | None, typer.Argument(help="TOML file, or name of a packaged recipe.")] = None,
     over: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE,VALUE", help="Vary a setting, such as batching.most=2,4; repeatable: a grid."),
+        typer.Option(
+            metavar="KEY=VALUE,VALUE", help="Values of a setting, such as batching.most=2,4; repeatable, for a grid."
+        ),
     ] = None,
     arms: Annotated[
-        Path | None, typer.Option(help="TOML file of named arms, each a recipe with changes, in place of RECIPE.")
+        Path | None, typer.Option(help="TOML file of named arms, each a recipe with changes, instead of RECIPE.")
     ] = None,
-    entry: Annotated[str, typer.Option(help="Table of the --arms file, if it contains several.")] = "",
+    entry: Annotated[str, typer.Option(help="Name of the table in the --arms file, if it contains several.")] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds per arm.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="First random seed.")] = 1,
     overrides: Annotated[
@@ -30,24 +32,24 @@ def sweep(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting in all arms; repeatable."),
     ] = None,
     tasks: Annotated[
-        str, typer.Option(help="Tasks and suites to score the encoders on, separated by commas, beside the dev score.")
+        str, typer.Option(help="Tasks and suites to evaluate in addition to the dev score, separated by commas.")
     ] = "",
     languages: Languages = "",
     files: Annotated[
-        Path, typer.Option(help="Folder of the files that packaged recipes leave to you, such as wikipedia/.")
+        Path, typer.Option(help="Folder with the training files that packaged recipes expect, such as wikipedia/.")
     ] = Path(),
-    jobs: Annotated[int, typer.Option(min=1, help="Number of runs side by side.")] = 1,
-    steps: Annotated[int, typer.Option(min=0, help="Steps of every stage, for a trial; 0: those of the recipes.")] = 0,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep models and checkpoints.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of parallel runs.")] = 1,
+    steps: Annotated[int, typer.Option(min=0, help="Steps of every stage, for a trial run; 0: as in the recipes.")] = 0,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the models and checkpoints of all runs.")] = False,
     device: Device = "auto",
     as_json: Json = False,
 ) -> None:
-    """Train over settings and seeds; compare the arms in one table."""
+    """Train over settings and seeds, and compare the results in one table."""
     from isoglot.report.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
-    console.on_interrupt("run the same command to continue")
+    console.on_interrupt("run the same command again to resume")
     made = sweep(
         read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [],
         seeds=range(seed, seed + seeds), overrides=overrides or [], tasks=split(tasks), languages=split(languages),

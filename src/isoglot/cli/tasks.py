@@ -1,4 +1,4 @@
-"""`isoglot tasks`: the tasks and suites, and which of them have their data in a folder."""
+"""`isoglot tasks`: list tasks and suites, and which of them have data in a folder."""
 
 from __future__ import annotations
 

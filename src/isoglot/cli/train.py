@@ -1,4 +1,4 @@
-"""`isoglot train`: one run, or one per seed with mean and standard deviation."""
+"""`isoglot train`: train once, or once per seed with mean and standard deviation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint in OUTPUT.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the newest checkpoint in OUTPUT.")] = False,
     device: Device = "auto",
 ) -> None:
     """Train an encoder with a recipe."""

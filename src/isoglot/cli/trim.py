@@ -1,4 +1,4 @@
-"""`isoglot trim`: a model with only the tokens of its vocabulary that a corpus uses."""
+"""`isoglot trim`: reduce a model's vocabulary to the tokens that a corpus uses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def trim(
         list[str],
         typer.Argument(
             metavar="[MODEL] CORPUS...",
-            help="Model, if not the default, and text, TSV, JSON lines or TMX files, or folders of aligned files.",
+            help="Model (optional) and text, TSV, JSON lines or TMX files, or folders of aligned files.",
         ),
     ],
     output: Output,
@@ -39,7 +39,7 @@ def trim(
     corpus = [Path(file) for file in files]
 
     class Texts:
-        """The sentences of the corpus; read twice, since the result is checked on them."""
+        """The sentences of the corpus; read a second time to check the result."""
 
         def __iter__(self) -> Iterator[str]:
             return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))

@@ -1,4 +1,4 @@
-"""`isoglot wikipedia`: from dumps to entity-linked sentences."""
+"""`isoglot wikipedia`: extract entity-linked sentences from dumps."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ def wikipedia(
     output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
     wikidata: Annotated[Path | None, typer.Option(help="Wikidata JSON dump, for titles and types of entities.")] = None,
     titles: Annotated[
-        Path | None, typer.Option(help="Titles in place of --wikidata: lines of language, tab, title, tab, id.")
+        Path | None, typer.Option(help="TSV file of titles (language, title, id), instead of --wikidata.")
     ] = None,
     types: Annotated[
-        Path | None, typer.Option(help="Types in place of --wikidata: lines of id, tab, ids of its types.")
+        Path | None, typer.Option(help="TSV file of types (id, ids of its types), instead of --wikidata.")
     ] = None,
-    min_links: Annotated[int, typer.Option(min=0, help="Keep entities with more links than this.")] = 10,
+    min_links: Annotated[int, typer.Option(min=0, help="Minimum number of links per entity, exclusive.")] = 10,
     count_language: Annotated[
-        str | None, typer.Option(help="Count the links of this Wikipedia only, such as en; default: all.")
+        str | None, typer.Option(help="Count links only in this Wikipedia, such as en; default: all.")
     ] = None,
-    all_pages: Annotated[bool, typer.Option("--all-pages", help="Include pages whose own entity was removed.")] = False,
-    keep_lonely: Annotated[bool, typer.Option("--keep-lonely", help="Keep sentences without a hard negative.")] = False,
-    candidates: Annotated[int, typer.Option(min=1, help="Number of hard negative entities of one type.")] = 10,
+    all_pages: Annotated[bool, typer.Option("--all-pages", help="Include pages of removed entities.")] = False,
+    keep_lonely: Annotated[bool, typer.Option("--keep-lonely", help="Keep sentences without hard negatives.")] = False,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Number of hard negative entities per sentence, of the same type.")
+    ] = 10,
     per_entity: Annotated[int, typer.Option(min=1, help="Maximum sentences per entity and language.")] = 10_000,
     sample: Annotated[
         int | None,
@@ -41,9 +43,9 @@ def wikipedia(
         ),
     ] = None,
     min_length: Annotated[
-        int, typer.Option(min=1, help="Minimum columns per sentence; wide characters take two.")
+        int, typer.Option(min=1, help="Minimum width of a sentence in columns; wide characters count two.")
     ] = 20,
-    max_length: Annotated[int, typer.Option(min=1, help="Maximum columns per sentence.")] = 500,
+    max_length: Annotated[int, typer.Option(min=1, help="Maximum width of a sentence in columns.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for hard negatives and samples.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
     work: Annotated[
@@ -68,7 +70,7 @@ def wikipedia(
 def _lines(report: dict[str, Any]) -> Iterator[str]:
     for lang, counts in report["instances"].items():
         left_out = ", ".join(f"{count:,} {why}" for why, count in counts.items() if why not in ("eligible", "written"))
-        yield f"{lang}: {counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}; left out: " + (
+        yield f"{lang}: {counts['written']:,} sentences with an entity of {counts.get('eligible', 0):,}; skipped: " + (
             left_out or "none"
         )
     yield f"{report['entities written']:,} entities"

@@ -5,7 +5,7 @@
 
 FOLDER contains the data sets of `isoglot data`; the sets read are `--sets`, JSON lines of groups, each up to `--groups`
 of them. Both sides read the same files with the reader `jsonl`, drop repeated groups, tokenise and write the table of
-token ids to a folder; each run is a process of its own. Printed for each side: sentences a second by the clock, the
+token ids to a folder; each run is a process of its own. Printed for each side: sentences per second by the clock, the
 same by processor time, and peak memory; then the ratio of the medians over rounds.
 """
 

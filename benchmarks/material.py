@@ -1,7 +1,7 @@
 """What both sides of a benchmark are handed: the same pairs, the same tokenizer and the same untrained transformer.
 
 All of it is made from one folder of translated text and written into one working folder: `train.jsonl`,
-`held-out.jsonl` (a pair a line: texts and languages, English first) and `model/` (a sentence-transformers folder,
+`held-out.jsonl` (a pair per line: texts and languages, English first) and `model/` (a sentence-transformers folder,
 which either library opens). No sentence stands in two pairs, so there is no false negative that one library would
 treat otherwise than the other, and no held-out sentence is trained on.
 """
@@ -58,7 +58,7 @@ def distinct(found: Iterable[Group]) -> Iterator[Pair]:
 
 
 def write(path: Path, pairs: Iterable[Pair]) -> None:
-    """One pair a line, as the reader `jsonl` has it."""
+    """One pair per line, as the reader `jsonl` has it."""
     path.write_text("".join(json.dumps(pair, ensure_ascii=False) + "\n" for pair in pairs), encoding="utf-8")
 
 

@@ -14,8 +14,8 @@ keeps its activations, as a plain training step would. What grows with the batch
 loss and gradient make about ten copies; logits grow up to a block of 2^24 of them.
 
 Every case is a process of its own. Memory is its peak beyond what was resident before: before the step for a batch,
-before the queues were made for a queue (the queues themselves are shown beside it). One step, so seconds are those of a
-first step.
+before the queues were made for a queue (the queues themselves are shown next to it). One step, so seconds are those of
+a first step.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def batch_step(case: dict[str, Any]) -> dict[str, float]:
 def step(
     encoder: Any, objective: Any, pairs: list[material.Pair], *, chunk: int, before: float | None = None
 ) -> dict[str, float]:
-    """What a stage does in a step but for the optimiser; `before` is the memory to count from, else at its start."""
+    """What a stage does in a step except for the optimiser; `before` is the memory to count from, else at its start."""
     import torch
 
     from isoglot.data.batching import collate

@@ -17,7 +17,8 @@ SIZES = (10**6, 10**8, 10**9)
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one worker. Encoding in sentences a second; products and IVF scans in operations a second; price an hour."""
+    """Of one worker. Encoding in sentences per second; products and IVF scans in operations per second; price per hour.
+    """
 
     encode: float = 37.0
     product: float = 60e9

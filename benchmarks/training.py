@@ -80,7 +80,7 @@ def table(results: dict[str, list[Values]], start: Values, *, pairs: int) -> str
         [
             f"| | {' | '.join(results)} | ratio |",
             f"| --- {'| --- ' * len(results)}| --- |",
-            row("pairs a second", lambda v: pairs / v["wall"], ".1f"),
+            row("pairs per second", lambda v: pairs / v["wall"], ".1f"),
             row("CPU-seconds for 1,000 pairs", lambda v: 1000 * v["cpu"] / pairs, ".1f"),
             row("peak memory of the process, MB", lambda v: v["peak"], ".0f"),
             row("memory after the imports, MB", lambda v: v["imported"], ".0f"),

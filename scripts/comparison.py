@@ -256,7 +256,7 @@ def written(
         ratio = median(own / other for own, other in zip(rates[name], rates[base], strict=True))
         speed = f"{median(rates[name]):,.0f}", f"{ratio:.{1 if ratio < 10 else 0}f}"
         rows.append((name, models[name]["what"], str(encoder.dim), f"{size(models[name], words.output):,.1f}", *speed))
-    header = ("model", "", "dimensions", "MB on disk", "texts a second", f"times {base}")
+    header = ("model", "", "dimensions", "MB on disk", "texts per second", f"times {base}")
     parts = [INTRODUCTION.format(base=base)]
     parts += [f"Not installed, so left out: {', '.join(absent)}.\n"] if absent else []
     parts.append(f"## Models\n\n{to_markdown(Grid('Models', header, tuple(rows)))}")

@@ -45,7 +45,7 @@ LICENCES = {
 }  # fmt: skip
 MODELS = {  # what each is, and what it is bad at
     STATIC: (
-        "Static multilingual encoder: the mean of token vectors, thousands of sentences a second on one core.",
+        "Static multilingual encoder: the mean of token vectors, thousands of sentences per second on one core.",
         ["Word order: it is ignored.", "Long and formal text: most of the training text is everyday sentences."],
     ),
     BASE: (

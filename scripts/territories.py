@@ -24,7 +24,7 @@ TERRITORY = re.compile(r"(?!EU|EZ|QO|UN|XA|XB|ZZ)[A-Z]{2}")
 def main() -> None:
     """Write the tables, print how many names and territories there are."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("cldr", type=Path, help="folder that holds main/<locale>/territories.json")
+    parser.add_argument("cldr", type=Path, help="folder that contains main/<locale>/territories.json")
     parser.add_argument("--output", type=Path, default=Path("territories.tsv"))
     parser.add_argument("--types", type=Path, default=Path("territory-types.tsv"))
     options = parser.parse_args()

@@ -30,7 +30,7 @@ _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff
 class IsoglotError(Exception):
     """Something the user can fix. The message is one line, meant to be shown without a traceback.
 
-    Names of files and values from data may hold anything, so line ends become spaces and control characters, which a
+    Names of files and values from data may contain anything, so line ends become spaces and control characters, which a
     terminal would act on, their escapes.
     """
 
@@ -80,7 +80,7 @@ class EvaluationError(IsoglotError):
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
-    """Raise `MissingExtraError` in place of the error of importing a package of one of the `EXTRAS`.
+    """Raise `MissingExtraError` instead of the error of importing a package of one of the `EXTRAS`.
 
     As a block or as a decorator, around what imports such packages when it needs them.
     """

@@ -1,7 +1,7 @@
 """What a recipe may say: frozen settings, each with its default, its range and its meaning.
 
 A recipe is one run: an encoder, one or more stages of streams and an optimiser, and how it is judged meanwhile. Keys
-that are not here are errors, but for the options of readers and objectives, which check their own.
+that are not here are errors, except for the options of readers and objectives, which check their own.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _layers(value: Any) -> int | tuple[int, ...] | str:
 
 
 # The kinds of values, each with what is finite and sane; TOML's types are taken as they are (no 1 for true, no "3" for
-# 3). The bounds refuse slips and what no machine can hold, not what is unwise.
+# 3). The bounds reject slips and what no machine can hold, not what is unwise.
 NAME_BYTES = 255
 Text = Annotated[str, AfterValidator(_text)]
 Name = Annotated[Text, AfterValidator(_path)]  # a path, or the name of a model
@@ -130,7 +130,7 @@ class TeacherSettings(_Opened):
 
 
 class AdapterSettings(_Settings):
-    """Low-rank matrices that are trained in place of linear layers (LoRA)."""
+    """Low-rank matrices that are trained instead of linear layers (LoRA)."""
 
     rank: int = Field(16, strict=True, gt=0, le=1024, description="rank of the matrices")
     alpha: Positive | None = Field(None, description="their product is scaled by alpha / rank; None: alpha = rank")
@@ -200,7 +200,7 @@ class SourceSettings(BaseModel):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    set: Name = Field("", description="name of a data set (`isoglot data list`), in place of reader and path")
+    set: Name = Field("", description="name of a data set (`isoglot data list`), instead of reader and path")
     reader: Text = Field("", description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
     path: Name = Field(
         "",

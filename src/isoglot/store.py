@@ -265,7 +265,7 @@ class VectorStore:
         return found
 
     def add(self, texts: Sequence[str], vectors: NDArray[Any]) -> None:
-        """Keep the vectors (N, D) of N distinct texts, but for those that are kept already, as one block."""
+        """Keep the vectors (N, D) of N distinct texts, except for those that are kept already, as one block."""
         table, digests = np.asarray(vectors, np.float32), [_digest(text) for text in texts]
         with exclusive(self._rows.path, wait=_WAIT):
             self._rows.refresh()

@@ -7,11 +7,11 @@ therefore three numbers, any batch can be made again, and all ranks agree withou
 An epoch is an order of *items*. An item is a group, or one pair of it (`rows="matching"`). The order is spread evenly
 over sources and languages, cut into pools of `pool` batches, and inside a pool items of like length meet, so that
 little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by combination
-of languages, in random order (IMASCL). Held in memory: 16 bytes per item of the epoch; then, also its rows.
+of languages, in random order (IMASCL). Kept in memory: 16 bytes per item of the epoch; then, also its rows.
 
 An epoch has as many items as the table, those of a source counted up to its cap. Without weights and caps of sources
 and at temperature 1 each is seen once. Otherwise every bucket (source, language) gets a quota; a bucket asked for more
-than it holds is gone through several times before any of its items is repeated once more. The language of a group is
+than it holds is gone through several times before any of its items is repeated again. The language of a group is
 its rarest one, so an English-Korean pair counts as Korean.
 """
 

@@ -4,7 +4,7 @@
 
 A table is made once for every content, tokenizer and setting: it is written to a cache folder under a name made of all
 that it depends on, the digests of the files or of the groups in memory, the settings of the corpus and the fingerprint
-of the encoder. Other seeds, other objectives and resumed runs map the same file. Held in memory while a table is built:
+of the encoder. Other seeds, other objectives and resumed runs map the same file. Kept in memory while a table is built:
 what deduplication and joining need (see `filters`, `join`), and one block of groups.
 """
 

@@ -53,8 +53,8 @@ def align(
     """The vectors of the entities of a folder that `isoglot wikipedia` wrote.
 
     `titles` are pairs of title and id (`isoglot.wikipedia.entities.titles_of`); without it labels are titles.
-    A saved model is a pickle, which can run any code when it is read, so it is refused unless `allow_pickle` is set.
-    Held in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
+    A saved model is a pickle, which can run any code when it is read, so it is rejected unless `allow_pickle` is set.
+    Kept in memory: the titles and the table. Raises `CorpusError` when a file cannot be read or no entity is found.
     """
     entities = list(read_table(folder / TABLE))
     ids = tuple(name for name, _, _ in entities)
@@ -126,7 +126,7 @@ def _require_same(path: Path, rows: int) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise CorpusError(f"damaged ({error}); run isoglot entities again", file=note) from None
     if not same:
-        raise CorpusError(f"belongs to another {TABLE} than the one beside it; run isoglot entities again", file=path)
+        raise CorpusError(f"belongs to another {TABLE} than the one next to it; run isoglot entities again", file=path)
 
 
 def _rows(named: Iterable[tuple[str, int]]) -> dict[str, int]:

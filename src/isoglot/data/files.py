@@ -86,7 +86,7 @@ class CutShortError(CorpusError):
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 text file with their numbers from 1, without line ends (LF or CR LF) and without a BOM.
 
-    Held in memory: one block of 256 KiB and the longest line, which has at most `LONGEST_LINE` bytes. Raises
+    Kept in memory: one block of 256 KiB and the longest line, which has at most `LONGEST_LINE` bytes. Raises
     `CorpusError` for a file that is missing, not a regular file, empty, cut short, binary or not UTF-8, and for one
     whose lines end at CR alone.
     """
@@ -102,7 +102,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         held += len(rest)
         if held > LONGEST_LINE:
             _refuse_carriage_returns(b"".join(pieces[-2:]), path, number + 1)
-            problem = f"has more than {LONGEST_LINE >> 20} MiB without a line end; pass text, one sentence a line"
+            problem = f"has more than {LONGEST_LINE >> 20} MiB without a line end; pass text, one sentence per line"
             raise CorpusError(problem, file=path, line=number + 1)
     if last := b"".join(pieces):
         if number == 0:
@@ -113,17 +113,17 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
     """The texts of a file with their lines: JSON strings in a file called `.jsonl`, plain or compressed, else lines.
 
-    A line of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, and for a line that holds
-    anything but one JSON string.
+    A line of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, and for a line that
+    contains anything but one JSON string.
     """
     quoted = ".jsonl" in Path(path).suffixes[-2:]
     for number, line in read_lines(path):
         if not quoted or not line.strip():
             yield number, line if not quoted else ""
             continue
-        found = _json(line, path, number, "one JSON string a line")
+        found = _json(line, path, number, "one JSON string per line")
         if not isinstance(found, str):
-            problem = f"contains a JSON {type(found).__name__}; write one JSON string a line"
+            problem = f"contains a JSON {type(found).__name__}; write one JSON string per line"
             raise CorpusError(problem, file=path, line=number)
         yield number, found
 
@@ -136,9 +136,9 @@ def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
     """
     if not text.strip():
         raise CorpusError("is empty; remove the line", file=file, line=line)
-    found = _json(text, file, line, "one object a line")
+    found = _json(text, file, line, "one object per line")
     if not isinstance(found, dict):
-        raise CorpusError(f"contains a JSON {type(found).__name__}; write one object a line", file=file, line=line)
+        raise CorpusError(f"contains a JSON {type(found).__name__}; write one object per line", file=file, line=line)
     return found
 
 
@@ -282,9 +282,9 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
     """Hold the output `path`, a file or a folder, for this thread alone while the block runs.
 
     Every writer of an output that takes long enters this before it reads or writes anything there; inside the block,
-    the same thread may enter it again. The lock is the file `.NAME.lock` beside it, or `.lock` in a folder beside which
-    nothing can be written; the system releases it when the process dies, and it is removed with the last use. A pipe or
-    device is not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
+    the same thread may enter it again. The lock is the file `.NAME.lock` next to it, or `.lock` inside a folder next to
+    which nothing can be written; the system releases it when the process dies, and it is removed with the last use. A
+    pipe or device is not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
     """
     target = Path(os.path.realpath(path))
     holder = (target, threading.get_ident())
@@ -326,7 +326,7 @@ def check_output(
     """Raise `OutputError`, before any work, unless `path` can be written: a file, or with `folder` a folder.
 
     `inputs` are the files and folders that are read; those that don't exist, such as the name of a packaged model, and
-    None are passed over. None of them may be the output; a file that exists in an input folder is not written over. An
+    None are skipped. None of them may be the output; a file that exists in an input folder is not written over. An
     output that is replaced or removed as a `whole` may not hold an input either, nor lie in an input folder.
     """
     with writing(path):
@@ -569,7 +569,7 @@ def binary_format(block: bytes) -> tuple[str, str]:
 
 
 def _refuse_binary(block: bytes, path: str | Path) -> None:
-    """Refuse what begins like a known format, unless all of the first block is text."""
+    """Reject what begins like a known format, unless all of the first block is text."""
     kind, advice = binary_format(block)
     if kind and not _is_text(block):
         raise CorpusError(f"is {kind}, not text; {advice}", file=path)
@@ -584,7 +584,7 @@ def _is_text(block: bytes) -> bool:
 
 
 def _refuse_carriage_returns(text: bytes, path: str | Path, line: int) -> None:
-    """Refuse lines that end at CR alone, which would otherwise be one line."""
+    """Reject lines that end at CR alone, which would otherwise be one line."""
     if b"\r" in text and b"\n" not in text:
         problem = "ends its lines with CR alone (classic Mac); convert the file, for instance with: tr '\\r' '\\n'"
         raise CorpusError(problem, file=path, line=line)

@@ -48,7 +48,7 @@ def select_languages(
 
     Groups cut to fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`; groups
     that lost a sentence and stay are counted in `counts["shortened"]`. A group that was smaller stays if all of it is
-    wanted. Held in memory: nothing. Raises `CorpusError` for an unknown language.
+    wanted. Kept in memory: nothing. Raises `CorpusError` for an unknown language.
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
@@ -78,7 +78,7 @@ def deduplicate(
 
     Groups repeat each other when they hold the same sentences in the same languages, in any order, and the same hard
     negatives. Dropped ones are counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across
-    their sources. Held in memory: 11 to 22 bytes for each group kept.
+    their sources. Kept in memory: 11 to 22 bytes for each group kept.
     """
     seen = Seen() if seen is None else seen
     counts = Counter() if counts is None else counts
@@ -120,7 +120,7 @@ def remove_leaks(
     """The groups none of whose sentences, hard negatives included, is a test sentence by the rule above.
 
     `tests` holds normalised sentences: what `test_sentences` gives, or `frozenset(map(normalise, sentences))`. Dropped
-    groups are counted in `counts["leaked"]`. Held in memory: `tests`.
+    groups are counted in `counts["leaked"]`. Kept in memory: `tests`.
     """
     counts = Counter() if counts is None else counts
     for group in groups:
@@ -133,8 +133,8 @@ def remove_leaks(
 def test_sentences(paths: str | Path | Iterable[str | Path]) -> frozenset[str]:
     """The normalised sentences of test files, given as names, patterns (`test/*.txt`) or folders with all below them.
 
-    Files are plain text, one sentence a line or several with tabs between them, or JSON lines (`.jsonl`) or TMX
-    (`.tmx`) as their readers take them; any may be compressed; blank lines are passed over. Hidden files and folders
+    Files are plain text, one sentence per line or several with tabs between them, or JSON lines (`.jsonl`) or TMX
+    (`.tmx`) as their readers take them; any may be compressed; blank lines are skipped. Hidden files and folders
     are not read. Raises `CorpusError` for a pattern or folder without files, and for files that cannot be read.
     """
     given = [paths] if isinstance(paths, (str, Path)) else paths

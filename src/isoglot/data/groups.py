@@ -29,7 +29,7 @@ _ROLES = (
     ("text", "", ""),
     ("sentence", "", ""),
 )
-_OF_TEST_SETS = ("label", "id", "name", "places")  # what imported test sets have beside their texts; passed over
+_OF_TEST_SETS = ("label", "id", "name", "places")  # what imported test sets have beside their texts; skipped
 _PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # of a group that is written out
 _PAIRED = {"texts", "langs"}
 _BLOCK = 1000  # rows read from a dataset at a time
@@ -182,7 +182,7 @@ def _texts(item: Any, number: int) -> tuple[str, ...]:
     texts = (item,) if isinstance(item, str) else tuple(item)
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"row {number} of data contains {_kind(text)} in place of a sentence; remove it")
+            raise TypeError(f"row {number} of data contains {_kind(text)} instead of a sentence; remove it")
         if not text.strip():
             raise CorpusError("contains an empty sentence; remove the row")
     return texts

@@ -32,7 +32,7 @@ def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | N
     group that would lift it above is left apart (one larger than that by itself stays as it is). It and the largest
     group it shares a sentence with get one new key, so that they are never negatives of each other.
 
-    `counts` gets "joined" (groups that went into a larger one) and "left apart". Held in memory: about 50 bytes for
+    `counts` gets "joined" (groups that went into a larger one) and "left apart". Kept in memory: about 50 bytes for
     each sentence read while sorting, 30 after, and the texts of merged groups not yet complete. An iterator cannot be
     read twice and is first turned into a list; for large files pass something that can be iterated again. Raises
     `ValueError` when `largest` is below 1, `CorpusError` when the second reading differs from the first.

@@ -229,7 +229,7 @@ class _Writer:
         return self.numbers[langs]
 
     def _extras(self, groups: list[Group]) -> list[str]:
-        """Names of the numbers that every group of the table has; a column with holes would shift in silence."""
+        """Names of the numbers that every group of the table has; a column with holes would shift silently."""
         if self.groups == 0:
             self.extras = sorted(groups[0].extras)
             self.widths = {name: _width(groups[0].extras[name]) for name in self.extras}

@@ -23,7 +23,7 @@ _ROWS = 4096  # rows written at once
 
 
 def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
-    """Numbers of the rows (N, D) that hold NaN or infinity, ascending."""
+    """Numbers of the rows (N, D) that contain NaN or infinity, ascending."""
     return np.flatnonzero(~np.isfinite(rows).all(axis=1))
 
 
@@ -38,7 +38,7 @@ def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     if len(bad := not_finite(largest)):
         raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")
     scaled = table / np.where(largest > 0, largest, 1)
-    # Summed in float64, so that the sum does not depend on the rows that stand beside it.
+    # Summed in float64, so that the sum does not depend on the rows that stand next to it.
     lengths = np.sqrt(np.einsum("nd,nd->n", scaled, scaled, dtype=np.float64)).astype(scaled.dtype)[:, None]
     scaled /= np.where(lengths > 0, lengths, 1)
     return np.asarray(scaled)
@@ -83,7 +83,7 @@ def open_table(path: str | Path) -> NDArray[Any]:
 
 
 def require_finite(table: NDArray[Any], path: str | Path) -> None:
-    """Raise `CorpusError` with the first row, from 0, that holds NaN, infinity or what float32 cannot hold.
+    """Raise `CorpusError` with the first row, from 0, that contains NaN, infinity or what float32 cannot hold.
 
     The table is read once, in blocks.
     """
@@ -98,7 +98,7 @@ def require_finite(table: NDArray[Any], path: str | Path) -> None:
 
 
 def write_vectors(stream: IO[bytes], vectors: NDArray[Any], texts: Iterable[str], *, form: str) -> None:
-    """Write vectors (N, D) to a binary stream: `npy`, or `jsonl` or `parquet` with the N texts beside them.
+    """Write vectors (N, D) to a binary stream: `npy`, or `jsonl` or `parquet` with the N texts next to them.
 
     JSON lines have the keys `text` and `vector`, rounded to 8 decimals; Parquet the columns `text` and `vector`, in
     float32. Raises `OutputError` if pyarrow is missing.

@@ -2,7 +2,7 @@
 
 The text is decoded here and expat is given UTF-8, because expat knows four encodings only. Decoding and parsing go
 block by block. Nothing but the file is ever read: the DTD it refers to is not fetched, and a file that declares
-entities of its own is refused, as is one that refers to an entity which only that DTD could declare.
+entities of its own is rejected, as is one that refers to an entity which only that DTD could declare.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class XmlError(CorpusError):
 class XmlStream:
     """Calls `start(name, attributes)`, `end(name)` and `text(data)` for the events of a file.
 
-    Held in memory: a block of the file, the names of the open elements (at most `DEEPEST`) and one tag or comment (at
+    Kept in memory: a block of the file, the names of the open elements (at most `DEEPEST`) and one tag or comment (at
     most `LONGEST_TEXT` bytes). What the handlers raise ends the reading.
     """
 
@@ -82,7 +82,7 @@ class XmlStream:
     def blocks(self) -> Iterator[None]:
         """Parse the file, and yield whenever the handlers have been called for a block of it.
 
-        Raises `CorpusError` for what `read_blocks` refuses, an encoding that is unknown or does not fit, declared and
+        Raises `CorpusError` for what `read_blocks` rejects, an encoding that is unknown or does not fit, declared and
         unknown entities, and elements nested too deeply or too long; `XmlError` for XML that is not well-formed. The
         handlers are called for everything before the error first. A truncated file is not an error here.
         """

@@ -75,7 +75,8 @@ class Attached:
 def restrict(
     backbone: Any, *, train_layers: str | None = None, adapter: AdapterSettings | None = None, seed: int = 0
 ) -> Attached | None:
-    """Freeze the backbone but for some layers, numbered from 1, or but for an adapter in these (by default in all).
+    """Freeze the backbone except for some layers, numbered from 1, or except for an adapter in these (by default in
+    all).
 
     Everything below the first trained layer is then computed without a graph. Raises ValueError for layers or targets
     that the backbone does not have, and if it has an adapter already.

@@ -32,7 +32,7 @@ def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | N
     shares = [1 / len(models)] * len(models) if weights is None else list(weights)
     if len(shares) != len(models):
         raise ValueError(f"weights: pass one for each of the {len(models)} models, got {len(shares)}")
-    if not math.isclose(sum(shares), 1, abs_tol=1e-6):  # also refuses NaN and infinity
+    if not math.isclose(sum(shares), 1, abs_tol=1e-6):  # also rejects NaN and infinity
         raise ValueError(f"weights must have the sum 1, got {', '.join(map(str, shares))}")
     first = _opened(models[0])
     mean = copy.deepcopy(first).eval()

@@ -1,6 +1,6 @@
 """Model cards: what a saved model is, what it was trained on, how good it is and what it is bad at.
 
-The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` beside it is made of them with one
+The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` next to it is made of them with one
 template. `Encoder.save` writes both; training fills in the data, and `describe` adds what is known afterwards.
 """
 

@@ -20,7 +20,7 @@ Setting = TypeVar("Setting", bound=BaseModel)
 
 
 class _Strict(BaseModel):
-    """Values of exactly these types; keys that are not used may hold anything."""
+    """Values of exactly these types; keys that are not used may contain anything."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, protected_namespaces=())
 

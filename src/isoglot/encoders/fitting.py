@@ -10,7 +10,7 @@ that two machines agree.
 Deviation: directions in which the text does not vary are left out, where the published code divides by their rounding.
 Every transformer that ends in a layer norm (g, b) has one, since its states x fulfil sum_i (x_i - b_i) / g_i = 0.
 
-**A flow** (BERT-flow, Li et al. 2020). Vectors are computed once, into a temporary file of 4 D bytes a sentence (in
+**A flow** (BERT-flow, Li et al. 2020). Vectors are computed once, into a temporary file of 4 D bytes per sentence (in
 `$TMPDIR`), so that memory stays bounded and an epoch can have any order. They are not normalised: unit vectors lie on a
 sphere, where a density in D dimensions does not exist. The loss is the negative log-likelihood in bits
 per dimension. As in the published code: AdamW with 1e-3, weight decay 0.01 and epsilon 1e-6, no warm-up or decay,

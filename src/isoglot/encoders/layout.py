@@ -4,7 +4,7 @@ Version 6 reads them too, while what it writes itself does not open in older one
 `PreTrainedTokenizerFast`, the one name that transformers 4 and 5 share. A folder is written beside its place and moved
 there when complete, so that a reader meets the old model or the new one and never half of either; between the two
 renames of a process that is killed there is none, and the next one that writes there brings the old one back. A
-folder lists the files that it was saved with, and one that holds any other file is never replaced.
+folder lists the files that it was saved with, and one that contains any other file is never replaced.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def is_model(folder: Path) -> bool:
 
 @contextmanager
 def replacing(folder: str | Path) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of `folder` as a whole when the block ends well.
+    """A new folder to write into, which replaces `folder` as a whole when the block ends well.
 
     A folder inside one that is being written this way is simply made. Raises `OutputError`, before anything is written,
-    for what `prepare` refuses and while another process writes `folder`; later, if it can't be written.
+    for what `prepare` rejects and while another process writes `folder`; later, if it can't be written.
     """
     path, folder = folder, Path(os.path.realpath(folder))
     if any(folder.is_relative_to(new) for new in _new):
@@ -235,7 +235,7 @@ def write_modules(
     prompts: Mapping[str, str] | None = None,
     name: str | None = None,
 ) -> None:
-    """modules.json for (class, sub-folder) pairs in order of use, and the settings file beside it.
+    """modules.json for (class, sub-folder) pairs in order of use, and the settings file next to it.
 
     A class of sentence-transformers goes by its name alone, any other by its whole path.
     """
@@ -277,7 +277,7 @@ def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
 
 
 def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:
-    """Write tokenizer.json, which is complete, and the two settings files that transformers requires beside it."""
+    """Write tokenizer.json, which is complete, and the two settings files that transformers requires next to it."""
     write_backend(folder, tokenizer.backend_tokenizer, max_length)
     named = {name: str(token) for name in _TOKENS if (token := getattr(tokenizer, name, None)) is not None}
     settings = {

@@ -43,7 +43,7 @@ def load(
 ) -> Encoder:
     """Open an encoder, in evaluation mode, by folder, packaged name, or hub id, looked for in this order.
 
-    A folder that holds an adapter alone opens as its backbone, found in the same way, with the adapter merged.
+    A folder that contains an adapter alone opens as its backbone, found in the same way, with the adapter merged.
 
     name                          None: `$ISOGLOT_MODEL`, else `DEFAULT`
     device                        auto: the accelerator (CUDA, XPU or MPS) if there is one, else the CPU
@@ -107,7 +107,7 @@ def expanded(name: str) -> Path:
 def _name(name: str) -> str:
     """How results name a model: a packaged name or hub id as it is; a folder by its own name, `model` by its parent's.
 
-    Training writes RUN/model and perhaps RUN/model/adapter, so RUN identifies the model.
+    Training writes RUN/model and possibly RUN/model/adapter, so RUN identifies the model.
     """
     if not Path(name).is_dir():
         return name
@@ -137,7 +137,7 @@ def _hub(name: str, allow_download: bool) -> Path | None:
 
 
 def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder:
-    """The encoder in a model folder, in evaluation mode; `given` settings take the place of saved ones.
+    """The encoder in a model folder, in evaluation mode; `given` settings replace saved ones.
 
     No code of the folder is run: classes are known by name, transformers may use its own only, and pickles are read as
     weights or not at all. Raises EncoderError.

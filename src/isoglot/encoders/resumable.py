@@ -45,7 +45,7 @@ def encode_file(
 ) -> NDArray[np.floating]:
     """Write a .npy file with one row for each text; the rows, as a read-only memory map.
 
-    source    a text file, one text a line, an empty line too; or texts, which are read once
+    source    a text file, one text per line, an empty line too; or texts, which are read once
     output    the file; rows are in `OUTPUT.partial` until all are done, and the same call resumes after the last
               finished window
     keep      for a work folder: write `output` itself and keep its journal, so that the same call compares checksums

@@ -29,7 +29,7 @@ class StaticEncoder(Encoder):
     """A table of V rows and D dims under a tokenizer; a text without tokens has the zero vector.
 
     table          (V, D) trained rows, V at least the tokenizer's vocabulary
-    token_weights  train one weight per token beside the rows; all begin at one
+    token_weights  train one weight per token next to the rows; all begin at one
     sparse         give row-sparse gradients (for `torch.optim.SparseAdam`), else dense ones
     prompt         put before every text
     prompts        further prompts by name

@@ -87,7 +87,7 @@ class TransformerEncoder(Encoder):
     dim                width of a new linear layer after the pooling, at first a random rotation; None: no new layer
     freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
     train_layers       train only these layers of the backbone, numbered from 1: "6-12"; all else there is frozen
-    adapter            train low-rank matrices in place of the linear layers of all layers or of train_layers, and
+    adapter            train low-rank matrices instead of the linear layers of all layers or of train_layers, and
                        nothing else of what is saved (see adapters.py)
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
     projections        layers after the pooling that a saved model has (see layers.py)

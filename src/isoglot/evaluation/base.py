@@ -129,7 +129,7 @@ class Task(Protocol):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Every metric that its scores may have, so that a recipe which names another is refused before training."""
+        """Every metric that its scores may have, so that a recipe which names another is rejected before training."""
         ...
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ def export_texts(
     languages: Sequence[str] = (),
     report: Callable[[str], None] | None = None,
 ) -> int:
-    """Write every text that the tasks would encode, one JSON string a line, for `Precomputed`; how many there are.
+    """Write every text that the tasks would encode, one JSON string per line, for `Precomputed`; how many there are.
 
     A text may contain anything, such as a line feed. `report` is called with a line for each task whose data are
     missing. Raises `EvaluationError` if no task has its data, and `OutputError`.

@@ -82,7 +82,7 @@ def p_value(observed: float, null: Doubles) -> float:
     (b + 1) / (m + 1), where b of the m are at least as large: the difference seen is itself one of the possible ones,
     so it is never 0.
     """
-    # A draw that equals the difference but for rounding must count: one that swaps nothing does, and for items of
+    # A draw that equals the difference except for rounding must count: one that swaps nothing does, and for items of
     # tenths or thirds many others do.
     reached = np.count_nonzero(np.abs(null) >= abs(observed) - _TIE)
     return (int(reached) + 1) / (len(null) + 1)

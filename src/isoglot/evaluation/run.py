@@ -40,7 +40,7 @@ def run_tasks(
 ) -> Iterator[Finished]:
     """Run each task on its languages, as `plan` gives them, one after the other.
 
-    `vectors` is what `function` makes of a model, and `data` the folder that holds the tasks' files. A task without
+    `vectors` is what `function` makes of a model, and `data` the folder that contains the tasks' files. A task without
     data, and a language of one, is left out after `on_missing` was called with a line about it; without `on_missing`,
     missing data are an error. Raises `EvaluationError` for missing data, unusable data and unusable vectors.
     """

@@ -115,7 +115,7 @@ def get_command(
     """What to type to get data of the task of that name, or more of them, into the folder `data`.
 
     It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them;
-    it may have all of `beside` too, the languages that are there already, if the task would read it in place of them.
+    it may have all of `beside` too, the languages that are there already, if the task would read it instead of them.
     For a set that must be downloaded manually, the command prints the instructions. Empty if no set of the catalogue
     would add anything: all are present, or none has the languages, or the task is on the user's own files or not in
     `TASKS`. If `data` is a file, the folder is left to the user. Raises `CorpusError` for an unknown language.

@@ -110,7 +110,7 @@ def _english(label: str, way: str) -> Column:
 
 _SEVEN = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sick-r")
 _LANGUAGES_OF_EASE = "ara cat ces deu epo fra ita jpn kor nld pol por rus spa swe tur"
-# The 18 languages of EASE's training without English, and without Persian, which its code passed over.
+# The 18 languages of EASE's training without English, and without Persian, which its code skipped.
 _EASE_16 = tuple(_LANGUAGES_OF_EASE.split())
 # All others of LASER's except Persian: 95, although the paper states 94.
 _EASE_95 = tuple(code for code in LASER_112 if code not in (*_EASE_16, "pes"))

@@ -94,7 +94,7 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
         raise EvaluationError(f"the encoder's answer is not a table of numbers: {error}") from error
     if raw.dtype.kind not in "fiub":
         raise EvaluationError(f"the encoder's answer contains {raw.dtype}, not real numbers; return float32")
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as that
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is rejected as that
         table = np.array(raw, np.float32)  # a copy: some encoders reuse their buffer
     if table.ndim != 2 or len(table) != rows or not table.shape[1]:
         raise EvaluationError(

@@ -75,7 +75,7 @@ class Files:
 class Store:
     """The database of an index; threads may share one.
 
-    Raises `SearchError` for a folder that holds no index, and from every method for a database that is damaged.
+    Raises `SearchError` for a folder that contains no index, and from every method for a database that is damaged.
     """
 
     def __init__(self, folder: Path | None, *, connection: sqlite3.Connection | None = None) -> None:

@@ -31,7 +31,7 @@ from isoglot.search.pairs import MARGINS, check_choice
 
 BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
-_SPARE = 8  # further neighbours that are looked at, in place of known translations
+_SPARE = 8  # further neighbours that are looked at, instead of known translations
 
 Counts = dict[str, Counter[str]]  # by pair of languages, such as eng-deu; of sentences kept, dropped and not judged
 
@@ -71,7 +71,7 @@ def filter_file(
 ) -> Counts:
     """`filter_pairs` from a file (.tsv, .jsonl, .tmx) or a folder of aligned files to JSON lines; gives the counts.
 
-    Held in memory: a block. `dropped` is the file for what is dropped; `progress` is called with bytes read and bytes
+    Kept in memory: a block. `dropped` is the file for what is dropped; `progress` is called with bytes read and bytes
     in all.
     """
     counts: Counts = {}

@@ -1,8 +1,8 @@
 """The sentences of one side as mining needs them: each once, found by row, without those that are filtered out.
 
-Of a list they stay in memory, of a file they are copied to a work file; then 32 bytes a line are in memory. Duplicates
-are found by 64-bit hashes (see `data.filters` for the probability of a collision), so a corpus need not fit into
-memory. Filters of sentences work before anything is encoded; filters of pairs work on candidates, before pairs are
+Of a list they stay in memory, of a file they are copied to a work file; then 32 bytes per line are in memory.
+Duplicates are found by 64-bit hashes (see `data.filters` for the probability of a collision), so a corpus need not fit
+into memory. Filters of sentences work before anything is encoded; filters of pairs work on candidates, before pairs are
 chosen, so that the second best replaces what is filtered out.
 """
 
@@ -105,10 +105,10 @@ def gather(
     keep: Callable[[str], bool] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Side:
-    """Read a file, one sentence a line (with `ids`: id, tab, sentence), or a list, whose ids are `ids`.
+    """Read a file, one sentence per line (with `ids`: id, tab, sentence), or a list, whose ids are `ids`.
 
     Blank sentences, duplicates (unless `deduplicate` is off) and those for which `keep` returns False are left out. Of
-    a file the rest is written to the file `into`. Raises `CorpusError` for what `read_lines` refuses, a line without an
+    a file the rest is written to the file `into`. Raises `CorpusError` for what `read_lines` rejects, a line without an
     id, a duplicate id, and a side of which nothing is left.
     """
     seen, names = Seen(), array("Q")

@@ -23,7 +23,7 @@ from isoglot.objectives.queues import random_queues
 from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat
 
-KEY = "momentum_key"  # the column of the batch that holds the keys
+KEY = "momentum_key"  # the column of the batch that contains the keys
 NOTHING = torch.iinfo(torch.int64).min  # the meaning of a vector that stands for no sentence
 CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # padded tokens that the key encoder embeds at once
 
@@ -100,7 +100,7 @@ class DualMomentum(Objective):
         }
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
-        """Move the key encoder (equation 1), then put the batch's keys in place of the oldest.
+        """Move the key encoder (equation 1), then put the batch's keys instead of the oldest.
 
         MoCo's code moves it between a step's queries and keys. The queries leave the weights as they are, so that is
         the same moment as here, right after the step before, whose keys are computed already.

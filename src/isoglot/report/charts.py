@@ -31,7 +31,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _NUMBERED = 16  # maximum rows of a heat map with numbers in its cells
-_NAMED = 40  # maximum points of a scatter plot with names beside them
+_NAMED = 40  # maximum points of a scatter plot with names next to them
 _RULES: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
@@ -66,7 +66,7 @@ class Spot:
 
 
 def plain(words: str) -> str:
-    """Words with the replacement character for what no document may hold, such as control characters."""
+    """Words with the replacement character for what no document may contain, such as control characters."""
     return _UNPRINTABLE.sub("\ufffd", words)
 
 

@@ -7,7 +7,7 @@ forty samples do, and they do not, because a hard sentence is hard in most langu
 the directions of `xsim`, only the averages are compared.
 
 A system trained with several seeds is the mean over them, in every bootstrap sample too. Resampled items do not show
-how another training would have ended, so the standard deviation over the seeds is given beside it, and a t-test over
+how another training would have ended, so the standard deviation over the seeds is given next to it, and a t-test over
 the seeds beside the test over the items. Scores that cannot be compared is left out and reported.
 
 Columns of a suite, each a mean over scores of one or several tasks, are compared as rows of one table.
@@ -82,7 +82,7 @@ class Difference:
 class Row:
     """A subset of `n` test items, or an average `over` subsets: a value per system, a difference for all but the first.
 
-    Averages that take the place of too many subsets (see `MANY`) count as subsets: `average` is then False. A column of
+    Averages that replace too many subsets (see `MANY`) count as subsets: `average` is then False. A column of
     a suite is a row with its label as `subset`, and the scores that it is over.
     """
 
@@ -301,7 +301,7 @@ def compare(
     tasks      only these tasks and suites; a suite is one table of its columns. Default: all tasks of every
                system
     metrics    only these; default: the main metric of each task
-    columns    compare these means over scores in place of tasks
+    columns    compare these means over scores instead of tasks
     resamples  bootstrap samples, and the minimum number of permutations
     seed       random seed for resampling: the same seed gives the same numbers
 

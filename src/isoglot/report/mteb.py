@@ -10,8 +10,8 @@ A task is in the table `MTEB` only when its texts are MTEB's too. The numbers of
 which that was verified, are those that mteb 2.26 gives in its `descriptive_stats`:
 
 - `sts12` to `sts16`: equal; MTEB's copy is SentEval's text, in words between blanks and in lower case;
-- `sts17`: equal but for about a dozen blanks around Arabic sentences; `tatoeba`: equal but for a line feed at the end
-  of each of MTEB's sentences; `sts-b-multi` and `sib-200`: equal;
+- `sts17`: equal except for about a dozen blanks around Arabic sentences; `tatoeba`: equal except for a line feed at the
+  end of each of MTEB's sentences; `sts-b-multi` and `sib-200`: equal;
 - `sts22`, `mtop`, `sts-b/mteb`, `sick-r/mteb` and `bucc/mteb...` read MTEB's own copy, or the files it was made of;
 - not listed are `sts-b`, whose text MTEB has as it was before SentEval took it, and `sick-r`, which is the test part
   of what MTEB takes whole (4,927 of 9,927 pairs).

@@ -39,7 +39,7 @@ ENVIRONMENT = Environment(
     undefined=StrictUndefined,
 )
 
-_CONFIDENCE = 1.96  # standard errors on either side of a normal variable that hold 95 % of it
+_CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
 _FEW_SUBSETS, _FIRST = 8, 5  # subsets of a task up to which the summary has all; how many it has of more
 _OPEN = 30  # rows up to which a table is open at first
 _WIDE = 24  # languages from which a heat map takes the whole width, its rows reordered
@@ -102,7 +102,7 @@ class Bars:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The ends of the scale, which holds 0 and every interval."""
+        """The ends of the scale, which contains 0 and every interval."""
         ends = [bar.value + way * (bar.margin or 0) for bar in self.bars for way in (-1, 1)]
         low, high = min(0.0, *ends), max(0.0, *ends)
         return low, high if high > low else low + 1

@@ -40,9 +40,9 @@ Plane = NDArray[np.float64]
 
 _FEWEST = 5  # with fewer points PCA is used, since there are too few neighbours to preserve
 _ROUNDING = 1e-9  # sums of squares below are those of equal vectors
-_SIDE = 6.4  # inches of the square that holds the points
+_SIDE = 6.4  # inches of the square that contains the points
 _NAMED, _TOGETHER = 20, 0.15  # joined groups up to which those within this share of the side are labelled
-_CODED = 1000  # maximum sentences of a map that shows language codes in place of markers
+_CODED = 1000  # maximum sentences of a map that shows language codes instead of markers
 _SYMBOLS: tuple[str, ...] = (
     "circle",
     "square",
@@ -254,7 +254,7 @@ class Chosen:
 def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Chosen:
     """Groups of at most `limit` sentences altogether: all, or as many as fit of a random order.
 
-    One pass that holds no more than it keeps. The same groups, limit and seed give the same choice. Raises `ValueError`
+    One pass; memory holds only the sample. The same groups, limit and seed give the same choice. Raises `ValueError`
     for a limit below 1 and `EvaluationError` without a sentence, or when the limit is smaller than a group.
     """
     if limit < 1:
@@ -346,7 +346,7 @@ def draw(
     """A picture of a map, and where its points are in it: shares (N, 2) of its width and height from the lower left.
 
     Kinds have a colour and a marker, 88 pairs of them. Of more kinds than there are markers whose names are short,
-    such as languages, the names stand in place of the markers, in a colour for each group; where the colours are used
+    such as languages, the names stand instead of the markers, in a colour for each group; where the colours are used
     again, the names are bold.
     """
     from matplotlib.collections import LineCollection

@@ -1,4 +1,4 @@
-"""Scores on disk: a folder with `results.json`, which any program can read, and two files beside it.
+"""Scores on disk: a folder with `results.json`, which any program can read, and two files next to it.
 
     results.json    {"model": "...", "settings": {"prompt": "query: ", ...}, "scores": [
                       {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000,
@@ -283,7 +283,7 @@ def read_results(path: str | Path) -> Scores:
     """Read a folder of results, or a `results.json`.
 
     Items and details are filled in where their files exist. Raises `EvaluationError` with the file and the place in
-    it, also for items that do not give the scores beside them.
+    it, also for items that do not give the scores next to them.
     """
     path = Path(path)
     file = path / "results.json" if path.is_dir() else path

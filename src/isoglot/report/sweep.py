@@ -343,7 +343,7 @@ def sweep(
     data       folder of the data sets; default: $ISOGLOT_DATA, else data/
     files      folder of the files that packaged recipes leave to the user
     jobs       runs side by side, each in a process of its own with its share of the processor's threads
-    steps      steps of every stage in place of the recipes' own, for a trial; 0: their own
+    steps      steps of every stage instead of the recipes' own, for a trial; 0: their own
     keep       keep models and checkpoints; default: remove them once the scores are written
     report     called with messages; default: a display on stderr
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
 MANY = 200
-NOTHING = "–"  # in place of a value
+NOTHING = "–"  # instead of a value
 
 
 @dataclass(frozen=True, slots=True)

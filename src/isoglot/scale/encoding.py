@@ -2,7 +2,7 @@
 
 A piece is written by `encode_file`: it has its name when it is whole, and one whose machine died resumes after its last
 window. `shards.json` in the folder records the model, the settings and the text of the vectors; a folder of others is
-refused.
+rejected.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def encode_shards(
     """Vectors of every line of text files, in their order, as `.npy` files in a folder. An empty line has one too.
 
     model     as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk
-    inputs    text, one sentence a line, plain or compressed, on a disk that every machine sees, as must be `output`
+    inputs    text, one sentence per line, plain or compressed, on a disk that every machine sees, as must be `output`
     lines     lines of one piece
     settings  `pooling` and `prompt`, as `load` takes them, and `normalize_embeddings`, `batch_tokens`, `truncate_dim`
               and `dtype` ("float32", "float16"), as `encode` takes them; None is the default
     progress  called with (pieces done, pieces in all)
 
     Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster gives the same bits as
-    one process. Raises `EncoderError` for two inputs of one name, a folder that holds other vectors, and what `load`
-    and `encode` refuse, which leaves no folder behind; `CorpusError` for text that cannot be read; `ValueError` for an
+    one process. Raises `EncoderError` for two inputs of one name, a folder that contains other vectors, and what `load`
+    and `encode` reject, which leaves no folder behind; `CorpusError` for text that cannot be read; `ValueError` for an
     unknown setting.
     """
     cluster = cluster or Cluster()

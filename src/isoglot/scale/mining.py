@@ -46,14 +46,14 @@ def neighbours_shards(
     machine, or files on a disk that every machine sees, as `open_shards` takes them. Beside the result, 12 · k bytes
     for each row of both, this process holds nothing large; a worker holds one block of both sides and `budget` bytes.
     With `checkpoint`, the neighbours so far are saved there, and the same call resumes from them. `progress` is called
-    with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` refuses,
+    with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` rejects,
     `EncoderError` for files that are not vectors.
     """
     cluster = cluster or Cluster()
     if block < TILE or block % TILE:
         raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
     left, right = _opened(x), _opened(y)
-    neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # refuses what it would later
+    neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # rejects what it would later
     pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
     n, m = len(left), len(right)
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))

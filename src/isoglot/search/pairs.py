@@ -118,7 +118,7 @@ def mine(
 
     Without `y`, rows of `x` are paired with other rows of it. `k` and `margin`: see `margins`; `direction`: see
     `choose`. Pairs below `threshold` are dropped; None keeps all. `budget`, `matmul`, `checkpoint` and `progress`: see
-    `neighbours`. Raises `ValueError` for unknown names and what `neighbours` refuses. `isoglot.mine` is the whole
+    `neighbours`. Raises `ValueError` for unknown names and what `neighbours` rejects. `isoglot.mine` is the whole
     pipeline, from sentences.
     """
     check_choice("direction", direction, DIRECTIONS)
@@ -268,7 +268,7 @@ def hard_negatives(
 
     `gold` are pairs (rows of x, rows of y), (P,) both, of all known translations; a row of `x` may have several. Best
     first, of equal cosines the lowest row first; padded with -1. `budget` and `progress`: see
-    `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` refuses.
+    `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` rejects.
     """
     source, target = (np.asarray(column, np.int64) for column in gold)
     if count < 1:

@@ -52,7 +52,7 @@ class _Body:
         self._chunks, self._limits = request.stream(), limits
         length = request.headers.get("content-length", "")
         self._declared = int(length) if length.isascii() and length.isdigit() and len(length) < 20 else 0
-        # Such a client sends nothing until the first read, so it can be refused without reading anything.
+        # Such a client sends nothing until the first read, so it can be rejected without reading anything.
         self._waits = "expect" in request.headers
         self.kept, self.complete = bytearray(), False
 
@@ -68,7 +68,7 @@ class _Body:
             self.kept += chunk
 
     async def discard(self) -> None:
-        """Take in what a refused client still sends, up to a bound: closing on it would cost it the answer."""
+        """Take in what a rejected client still sends, up to a bound: closing on it would cost it the answer."""
         if self._waits:
             return
         left = 4 * self._limits.body

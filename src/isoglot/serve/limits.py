@@ -20,7 +20,7 @@ class Limits:
     grace        seconds that requests have to finish when the server stops
     requests     requests that wait for the encoder at once; more get 503
     small, large bytes up to which a body is always read, and how many larger ones are held in memory at once
-    connections  open connections; another one takes the place of the one that has been idle longest
+    connections  open connections; another one replaces the one that has been idle longest
     """
 
     body: int = 4 << 20

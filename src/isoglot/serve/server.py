@@ -77,7 +77,7 @@ class Server(uvicorn.Server):
 class _Connection(H11Protocol):
     """A connection that is closed when a request doesn't arrive, or an answer isn't taken, in time.
 
-    uvicorn limits only the time between requests. And one connection more than the limit takes the place of the one
+    uvicorn limits only the time between requests. And one connection more than the limit replaces the one
     that has been idle longest, so that idle clients never keep others out.
     """
 

@@ -4,7 +4,7 @@ A run lives in one folder: `run.json` (what is run), `log.jsonl`, `checkpoints/`
 by the dev score, or the last one without a dev score. A run that is interrupted and resumed gives the same model, bit
 for bit on one device, as an uninterrupted one: all state that changes between steps is in the checkpoint.
 
-The input is a `Plan`, which holds objects and no names: an encoder, streams, objectives. `train.py` makes one from
+The input is a `Plan`, which contains objects and no names: an encoder, streams, objectives. `train.py` makes one from
 the arguments of a call, `recipes.py` from a recipe.
 """
 
@@ -219,7 +219,7 @@ def run(
 ) -> Outcome:
     """Carry out a plan in the folder `output`.
 
-    resume  True: continue from the newest whole checkpoint; False: refuse a folder with a run; None: continue a run of
+    resume  True: continue from the newest whole checkpoint; False: reject a folder with a run; None: continue a run of
             the same plan, or return its outcome if it is finished
     report  called with messages
     update  called after each step

@@ -18,7 +18,7 @@ T = TypeVar("T")
 BUCKET = 1 << 23  # numbers that are summed in one message
 PATIENCE = timedelta(days=30)  # of ranks that wait while rank 0 builds a table or evaluates alone
 
-_waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one beside it to wait in
+_waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one next to it to wait in
 
 
 @contextmanager
@@ -160,9 +160,10 @@ def sum_gradients(module: nn.Module) -> None:
 
 
 def average_gradients(module: nn.Module) -> None:
-    """Take the mean of the gradients of all ranks, of an objective's own parameters: each rank has the whole of them.
+    """Take the mean of the gradients of all ranks, of an objective's own parameters: each rank has all of them.
 
-    They are equal but for rounding, which may differ between devices; without this, the ranks' parameters drift apart.
+    They are equal except for rounding, which may differ between devices; without this, the ranks' parameters drift
+    apart.
     """
     if world() == 1:
         return

@@ -39,7 +39,7 @@ def teacher_columns(
 
     `teacher` gives, for row numbers (n,) of the table, the teacher's vectors (n, D') float32, of length one, D' being
     the teacher's own width: its vectors of the sentences themselves or, with `pivot`, a language, of the sentence of
-    each group in that language, or else its first, so that only these are encoded. Held in memory while they are
+    each group in that language, or else its first, so that only these are encoded. Kept in memory while they are
     computed: some 150 bytes for each distinct text.
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.

@@ -95,8 +95,8 @@ def train(
     lr, warmup   peak learning rate (5e-5; 5e-4 for an adapter; 0.02 for static encoders) after `warmup` steps, then
                  linearly to zero
     precision    float32, bfloat16, or auto: bfloat16 where the hardware multiplies it
-    adapter      train only low-rank matrices (LoRA) in the layers of a transformer: {"rank": 16}, and perhaps alpha and
-                 targets; the returned model has them merged, and with `output` they are also in `model/adapter/`
+    adapter      train only low-rank matrices (LoRA) in the layers of a transformer: {"rank": 16}, and possibly alpha
+                 and targets; the returned model has them merged, and with `output` they are also in `model/adapter/`
     train_layers train only these layers of a transformer, numbered from 1: "6-12"; with `adapter`, where the adapter is
     freeze_embeddings  do not train the word embeddings of a transformer
     views        how often each sentence is in the batch, under different dropout masks; by default 2 for sentences
@@ -106,7 +106,7 @@ def train(
     patience     stop after so many evaluations without a better one; 0: never
     output       a folder that keeps the run: `model/`, `log.jsonl`, checkpoints. The same call again continues a run
                  that was interrupted, and returns the model of a finished one. None: a temporary folder, then removed
-    resume       False: refuse a folder that contains a run
+    resume       False: reject a folder that contains a run
     seed         of batches and dropout; by default 0, or the recipe's
     device       auto: that of the encoder, or of the machine (CUDA, XPU, MPS, CPU)
     overrides    changes to a recipe, such as ["optimizer.lr=1e-4"]; a recipe takes no other settings
@@ -180,7 +180,7 @@ def _recipe(name: str | Path, overrides: Sequence[str]) -> Recipe:
 
 
 def _only_of_recipes(given: Mapping[str, Any]) -> None:
-    """A recipe has its settings in itself: refuse those of a call in memory."""
+    """A recipe has its settings in itself: reject those of a call in memory."""
     allowed = {"output", "resume", "seed", "device", "overrides", "show_progress_bar", "progress", "report"}
     defaults = {name: p.default for name, p in inspect.signature(train).parameters.items()}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Initial entity vectors in place of Wikipedia2Vec's: an encoder's vectors of the entities' names."""
+"""Initial entity vectors instead of Wikipedia2Vec's: an encoder's vectors of the entities' names."""
 
 from __future__ import annotations
 

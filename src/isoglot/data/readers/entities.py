@@ -22,7 +22,7 @@ from isoglot.data.numbers import whole
 from isoglot.errors import CorpusError
 
 SENTENCES, TABLE = "sentences.jsonl", "entities.tsv"
-NONE = -1  # in place of a hard entity that an instance does not have
+NONE = -1  # instead of a hard entity that an instance does not have
 
 
 def read_entities(
@@ -33,10 +33,10 @@ def read_entities(
     on_unknown_language: OnUnknown = "error",
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group of one sentence a line, with the extras `entity` and `hard_entities` (a tuple of `hard` rows or -1).
+    """One group of one sentence per line, with the extras `entity` and `hard_entities` (a tuple of `hard` rows or -1).
 
     `path` is the folder, in which the sentences may be compressed. With `hard = 0` there is no column of hard entities.
-    With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Held in
+    With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Kept in
     memory: the ids of the table. Raises `CorpusError` for a file instead of the folder, for a missing table, a
     line that is not such an object, and an id that the table has not.
     """

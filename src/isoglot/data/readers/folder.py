@@ -21,12 +21,12 @@ def read_folder(
     skip_empty: bool = False,
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group a line from files `<name>.<language>[.txt][.gz|.xz|.bz2]` or `<language>...`, sorted by language.
+    """One group per line from files `<name>.<language>[.txt][.gz|.xz|.bz2]` or `<language>...`, sorted by language.
 
     Files of equal name, in the folder or below it, are one line-aligned set; the endings `-src` and `-ref` of WMT names
     do not count. A set in a subfolder is called `<subfolder>/<name>`, or `<subfolder>` if its files are named by
-    language alone. A folder with several sets (train, val, test) needs `sets`, which may hold wildcards (`eng-*`, `*`
-    for all). `languages` limits the files read; sets with fewer than two of them are skipped. Blank lines as in
+    language alone. A folder with several sets (train, val, test) needs `sets`, which may contain wildcards (`eng-*`,
+    `*` for all). `languages` limits the files read; sets with fewer than two of them are skipped. Blank lines as in
     `read_aligned`. Raises `CorpusError` for a missing folder or set, and for two files of one language.
     """
     root = Path(path)

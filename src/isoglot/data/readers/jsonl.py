@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, in one of the shapes that `group_of` knows, which may differ between lines."""
+"""JSON lines: one object per line, in one of the shapes that `group_of` knows, which may differ between lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read_jsonl(
     on_unknown_language: OnUnknown = "error",
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group a line; `language` is that of sentences that come without one.
+    """One group per line; `language` is that of sentences that come without one.
 
     With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Raises
     `CorpusError` for a line that is blank, no JSON object, of no known shape, names an unknown language, or holds a

@@ -36,7 +36,7 @@ def label_of(text: str) -> int | None:
 
 
 def read_labelled(path: Path, code: str, *, split: str, rows: Rows, counts: Counter[str]) -> Iterator[Group]:
-    """A pair a row, in the language `code`, with the number `label`: 0 entailment, 1 neutral, 2 contradiction.
+    """A pair per row, in the language `code`, with the number `label`: 0 entailment, 1 neutral, 2 contradiction.
 
     `rows` reads a table's cells with their lines. Pairs without a decided label are left out and counted in
     `counts["undecided"]`. Where a table has a column `split` (AllNLI), only that split is read; of a folder, its files.
@@ -67,7 +67,7 @@ def _folder(root: Path, split: str) -> Iterator[tuple[int, Mapping[str, str]]]:
     for cells in zip_longest(*map(read_lines, files.values())):
         if None in cells:
             short = list(files.values())[cells.index(None)]
-            raise CorpusError("has fewer lines than the files beside it; they must be aligned", file=short)
+            raise CorpusError("has fewer lines than the files next to it; they must be aligned", file=short)
         yield cells[0][0], {name: text for name, (_, text) in zip(files, cells, strict=True)}
 
 

@@ -1,4 +1,4 @@
-"""Plain text, one sentence a line: monolingual data, each line a group of one."""
+"""Plain text, one sentence per line: monolingual data, each line a group of one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isoglot.errors import CorpusError
 def read_sentences(
     path: str | Path, *, language: str = UNKNOWN, skip_empty: bool = False, counts: Counter[str] | None = None
 ) -> Iterator[Group]:
-    """A group of one sentence a line, all in `language`.
+    """A group of one sentence per line, all in `language`.
 
     A blank line is an error, or with `skip_empty` left out and counted in `counts["empty"]`.
     """

@@ -25,11 +25,11 @@ _LANG = ("xml:lang", "lang")
 def read_tmx(
     path: str | Path, *, on_unknown_language: OnUnknown = "error", counts: Counter[str] | None = None
 ) -> Iterator[Group]:
-    """One group a translation unit; segments without text are left out.
+    """One group per translation unit; segments without text are left out.
 
     With `on_unknown_language = "skip"`, segments in a language that is not known are left out and counted. Units
     without any text are counted in `counts["empty"]`. The encoding is the one the file declares. Raises `CorpusError`
-    with the line for what `XmlStream` refuses, truncated XML, a version without a language, and unknown languages, and
+    with the line for what `XmlStream` rejects, truncated XML, a version without a language, and unknown languages, and
     for a file without units.
     """
     counts = Counter() if counts is None else counts

@@ -1,4 +1,6 @@
-"""Tab-separated text: one meaning a line, one language a column. Never quoted, so every character stands for itself."""
+"""Tab-separated text: one meaning per line, one language per column. Never quoted, so every character stands for
+itself.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,10 @@ def read_tsv(
     on_unknown_language: OnUnknown = "error",
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group a line, one sentence a column; blank cells are left out.
+    """One group per line, one sentence per column; blank cells are left out.
 
     The first line names the language of each column, unless `languages` does (then a first line that names the same
-    ones is passed over). Two more names are understood: `score` becomes the extra of that name (mined pairs), `_` is
+    ones is skipped). Two more names are understood: `score` becomes the extra of that name (mined pairs), `_` is
     ignored. With `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted.
     Raises `CorpusError` for a header that names no languages, a line with another number of columns, a score that is
     not a finite number, and a line without any text.

@@ -2,7 +2,7 @@
 
 `catalogue.toml` has one table for each set. `files/<set>.tsv` has a line for each file, `sha256 TAB bytes TAB lines TAB
 path`, all of the decompressed content. For a set without such a file, the checksums of the first download are kept
-beside the data instead (`check.LOCK`).
+next to the data instead (`check.LOCK`).
 
 A file's address is made from its path by the first of the set's `rules` whose pattern matches the whole path, and
 appended to the set's `address`. `archive!member` names a file inside a published archive.
@@ -69,7 +69,7 @@ class Count:
 class Hub:
     """A data repository of the Hugging Face hub, whose listing has its files and their checksums.
 
-    With `folder`, only that folder is fetched. A repository or folder of a thousand files or more is refused.
+    With `folder`, only that folder is fetched. A repository or folder of a thousand files or more is rejected.
     """
 
     repository: str

@@ -1,6 +1,6 @@
 """Compare the sets in a folder with the catalogue: missing and changed files.
 
-A set without checksums in the catalogue is compared with the checksums of its first download, kept beside it in
+A set without checksums in the catalogue is compared with the checksums of its first download, kept next to it in
 `checksums.tsv`, and with the counts in the catalogue; the finding notes this.
 """
 

@@ -70,7 +70,7 @@ def _cells(
 
 
 def _headed(path: Path, fields: Sequence[str], *, carriage_returns: bool) -> Iterator[tuple[str, list[str]]]:
-    """The cells of the named columns of a table with a header, others beside them allowed."""
+    """The cells of the named columns of a table with a header, others next to them allowed."""
     table = _cells(path, len(fields), carriage_returns=carriage_returns, at_least=True)
     header = [cell.strip() for cell in next(table, ("", []))[1]]
     if missing := [name for name in fields if name not in header]:
@@ -84,7 +84,7 @@ def _headed(path: Path, fields: Sequence[str], *, carriage_returns: bool) -> Ite
 
 def _quoted(path: Path, *, delimiter: str, carriage_returns: bool) -> Iterator[tuple[str, list[str]]]:
     """The rows of a file with CSV quotes; the place of a row that has line ends inside is its last line."""
-    # The reader is given line ends, as a quoted cell may hold one, and counts the lines itself.
+    # The reader is given line ends, as a quoted cell may contain one, and counts the lines itself.
     lines = (f"{line}\n" for line in _lines(path, carriage_returns=carriage_returns, blank=True))
     rows = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
@@ -136,7 +136,7 @@ def _partner(path: Path, name: str) -> Path:
 
 
 def _plain(path: Path, *, carriage_returns: bool = False) -> Iterator[Row]:
-    """One sentence a line; the identifier of a row is the number of its line."""
+    """One sentence per line; the identifier of a row is the number of its line."""
     for number, text in enumerate(_lines(path, carriage_returns=carriage_returns), 1):
         yield Row((text,), (f"{path}:{number}",), id=str(number))
 
@@ -446,7 +446,7 @@ def senteval(data: Path) -> Parts:
 
 
 def _stsb(path: Path) -> Iterator[Row]:
-    """STS benchmark: genre, file, year, id, score, sentence 1, sentence 2, then perhaps sources."""
+    """STS benchmark: genre, file, year, id, score, sentence 1, sentence 2, then possibly sources."""
     return _judged((place, row[5], row[6], row[4]) for place, row in _cells(path, 7, at_least=True))
 
 
@@ -748,7 +748,7 @@ def _labels_beside(path: Path, labels: str, *, skip_empty: bool = False) -> Iter
 
 
 def short_texts(data: Path) -> Parts:
-    """The eight English short-text sets of EASE: labels before a tab, in a file beside the texts, or in JSON lines.
+    """The eight English short-text sets of EASE: labels before a tab, in a file next to the texts, or in JSON lines.
 
     Texts lose the blanks at their ends. A folder not named for the sets needs agnews, as `t.txt` alone may be any file.
     """
@@ -772,7 +772,7 @@ def _short_texts(name: str, path: Path) -> Part:
 
 
 def _labels_before(path: Path) -> Iterator[Row]:
-    """Lines `label TAB text`; the text may hold tabs."""
+    """Lines `label TAB text`; the text may contain tabs."""
     for place, (label, *cells) in _cells(path, 2, at_least=True):
         text = "\t".join(cells)
         _filled(place, the_label=label, the_text=text)
@@ -989,7 +989,7 @@ IMPORTERS: Mapping[str, Importer] = {
     "xtreme-xnli": Importer(
         xnli,
         "files dev-<xx>.tsv and test-<xx>.tsv of XNLI in the layout of XTREME (premise, hypothesis, label), or "
-        "without the label and with labels.test.txt beside them",
+        "without the label and with labels.test.txt next to them",
     ),
     "pawsx": Importer(
         pawsx,
@@ -999,14 +999,14 @@ IMPORTERS: Mapping[str, Importer] = {
     ),
     "lingua-langid": Importer(
         lingua,
-        "files lingua-langid/sentences/<xx>.txt, two languages or more, one sentence a line, as in "
+        "files lingua-langid/sentences/<xx>.txt, two languages or more, one sentence per line, as in "
         "language-testdata/sentences of https://github.com/pemistahl/lingua",
     ),
     "own/aligned": Importer(
         own_aligned, "a folder xsim/ of line-aligned files <code>.txt or <name>.<code>, one for each language"
     ),
     "own/search": Importer(
-        own_search, "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence a line"
+        own_search, "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence per line"
     ),
     "own/sts": Importer(
         own_sts,
@@ -1032,7 +1032,7 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     """Write a set whose published files are in `folder` in its normal form; the folder it is in, and the rows.
 
     That is the folder of the set's name below `data`. Raises `CorpusError` for an unknown set, for a folder without
-    its files and for files that cannot be used, `OutputError` for an output that holds something else.
+    its files and for files that cannot be used, `OutputError` for an output that contains something else.
     """
     if name not in IMPORTERS:
         raise CorpusError(f"unknown data set {name!r}; {nearest(name, IMPORTERS, most=99)}")

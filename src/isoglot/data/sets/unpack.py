@@ -1,7 +1,7 @@
 """Unpack untrusted archives: zip, and tar plain or compressed.
 
 Every member's path is checked before it is written. An archive with an absolute path, or one that leads out of the
-folder, is refused; links and devices are skipped; and the unpacked size is limited to `LIMIT`, regardless of the sizes
+folder, is rejected; links and devices are skipped; and the unpacked size is limited to `LIMIT`, regardless of the sizes
 stated in the archive.
 """
 

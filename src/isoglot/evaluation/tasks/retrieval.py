@@ -189,7 +189,7 @@ class Tatoeba:
 class Retrieval:
     """Retrieval within groups, for each pair of languages that occur together.
 
-    Without `groups` they are read from the data: a file `.jsonl`, `.tsv` or `.tmx`, or a folder that holds one named
+    Without `groups` they are read from the data: a file `.jsonl`, `.tsv` or `.tmx`, or a folder that contains one named
     `retrieval`, or a folder `retrieval` of line-aligned files. Of a language that a group has twice, the first
     sentence counts. Hard negatives are not searched. In the subset `kor-eng`, English is last, otherwise the order is
     the alphabet's.

@@ -17,8 +17,7 @@ SIZES = (10**6, 10**8, 10**9)
 
 @dataclass(frozen=True)
 class Rates:
-    """Of one worker. Encoding in sentences per second; products and IVF scans in operations per second; price per hour.
-    """
+    """One worker: sentences encoded per second, operations per second of matmuls and IVF scans, price per hour."""
 
     encode: float = 37.0
     product: float = 60e9

@@ -1,8 +1,8 @@
 """`isoglot demo`: train, evaluate and mine on the bundled text.
 
-Two encoders are trained from scratch, on plain pairs and on pairs joined into groups. Dev data select one of them. Both
-and the untrained encoder are scored on the official test, and the selected one mines translations from two shuffled
-files. Each step calls the function behind another verb.
+Two encoders are trained from scratch: one on pairs, one on pairs joined into groups. The better one on dev data is
+selected. Both are scored on the official test together with the untrained encoder; the selected one mines translations
+from two shuffled files. Each step calls the function behind another verb.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Batches: N sentences in one flat, ragged table, with integer columns saying who belongs to whom.
+"""Batches: N sentences in one flat, ragged table, with integer columns that record which rows belong together.
 
 Flat rather than (anchor, positive, negative) columns, so that ragged groups need no padding rows, the encoder runs
-once, and bounding memory is a split of rows. Tokens are ragged too: an encoder pads what it is handed, no more, so a
-chunk of short sentences never pays for a long one elsewhere in the batch.
+once, and bounding memory is a split of rows. Tokens are ragged too: an encoder pads only the chunk that it receives, so
+a chunk of short sentences costs nothing for a long one elsewhere in the batch.
 
-All of it lies in the host's memory: sizes, chunks and index pairs depend on values, and reading values on an
-accelerator means waiting for it. Only what is computed with, padded ids and indices, is sent there, with `send`.
+Everything is in the host's memory: sizes, chunks and index pairs depend on values, and reading values from an
+accelerator means waiting for it. Only padded ids and indices are sent to it, with `send`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on a device, without waiting for it: copies from pinned memory run beside the host's work."""
+    """The tensor on a device, copied without waiting: copies from pinned memory overlap with the host's work."""
     if tensor.device.type != "cpu" or device.type in ("cpu", "mps"):  # MPS shares the host's memory
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
@@ -68,7 +68,7 @@ class Tokens:
 class Batch:
     """N rows. Objectives read the columns and never the tokens.
 
-    Columns lie on the host; only what `annotate` computes may lie on the encoder's device.
+    Columns are on the host; only what `annotate` computes may be on the encoder's device.
 
     group  (N,) int64: rows of one group are positives of each other
     key    (N,) int64: rows of equal key mean the same; of different group, they are neither positive nor negative
@@ -103,8 +103,9 @@ def pack(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) 
     """Row indices in chunks, each row in exactly one; rows times longest of a chunk is at most `budget`.
 
     `lengths` (N,) are token counts, `most` bounds the rows of a chunk. The longest rows come first, so that the peak of
-    memory comes at once and an estimate of the time left errs on the long side; equal lengths keep their order. A row
-    longer than the budget is a chunk of its own. Raises ValueError if the budget is not positive.
+    memory is reached at the start and the estimated remaining time is too long rather than too short; equal lengths
+    keep their order. A row longer than the budget is a chunk of its own. Raises ValueError if the budget is not
+    positive.
     """
     if budget < 1:
         raise ValueError(f"budget must be at least one token, got {budget}")
@@ -112,7 +113,7 @@ def pack(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) 
     order = np.argsort(-counts, kind="stable")
     chunks, start = [], 0
     while start < len(order):
-        longest = max(1, int(counts[order[start]]))  # an empty row still costs its place
+        longest = max(1, int(counts[order[start]]))  # an empty row still takes one place
         stop = start + min(max(1, budget // longest), most or len(order))
         chunks.append(order[start:stop])
         start = stop

@@ -1,18 +1,18 @@
-"""Which rows meet in which batch: a pure function of (table, settings, seed, epoch).
+"""Batches as a pure function of (table, settings, seed, epoch).
 
-Nothing is drawn from a running generator. The order of an epoch comes from (seed, epoch), and every choice inside a
-group (its anchor, its partners, its subset of languages) from a hash of (seed, epoch, sentence). A position is
-therefore three numbers, any batch can be made again, and all ranks agree without a word between them.
+No random generator keeps state. The order of an epoch comes from (seed, epoch), and every choice inside a group (its
+anchor, its partners, its subset of languages) from a hash of (seed, epoch, sentence). A position is therefore three
+numbers, any batch can be recreated, and all ranks agree without communication.
 
 An epoch is an order of *items*. An item is a group, or one pair of it (`rows="matching"`). The order is spread evenly
-over sources and languages, cut into pools of `pool` batches, and inside a pool items of like length meet, so that
-little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by combination
-of languages, in random order (IMASCL). Kept in memory: 16 bytes per item of the epoch; then, also its rows.
+over sources and languages, cut into pools of `pool` batches, and inside a pool items of similar length share a batch,
+so that little is padded; the batches of a pool are then shuffled. `one_pair` without a pool cuts the whole epoch by
+combination of languages, in random order (IMASCL). Kept in memory: 16 bytes per item of the epoch; then, also its rows.
 
 An epoch has as many items as the table, those of a source counted up to its cap. Without weights and caps of sources
-and at temperature 1 each is seen once. Otherwise every bucket (source, language) gets a quota; a bucket asked for more
-than it holds is gone through several times before any of its items is repeated again. The language of a group is
-its rarest one, so an English-Korean pair counts as Korean.
+and at temperature 1 each is seen once. Otherwise every bucket (source, language) gets a quota; a bucket with a quota
+above its size is traversed several times, so that no item is repeated before all have been used equally often. The
+language of a group is its rarest one, so an English-Korean pair counts as Korean.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Batching(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     size: int = Field(
-        128, strict=True, gt=0, le=MOST, description="groups per batch over all ranks; with `tokens`, the most of them"
+        128, strict=True, gt=0, le=MOST, description="groups per batch over all ranks; with `tokens`, the maximum"
     )
     tokens: int = Field(
         0, strict=True, ge=0, le=MOST, description="token budget of a batch, rows x longest row; 0: none"
@@ -52,7 +52,8 @@ class Batching(BaseModel):
         strict=True,
         gt=0,
         le=MOST,
-        description="batches among which like lengths meet: less padding, harder to learn from; 1: random order",
+        description="batches that are sorted by length together: less padding, but batches become more uniform; 1: "
+        "random order",
     )
     rows: Literal["all", "matching"] = Field(
         "all",
@@ -85,7 +86,7 @@ class Batching(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Mixing:
-    """What part a source has in a corpus and in its epochs.
+    """The share of a source in a corpus and in its epochs.
 
     weight  its share of the items of an epoch, relative to the other sources; None: by its number of items (1 where
             another source has a weight)
@@ -135,7 +136,7 @@ class Batches:
         self.table, self.settings, self.seed = table, settings, seed
         self.mixing = mixing or {}
         limits = [self.mixing.get(name, WHOLE).most or settings.most for name in table.sources]
-        self._most = np.array([limit or MOST for limit in limits]) if any(limits) else None  # of each source
+        self._most = np.array([limit or MOST for limit in limits]) if any(limits) else None  # for each source
         self.columns = dict(columns or {})  # from row numbers of the table to a value each, such as a teacher's vector
         self.position = position or Position()
         self.rank, self.world = rank, world
@@ -175,7 +176,7 @@ class Batches:
         return range(0, len(items), self._span(items))
 
     def _span(self, items: Items) -> int:
-        """Items of a pool: all of the epoch where batches of one combination are cut from it in random order."""
+        """Items of a pool: the whole epoch if batches of one combination are cut from it in random order."""
         settings = self.settings
         return len(items) if settings.one_pair and settings.pool == 1 else settings.size * settings.pool
 
@@ -233,7 +234,7 @@ class Batches:
 
 
 def collate(groups: Sequence[Group], tokenize: Tokenize, settings: Batching | None = None, *, seed: int = 0) -> Batch:
-    """All of a few groups as one batch, in memory: what the batches of a corpus are made of, for tests and notebooks.
+    """All given groups as one batch, in memory, for tests and notebooks.
 
     Choices inside groups follow `settings` (by default every sentence, the anchor drawn by `seed`).
     """
@@ -243,7 +244,7 @@ def collate(groups: Sequence[Group], tokenize: Tokenize, settings: Batching | No
 
 
 def _boundaries(kind: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:
-    """Where a new batch begins: at another kind, after `size` items, or where the token budget would be passed."""
+    """Where a new batch begins: at another kind, after `size` items, or before the token budget is exceeded."""
     cuts, first, rows, top = [], 0, 0, 0
     for i, (this, length, count) in enumerate(zip(kind.tolist(), longest.tolist(), sizes.tolist(), strict=True)):
         over = tokens and (rows + count) * max(top, length) > tokens
@@ -302,7 +303,9 @@ def buckets(table: GroupTable) -> Array:
 
 
 def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mapping[str, Mixing]) -> Array:
-    """How many items of each bucket an epoch has: as many as the sources hold in all, each counted up to its cap."""
+    """The number of items of each bucket in an epoch; in total as many as the sources contain, each counted up to its
+    cap.
+    """
     held = np.bincount(bucket, minlength=len(table.sources) * len(table.languages)).astype(float)
     own = [mixing.get(name, WHOLE) for name in table.sources]
     weighted = any(one.weight is not None for one in own)
@@ -314,7 +317,7 @@ def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mappin
         goals = np.array([1.0 if one.weight is None else one.weight for one in own])
         part *= (goals / np.maximum(part.sum(axis=1), 1e-12))[:, None]
     exact = part / part.sum() * round(held.sum())
-    # A temperature or a weight may ask for more of a source than its cap: it gets its cap, and the epoch is shorter.
+    # A temperature or a weight may require more of a source than its cap: it gets its cap, and the epoch is shorter.
     over = exact.sum(axis=1) > caps
     quotas = np.zeros_like(exact, dtype=np.int64)
     quotas[~over] = _rounded(exact[~over])
@@ -361,7 +364,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Candidate rows, item by item, an item's hard negatives behind its texts; all (R,)."""
+    """Candidate rows, item by item, an item's texts before its hard negatives; all (R,)."""
 
     row: Array
     item: Array
@@ -439,14 +442,14 @@ def _partners(table: GroupTable, rows: _Rows, items: Items, salt: int) -> _Rows:
 
 
 def _same_language(lang: Array, group: Array) -> Array:
-    """(R,) how many rows of the same group have the row's language."""
+    """(R,) number of rows of the same group in the row's language."""
     cell = group.astype(np.int64) * 65536 + lang.astype(np.int64)
     _, inverse, counts = np.unique(cell, return_inverse=True, return_counts=True)
     return np.asarray(counts[inverse])
 
 
 def mix(values: Any, salt: int) -> Any:
-    """A 64-bit hash of each value and the salt (the finaliser of SplitMix64): chance without a generator."""
+    """A 64-bit hash of each value and the salt (the finaliser of SplitMix64): random numbers without a generator."""
     with np.errstate(over="ignore"):
         z = np.asarray(values).astype(np.uint64) + np.uint64((salt + 1) * 0x9E3779B97F4A7C15 % 2**64)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,11 +1,11 @@
-"""A corpus: sources of groups, what is done to them, and the table of tokenised groups that is made of it.
+"""A corpus: sources of groups, the filters applied to them, and the table of tokenised groups built from them.
 
     read -> select languages -> remove leaks -> sample -> deduplicate -> join -> tokenise
 
-A table is made once for every content, tokenizer and setting: it is written to a cache folder under a name made of all
-that it depends on, the digests of the files or of the groups in memory, the settings of the corpus and the fingerprint
-of the encoder. Other seeds, other objectives and resumed runs map the same file. Kept in memory while a table is built:
-what deduplication and joining need (see `filters`, `join`), and one block of groups.
+A table is built once for every content, tokenizer and setting: it is written to a cache folder whose name is a digest
+of everything it depends on: the files or the groups in memory, the settings of the corpus and the fingerprint of the
+encoder. Other seeds, other objectives and resumed runs map the same file. Kept in memory while a table is built: what
+deduplication and joining need (see `filters`, `join`), and one block of groups.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Source(ABC):
 
     @abstractmethod
     def check(self, first: int) -> None:
-        """Raise an `IsoglotError` for what is found by reading the `first` groups of each file."""
+        """Raise an `IsoglotError` for mistakes in the `first` groups of each file."""
 
     def size(self) -> int:
         """Bytes on disk that are read for the groups."""
@@ -179,7 +179,9 @@ class Corpus:
         return {source.name: source.mixing for source in self.sources}
 
     def check(self, first: int = 100) -> None:
-        """Raise an `IsoglotError` for what is found in seconds: in options, languages, first groups of files."""
+        """Raise an `IsoglotError` for mistakes that can be found in seconds: in options, languages and the first groups
+        of files.
+        """
         for source in self.sources:
             source.check(first)
         try:
@@ -230,7 +232,7 @@ class Corpus:
                 yield from group.hard_negatives
 
     def digest(self, *more: object) -> str:
-        """Changes when a source, a setting of the corpus or anything in `more` changes."""
+        """A digest that changes when a source, a setting of the corpus or anything in `more` changes."""
         return self._digest(self.join, self.largest, *more)
 
     def text_digest(self, *more: object) -> str:
@@ -249,7 +251,7 @@ class Corpus:
         return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
     def _filtered(self, source: Source, seen: filters.Seen, counts: Counter[str]) -> Iterator[Group]:
-        """The groups of a source without what must not be trained on."""
+        """The groups of a source after all filters."""
         groups = self._allowed(source, counts)
         if source.mixing.sample:
             groups = self._sampled(groups, source, counts)
@@ -282,7 +284,7 @@ class Corpus:
 
     @cached_property
     def _named_leaks(self) -> frozenset[str]:
-        """Sentences that are given, not read from files."""
+        """Sentences in memory, not read from files."""
         given = [entry for entry in self.leakage if not isinstance(entry, Path)]
         return frozenset(filters.normalise(text) for sentences in given for text in sentences)
 
@@ -356,7 +358,7 @@ def build_table(
 
 
 def composition(corpus: Corpus, table: GroupTable) -> dict[str, dict[str, Any]]:
-    """What a corpus contains after `table` was built of it, by source.
+    """The contents of a corpus by source, counted while its `table` was built.
 
     `groups` is their number, `sentences` by language, and `counts` of groups that were read, left out and kept.
     """

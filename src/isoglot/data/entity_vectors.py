@@ -85,7 +85,7 @@ def write_vectors(aligned: Aligned, folder: Path, *, source: Path) -> Path:
         "dim": aligned.vectors.shape[1],
         "missing": aligned.missing,
     }
-    path.with_suffix(".json").unlink(missing_ok=True)  # so that an old note never stands beside new vectors
+    path.with_suffix(".json").unlink(missing_ok=True)  # so that there is never an old note next to new vectors
     with atomic_write(path, binary=True) as stream:
         np.save(stream, aligned.vectors)
     with atomic_write(path.with_suffix(".json")) as stream:

@@ -1,4 +1,4 @@
-"""Read text from plain or compressed files, and write files so that a crash leaves the old one.
+"""Read text from plain or compressed files, and write files atomically: after a crash the old file is still there.
 
 Compression is detected by the first bytes, never by the name alone. A line ends at a line feed only (`str.splitlines`
 would also split at U+2028, U+0085 and others, which occur inside sentences and would shift parallel files against each
@@ -32,7 +32,7 @@ from isoglot.errors import CorpusError, OutputError
 if TYPE_CHECKING:
     from filelock import BaseFileLock
 
-COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that all who find a text packed in several ways take the same
+COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that of several copies of a text the same one is always read
 
 LONGEST_LINE = 1 << 25  # bytes; a longer line is not sentences, and lines are read into memory completely
 
@@ -49,11 +49,11 @@ _TEMPORARY = re.compile(r"\.(.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 _LOCK = ".lock"
 _ALL = "(?s).+"  # matches every path
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_held: set[tuple[Path, int]] = set()  # outputs that `exclusive` holds, each by a thread of this process
+_held: set[tuple[Path, int]] = set()  # outputs locked by `exclusive`, each by a thread of this process
 _meters: list[Callable[[int], None]] = []  # of `metered`
 _UNPACK = "unpack it and pass the text file inside"
 _CONVERT = "convert it to a text file"
-# How files begin that are passed as text by mistake; some of these bytes could also open a sentence.
+# First bytes of files that are passed as text by mistake; some of them could also begin a sentence.
 _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
     (b"PK\x03\x04", "a zip archive (as .docx, .xlsx and .npz are)", _UNPACK),
     (b"PK\x05\x06", "an empty zip archive", "pass a text file"),
@@ -80,7 +80,7 @@ _TAR_AT = 257
 
 
 class CutShortError(CorpusError):
-    """Compressed data end too early or are damaged from some place on; what came before has been read."""
+    """Compressed data that are truncated or damaged; everything before that place has been read."""
 
 
 def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -129,7 +129,7 @@ def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
-    """The object that a line of a file of objects, one a line, holds.
+    """The object in a line of JSON lines.
 
     Raises `CorpusError` for a line that is blank, not JSON or no object, for a name that an object holds twice, for
     NaN and infinity, and for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold.
@@ -143,7 +143,7 @@ def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
 
 
 def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
-    """The content of a file, decompressed, without a UTF-8 BOM unless it is kept, in blocks of at most 256 KiB.
+    """The decompressed content of a file in blocks of at most 256 KiB, without a UTF-8 BOM unless `keep_bom` is set.
 
     Raises `CorpusError` for a file that is missing, not a regular file, empty, or in a known binary format, and
     `CutShortError` naming the last complete line when compressed data are cut short or damaged.
@@ -190,7 +190,7 @@ def hidden(target: Path, ending: str) -> Path:
 
 @contextmanager
 def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """A new file, UTF-8 text or bytes, that takes the name `path` only when the block ends without an exception.
+    """A new file, UTF-8 text or bytes, that is renamed to `path` only if the block ends without an exception.
 
     Until then, and after any failure, the old file is untouched and no temporary file is left; temporary files of a
     killed process are removed by the next call. Missing folders are created, symbolic links followed, pipes and devices
@@ -222,7 +222,7 @@ def atomic_write(path: str | Path, *, binary: bool = False) -> Iterator[IO[Any]]
 def writing(path: str | Path) -> Iterator[None]:
     """Raise `OutputError`, naming `path`, for what goes wrong in the block while it is written.
 
-    Errors of other files, which the system names, and of a pipe whose reader has left, pass as they are.
+    Errors of other files and of a closed pipe are raised unchanged.
     """
     try:
         yield
@@ -245,7 +245,7 @@ def _is_of(name: str | bytes | int | None, path: Path) -> bool:
 
 
 def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> None:
-    """Remove the temporary files that processes that were killed have left in `folder` for files of these names."""
+    """Remove temporary files of killed processes from `folder`, for files of these names."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             found = _TEMPORARY.fullmatch(entry.name)
@@ -254,7 +254,7 @@ def remove_temporary(folder: Path, names: Collection[str] | re.Pattern[str]) -> 
             with suppress(OSError):
                 descriptor = os.open(entry.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
                 try:
-                    if _lock(descriptor):  # a process that lives holds the lock of the file that it writes
+                    if _lock(descriptor):  # a running process holds the lock of the file that it writes
                         Path(entry.path).unlink()
                 finally:
                     os.close(descriptor)
@@ -279,12 +279,11 @@ def _lock(descriptor: int) -> bool:
 
 @contextmanager
 def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
-    """Hold the output `path`, a file or a folder, for this thread alone while the block runs.
-
-    Every writer of an output that takes long enters this before it reads or writes anything there; inside the block,
-    the same thread may enter it again. The lock is the file `.NAME.lock` next to it, or `.lock` inside a folder next to
-    which nothing can be written; the system releases it when the process dies, and it is removed with the last use. A
-    pipe or device is not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
+    """Lock the output `path`, a file or a folder, for this thread while the block runs. Everything that writes an
+    output for a long time enters this before it reads or writes anything there; inside the block, the same thread may
+    enter it again. The lock is the file `.NAME.lock` next to it, or `.lock` inside a folder next to which nothing can
+    be written; the system releases it when the process dies, and it is removed with the last use. A pipe or device is
+    not locked. Raises `OutputError` if another process still holds it after `wait` seconds.
     """
     target = Path(os.path.realpath(path))
     holder = (target, threading.get_ident())
@@ -298,7 +297,7 @@ def exclusive(path: str | Path, *, wait: float = 0.2) -> Iterator[None]:
         yield
     finally:
         _held.discard(holder)
-        # Unlinked while it is held: a process that opened it meanwhile finds another inode, or none, and tries again.
+        # Unlinked while it is locked: a process that opened it meanwhile finds another inode, or none, and tries again.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
 
@@ -390,7 +389,7 @@ MARK = ".isoglot"  # in a folder that `own` made
 
 
 def own(folder: Path, kind: str, known: str) -> None:
-    """Make `folder` one that this library made for one `kind` of work, or raise `OutputError`.
+    """Claim `folder` for one `kind` of work of this library, or raise `OutputError`.
 
     A folder that is absent or empty gets the mark; any other must have it, and hold no file but those whose path in it
     the regular expression `known` matches. Enter `exclusive` before.
@@ -412,10 +411,9 @@ def own(folder: Path, kind: str, known: str) -> None:
 def work_folder(
     folder: Path, kind: str, known: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
 ) -> Iterator[Path]:
-    """A folder of intermediate files from which a run that was killed resumes; locked, and removed after success.
-
-    It is made here, stays with `keep`, and holds only files whose path in it the regular expression `known` matches.
-    Raises `OutputError` for any other folder, for one that is or holds an input, and while another run uses it.
+    """A folder of intermediate files from which a killed run resumes; locked, and removed after success unless `keep`
+    is set. It may contain only files whose path in it the regular expression `known` matches. Raises `OutputError` for
+    any other folder, for one that is or holds an input, and while another run uses it.
     """
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):
@@ -431,7 +429,7 @@ def work_folder(
 
 @contextmanager
 def temporary_folder(target: Path) -> Iterator[Path]:
-    """A new folder beside `target`, gone when the block ends; those that processes that were killed left, go too."""
+    """A temporary folder next to `target`, removed when the block ends, together with those of killed processes."""
     with exclusive(target):
         target = Path(os.path.realpath(target))
         beginning = hidden(target, "").name
@@ -459,7 +457,7 @@ def remove_owned(folder: Path, known: str) -> None:
             if path.relative_to(folder).as_posix() not in strange and path != folder / MARK:
                 path.unlink()
         for name in folders:
-            with suppress(OSError):  # it holds what stays
+            with suppress(OSError):  # not empty
                 Path(root, name).rmdir()
     if not strange:
         (folder / MARK).unlink(missing_ok=True)
@@ -537,7 +535,7 @@ def metered(progress: Callable[[int, int | None], None], total: int | None) -> I
 
 
 def _refuse_special(path: str | Path) -> None:
-    """Only regular files: a pipe gives its bytes once, while most files are looked at first and then read again."""
+    """Regular files only: most files are read twice, which a pipe does not allow."""
     try:
         mode = Path(path).stat().st_mode
     except ValueError as error:  # a NUL, or half of a surrogate pair
@@ -550,7 +548,7 @@ def _refuse_special(path: str | Path) -> None:
 
 def _read(stream: BinaryIO, path: str | Path, lines: int) -> bytes:
     try:
-        # read1 hands over what came before the fault; read would lose it with the exception.
+        # read1 returns what precedes the damage; read would lose it with the exception.
         return cast("bytes", stream.read1(_BLOCK))  # type: ignore[attr-defined]
     except EOFError:
         problem = "compressed data end too early"
@@ -561,7 +559,7 @@ def _read(stream: BinaryIO, path: str | Path, lines: int) -> bytes:
 
 
 def binary_format(block: bytes) -> tuple[str, str]:
-    """What the format is that a file begins like, and what to do with it where text is expected; empty: not known."""
+    """The binary format that the first bytes indicate, and what to do with such a file; empty: unknown."""
     if block.startswith(_TAR, _TAR_AT):
         return "a tar archive", _UNPACK
     found = ((kind, advice) for signature, kind, advice in _SIGNATURES if block.startswith(signature))

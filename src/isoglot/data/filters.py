@@ -1,17 +1,17 @@
-"""What is left out of a corpus: other languages, repetitions, test sentences. And sentences as 64-bit hashes.
+"""Filters of a corpus: by language, against repetitions and test sentences; and 64-bit hashes of sentences.
 
-Every filter takes an iterable of groups and gives an iterator, so they chain without holding the corpus. What happened
-to how many groups is added to the `counts` passed to it, a `Counter` of participles ("leaked", "repeated"), complete
-when the iterator is exhausted.
+Every filter takes an iterable of groups and gives an iterator, so they chain without holding the corpus. Numbers of
+dropped and changed groups are added to `counts`, a `Counter` with keys such as "leaked" and "repeated", which is
+complete when the iterator is exhausted.
 
 *Leaks.* A training sentence leaks when it equals a test sentence after Unicode NFKC, casefold, and removal of
 everything but letters and numbers (categories L and N; so punctuation, symbols, control and format characters, white
-space and combining marks go). Sentences of nothing else, such as "?!", are compared as their NFKC text. The language
-is not compared. Dropping marks makes some Indic sentences equal that differ in a vowel sign: a pair too many is lost
-rather than one too few. Sentences with a word changed are not found.
+space and combining marks go). Sentences without letters and numbers, such as "?!", are compared as their NFKC text. The
+language is not compared. Dropping marks makes some Indic sentences equal that differ in a vowel sign: dropping one pair
+too many is better than keeping a leak. Near duplicates, such as a sentence with one changed word, are not found.
 
-*Hashes.* Two different sentences get the same number with a chance of n * n / 2**65 for n sentences: one in 3,700 for a
-hundred million of them. Equal sentences always do.
+*Hashes.* Among n sentences the probability of a collision is about n * n / 2**65: one in 3,700 for a hundred million.
+Equal sentences have equal hashes.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _hash_group(group: Group) -> int:
 
 
 def normalise(text: str) -> str:
-    """The text as the rule above compares it."""
+    """The text normalised by the rule above."""
     plain = normalize("NFKC", text)
     return _NEITHER_LETTER_NOR_NUMBER.sub("", normalize("NFKC", plain.casefold())) or plain.strip()
 
@@ -183,7 +183,7 @@ def hash_sentence(text: str, language: str) -> bytes:
 
 
 class Seen:
-    """The numbers of 64 bits met so far, in a flat table: 11 to 22 bytes each, where a `set` takes about 80."""
+    """A set of 64-bit numbers in a flat table: 11 to 22 bytes each, where a `set` takes about 80."""
 
     def __init__(self) -> None:
         self._table = np.zeros(1024, np.uint64)  # zero: an empty place
@@ -193,7 +193,7 @@ class Seen:
         return self._size
 
     def add(self, numbers: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Put in the numbers (N,); which of them (N,) are new, of equal ones the first."""
+        """Add the numbers (N,); returns which of them (N,) are new, of equal ones the first."""
         values, first = np.unique(np.where(numbers == 0, np.uint64(1), numbers), return_index=True)
         while 4 * (self._size + len(values)) > 3 * len(self._table):
             met = self._table[self._table != 0]
@@ -206,7 +206,7 @@ class Seen:
         return fresh
 
     def _place(self, values: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """Put in distinct values, each at the first free place from its own on; which were not there."""
+        """Add distinct values, each at the first free place from its own on; returns which are new."""
         table, mask = self._table, np.uint64(len(self._table) - 1)
         new = np.zeros(len(values), dtype=bool)
         left = np.arange(len(values))
@@ -214,7 +214,7 @@ class Seen:
         while len(left):
             wanted, at = values[left], place[left]
             free = table[at] == 0
-            table[at[free]] = wanted[free]  # where several want one place, the last gets it
+            table[at[free]] = wanted[free]  # of several values for one place, the last one is stored
             placed = free & (table[at] == wanted)
             new[left[placed]] = True
             left = left[table[at] != wanted]

@@ -17,7 +17,7 @@ from isoglot.errors import CorpusError, shown
 
 Languages: TypeAlias = str | Sequence[str] | Mapping[str, str] | None
 
-# Names of columns that say which sentence it is and not in which language: queries, positives, hard negatives.
+# Names of columns that specify the role of a sentence, not its language: queries, positives, hard negatives.
 _ROLES = (
     ("source", "target", ""),
     ("src", "tgt", ""),
@@ -29,8 +29,8 @@ _ROLES = (
     ("text", "", ""),
     ("sentence", "", ""),
 )
-_OF_TEST_SETS = ("label", "id", "name", "places")  # what imported test sets have beside their texts; skipped
-_PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # of a group that is written out
+_OF_TEST_SETS = ("label", "id", "name", "places")  # keys of imported test sets other than their texts; skipped
+_PARTS = ("texts", "langs", "key", "hard_negatives", "hard_langs", "extras")  # the keys of a group with all its fields
 _PAIRED = {"texts", "langs"}
 _BLOCK = 1000  # rows read from a dataset at a time
 _PASS = (
@@ -134,7 +134,7 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
 
 
 def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
-    """The rows of data that has columns; None of any other."""
+    """The rows of data with columns; None for other data."""
     if hasattr(data, "column_names") and hasattr(data, "iter"):  # datasets; cell by cell it is many times slower
         blocks = data.iter(_BLOCK)
         return (dict(zip(block, row, strict=True)) for block in blocks for row in zip(*block.values(), strict=True))
@@ -224,7 +224,7 @@ def _picker(columns: Mapping[str, str], hard: Mapping[str, str]) -> Callable[[Ma
 
 
 def _plain_row(row: Mapping[str, Any]) -> Group | None:
-    """The group of known languages and no blank sentence that almost every row is, quickly; None for any other."""
+    """Fast path: the group of a row with known languages and no blank sentence; None for any other row."""
     texts, langs = row["texts"], row["langs"]
     try:
         codes = _known(tuple(langs))
@@ -298,13 +298,13 @@ def _unnested(row: Mapping[str, Any]) -> Mapping[str, Any]:
         return row
     if not isinstance(row["translation"], Mapping):
         raise CorpusError("'translation' must contain an object of language and sentence")
-    # Beside a translation stand ids and file names of all kinds; only the key and numbers mean something here.
+    # A translation may come with ids and file names; only the key and numbers are used here.
     others = {name: value for name, value in row.items() if name == "key" or isinstance(value, (int, float))}
     return others | dict(row["translation"])
 
 
 def _codes(codes: Sequence[str], count: int) -> tuple[str, ...]:
-    """A code for each of so many sentences."""
+    """One code for each of `count` sentences."""
     if len(codes) > 1:
         if len(codes) != count:
             raise CorpusError(f"{count} sentences with {len(codes)} languages ({', '.join(codes)}); each needs one")
@@ -347,7 +347,7 @@ def _number(value: float, name: str) -> float:
 
 
 def _plain(value: Any) -> Any:
-    """A cell as Python's own kinds of value: no NumPy numbers, and None for what a frame marks as missing."""
+    """A cell as a plain Python value: NumPy numbers are converted, missing values become None."""
     if value is None or isinstance(value, str):
         return value
     value = value.tolist() if hasattr(value, "tolist") else value

@@ -1,8 +1,8 @@
-"""Joining groups that share a sentence: how a pile of bitexts becomes groups of many languages.
+"""Joins groups that share a sentence: bitexts become groups of many languages.
 
-English-German and English-French pairs over one English sentence become one group of three. Sentences are nodes,
-groups tie their sentences together, and what is connected is one meaning. The groups are read twice. The first pass
-keeps 64-bit hashes and finds the connected parts (union-find); the second gathers the texts and gives each joined
+English-German and English-French pairs over one English sentence become one group of three. Sentences are nodes, groups
+connect their sentences, and each connected component is one meaning. The groups are read twice. The first pass keeps
+64-bit hashes and finds the connected components (union-find); the second collects the texts and yields each joined
 group as soon as its last part has been read.
 """
 
@@ -28,9 +28,9 @@ def join(groups: Iterable[Group], *, largest: int = 64, counts: Counter[str] | N
     all stay. Of keys, and of extras with one name, the first is kept; hard negatives are gathered, except those that
     became positives. Merged groups are given in the order in which they become complete, the others where they stood.
 
-    `largest` bounds the sentences of a merged group, since one "Yes." can chain thousands of meanings together: a
-    group that would lift it above is left apart (one larger than that by itself stays as it is). It and the largest
-    group it shares a sentence with get one new key, so that they are never negatives of each other.
+    `largest` bounds the sentences of a merged group, since one "Yes." can connect thousands of meanings: a group that
+    would exceed it is left apart (one larger than that by itself stays as it is). It and the largest group it shares a
+    sentence with get one new key, so that they are never negatives of each other.
 
     `counts` gets "joined" (groups that went into a larger one) and "left apart". Kept in memory: about 50 bytes for
     each sentence read while sorting, 30 after, and the texts of merged groups not yet complete. An iterator cannot be

@@ -30,7 +30,7 @@ from isoglot.data.numbers import shown
 from isoglot.errors import CorpusError, nearest
 
 UNKNOWN = "und"
-SKIPPED = "sentences in unknown languages"  # as they are counted
+SKIPPED = "sentences in unknown languages"  # key of the counts
 OnUnknown: TypeAlias = Literal["error", "skip"]
 LONGEST_CODE = 64  # characters; a longer text is not a code, and nearest codes are not searched for it
 
@@ -41,7 +41,7 @@ _OURS = {
     **{"nb": "nor", "nob": "nor", "no": "nor", "nor": "nor"},
     **{"tl": "tgl", "tgl": "tgl", "fil": "tgl"},
 }
-# Codes that corpora have and the library does not know: of Wikipedias, constructed, new and retired ones.
+# Codes in corpora that the library does not know: Wikipedia's, constructed, new and retired languages.
 WIKIPEDIAS = {
     **{"bat-smg": "sgs", "be-tarask": "bel", "be-x-old": "bel", "cbk-zam": "cbk", "eml": "egl", "fiu-vro": "vro"},
     **{"map-bms": "jav", "roa-rup": "rup", "roa-tara": "nap", "simple": "eng", "zh-classical": "lzh"},
@@ -50,7 +50,7 @@ WIKIPEDIAS = {
 _WHOLE = {**WIKIPEDIAS, "isv": "isv", "tok": "tok"}
 _ALWAYS_WITH_SCRIPT = {"zho"}
 _PART_OF_USUAL = {("kor", "Hang")}
-# Codes that are valid, yet mean something else whenever they stand at the top of a column.
+# Valid codes that mean something else as the name of a column.
 _NOT_MEANT = {"src", "tgt", "trg"}
 
 

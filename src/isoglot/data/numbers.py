@@ -1,6 +1,6 @@
-"""Numbers in files of text: finite, and small enough for the arrays they end up in.
+"""Numbers in text files: finite, and small enough for the arrays that store them.
 
-`float` and `int` accept more than a file should hold: "nan", "1e999", digits of other scripts, "1_000", and numbers of
+`float` and `int` accept too much: "nan", "1e999", digits of other scripts, "1_000", and numbers of
 thousands of digits, on which `int` fails.
 """
 
@@ -36,5 +36,5 @@ def fits(value: float) -> bool:
 
 
 def shown(text: str) -> str:
-    """A value in quotes for a message, its beginning if it is long."""
+    """A value in quotes for a message, truncated if it is long."""
     return repr(text if len(text) <= 40 else text[:40] + "...")

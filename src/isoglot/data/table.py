@@ -1,7 +1,7 @@
 """Tokenised groups as a few long arrays, in memory or memory-mapped: the source of all batches.
 
-A sentence is tokenised once; the epochs, the seeds and the objectives read the same ids. On disk a table is a folder
-of raw arrays and one `table.json`; opening it reads nothing but that file, so a corpus may be larger than memory.
+A sentence is tokenised once; all epochs, seeds and objectives read the same ids. On disk a table is a folder
+of raw arrays and one `table.json`; opening it reads only that file, so a corpus may be larger than memory.
 Building streams over the groups, one block in memory at a time. An array `ends` has the end of each item in the next:
 
     groups  group_ends (G,), key (G,), source (G,), extras.<name> (G, ...)
@@ -99,7 +99,7 @@ class GroupTable:
             writer.write(sources, tokenize)
             writer.close()
             (working / "table.json").write_text(json.dumps(writer.header()), encoding="utf-8")
-            if not folder.exists():  # another run may have built the same table meanwhile
+            if not folder.exists():  # another run has built the same table meanwhile
                 working.rename(folder)
         finally:
             shutil.rmtree(working, ignore_errors=True)
@@ -160,7 +160,7 @@ def _texts(group: Group) -> tuple[str, ...]:
 
 @lru_cache(1024)
 def _slots(shape: tuple[int, int]) -> tuple[int, ...]:
-    """The slots of so many texts and hard negatives."""
+    """The slots of the given numbers of texts and hard negatives."""
     return (*range(shape[0]), *range(-1, -1 - shape[1], -1))
 
 
@@ -229,7 +229,7 @@ class _Writer:
         return self.numbers[langs]
 
     def _extras(self, groups: list[Group]) -> list[str]:
-        """Names of the numbers that every group of the table has; a column with holes would shift silently."""
+        """Names of the numbers that every group of the table has; a missing value would silently shift the column."""
         if self.groups == 0:
             self.extras = sorted(groups[0].extras)
             self.widths = {name: _width(groups[0].extras[name]) for name in self.extras}
@@ -260,7 +260,7 @@ class _Writer:
         self.counts[name] += len(values)
 
     def _promote(self, name: str) -> None:
-        """Whole numbers so far, fractions from here on: make all of the column fractions."""
+        """Convert a column of integers to floats, when the first fraction occurs in it."""
         stream, (_, tail) = self.streams[name], self.types[name]
         stream.seek(0)
         written = np.frombuffer(stream.read(), dtype="int64").astype("float32")

@@ -18,8 +18,8 @@ TYPES = ("float16", "float32", "float64")
 
 _MAGIC = b"\x93NUMPY"
 _SAVE = "save one table of floats, a row for each text, with numpy.save"
-_BLOCK = 1 << 22  # values looked at together
-_ROWS = 4096  # rows written at once
+_BLOCK = 1 << 22  # values checked per block
+_ROWS = 4096  # rows written per block
 
 
 def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
@@ -33,12 +33,12 @@ def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
     Raises ValueError, naming the first row, for NaN or infinity.
     """
     table = np.asarray(rows, dtype)
-    # Divided by the largest value first: the square of a very small or very large one would leave the range.
+    # Divided by the largest value first, because squares of very small or very large values leave the range of floats.
     largest = np.maximum(table.max(axis=1, initial=0), -table.min(axis=1, initial=0))[:, None]
     if len(bad := not_finite(largest)):
         raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")
     scaled = table / np.where(largest > 0, largest, 1)
-    # Summed in float64, so that the sum does not depend on the rows that stand next to it.
+    # Summed in float64, so that the sum does not depend on the other rows of the block.
     lengths = np.sqrt(np.einsum("nd,nd->n", scaled, scaled, dtype=np.float64)).astype(scaled.dtype)[:, None]
     scaled /= np.where(lengths > 0, lengths, 1)
     return np.asarray(scaled)

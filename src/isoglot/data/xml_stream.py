@@ -1,7 +1,7 @@
-"""XML files as a stream of events: what the readers of TMX and of Wikipedia dumps share.
+"""XML files as a stream of events, for the readers of TMX and of Wikipedia dumps.
 
 The text is decoded here and expat is given UTF-8, because expat knows four encodings only. Decoding and parsing go
-block by block. Nothing but the file is ever read: the DTD it refers to is not fetched, and a file that declares
+block by block. Only the file itself is read: the DTD it refers to is not fetched, and a file that declares
 entities of its own is rejected, as is one that refers to an entity which only that DTD could declare.
 """
 
@@ -20,14 +20,15 @@ from isoglot.errors import CorpusError
 DEEPEST = 256  # elements inside each other
 LONGEST_TEXT = 1 << 25  # characters of one record, and bytes of one tag, comment or instruction
 
-# Encodings by the names that Python's codecs have. Left out on purpose: UTF-7, whose text can hide markup, the codecs
-# that turn no bytes into text (hex, rot13, idna, unicode_escape and such), and EBCDIC, whose declaration is not ASCII.
+# Encodings by the names that Python's codecs have. Left out on purpose: UTF-7, because its text can hide markup, the
+# codecs that turn no bytes into text (hex, rot13, idna, unicode_escape and such), and EBCDIC, whose declaration is not
+# ASCII.
 _ENCODINGS = re.compile(
     r"utf-8|utf-16(-[lb]e)?|utf-32(-[lb]e)?|ascii|iso8859-\d+|cp125\d|cp(437|720|737|775|850|852|855|856|857|858|86\d|874)"
     r"|koi8-[rtu]|mac-\w+|tis-620|ptcp154|kz1048|hp-roman8|gb2312|gbk|gb18030|big5(hkscs)?|cp9(32|49|50)|shift_jis\w*"
     r"|euc_\w+|iso2022_\w+|johab"
 )
-_MARKS = (  # of UTF-32 first, since the mark of UTF-16 begins that of UTF-32
+_MARKS = (  # UTF-32 first, since its byte order mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -151,13 +152,13 @@ class Gathered:
         self._pieces.append(data)
 
     def take(self) -> str:
-        """What was gathered since the last `take`; it still counts towards the limit."""
+        """The text since the last `take`; it still counts towards the limit."""
         text, self._pieces = "".join(self._pieces), []
         return text
 
 
 def _pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Blocks cut small, since the records of a piece are in memory together."""
+    """The blocks in small pieces, since all records of a piece are in memory together."""
     return (block[start : start + _PIECE] for block in blocks for start in range(0, len(block), _PIECE))
 
 

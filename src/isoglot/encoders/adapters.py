@@ -32,7 +32,7 @@ from isoglot.errors import EncoderError, nearest
 from isoglot.settings import AdapterSettings
 
 FOLDER, CONFIG, WEIGHTS = "adapter", "adapter_config.json", "adapter_model.safetensors"
-_PREFIX = "base_model.model."  # of names of tensors in peft's files
+_PREFIX = "base_model.model."  # prefix of tensor names in peft's files
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -78,7 +78,7 @@ def restrict(
     """Freeze the backbone except for some layers, numbered from 1, or except for an adapter in these (by default in
     all).
 
-    Everything below the first trained layer is then computed without a graph. Raises ValueError for layers or targets
+    Layers below the first trained one are then computed without a graph. Raises ValueError for layers or targets
     that the backbone does not have, and if it has an adapter already.
     """
     if adapter is None and train_layers is None:
@@ -102,7 +102,7 @@ def restrict(
 
 
 def stack(backbone: Any) -> nn.ModuleList:
-    """The layers of a backbone, wherever the architecture keeps them. Raises EncoderError if they can't be found."""
+    """The layers of a backbone of any supported architecture. Raises EncoderError if they can't be found."""
     depth = int(backbone.config.num_hidden_layers)
     found = [part for part in backbone.modules() if isinstance(part, nn.ModuleList) and len(part) == depth]
     if len(found) != 1:

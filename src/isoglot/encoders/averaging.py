@@ -1,6 +1,6 @@
-"""Weighted means of the weights of encoders: of several runs (Wortsman et al. 2022), or of the start and end of one.
-
-Averaging a fine-tuned encoder with the one it started from often keeps what the start was good at (WiSE-FT).
+"""Weighted means of the weights of encoders: of several runs (Wortsman et al. 2022), or of the start and the end of one
+run. Averaging a fine-tuned encoder with its starting point often preserves the strengths of the starting point
+(WiSE-FT).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | N
             part.name = part.origin = ""
     made_of = ", ".join(_name(model, place) for place, model in enumerate(models))
     mean.card = first.card and first.card.derived(made_of)
-    total = mean.state_dict()  # the tensors of `mean` themselves
+    total = mean.state_dict()  # views, not copies: changed in place
     with torch.no_grad():
         for place, (model, share) in enumerate(zip(models, shares, strict=True)):
             encoder = first if place == 0 else _opened(model)
@@ -51,7 +51,9 @@ def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | N
                 if weight.is_floating_point():
                     weight.copy_(weight * share if place == 0 else weight + share * own[name].to(weight))
                 elif not torch.equal(weight, own[name].to(weight)):
-                    raise EncoderError(f"{_name(model, place)}: {name} differs, and can't be averaged")
+                    raise EncoderError(
+                        f"{_name(model, place)}: {name} differs between the models and can't be averaged"
+                    )
     return mean
 
 

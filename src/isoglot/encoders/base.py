@@ -1,4 +1,4 @@
-"""Encoder: texts to tokens, tokens to vectors, and everything that is called on a model."""
+"""`Encoder`: texts to tokens, tokens to vectors, and the public methods of a model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
 class Encoder(nn.Module):
     """Texts to tokens to vectors. Batching, inference, caches and saving are built on these members alone.
 
-    origin       what `isoglot.load` opened, as it can open it again; "" for an encoder made or changed in memory
+    origin       argument with which `isoglot.load` can open it again; "" for an encoder made or changed in memory
     name         how results name the model: a packaged name, a hub id, or the name of a folder
     dim          width D of the vectors
     max_length   maximum tokens per text, special tokens included
     prompt       put before every text unless a call passes another; Towers: each tower has its own
     prompts      further prompts by name, such as query and document, for `prompt_name`
-    card         what the model was trained on and how good it is, for the model card; None if nothing is known
+    card         training data and scores for the model card; None if unknown
     pooling      how a sentence's token states are pooled, a key of `POOLINGS`; "" if the encoder has no choice
     normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
     pads         whether forward pads its rows to the longest, so that rows of similar length should meet
@@ -43,11 +43,11 @@ class Encoder(nn.Module):
                  faster than one call with all of them, unless forward is too small for a thread
     tokenize     texts -> ragged `Tokens`, truncated to max_length, special tokens added; `prompt`, if not None, is used
                  instead of the encoder's own. Any number of threads may call it
-    forward      `Tokens` of N sentences, on the host -> (N, D) on the encoder's device, not normalised; padding is the
-                 encoder's own affair
+    forward      `Tokens` of N sentences, on the host -> (N, D) on the encoder's device, not normalised; the encoder
+                 does its own padding
     fingerprint  changes when the ids of any text would change: the key of token caches
     write        writes the files of a saved model into a new folder; callers use `save`
-    exports      what training may leave: itself, or the parts among which the dev score chooses
+    exports      the encoders that training may return: itself, or the parts that the dev score chooses from
     """
 
     name: str = ""
@@ -64,7 +64,7 @@ class Encoder(nn.Module):
     concurrent: bool = False
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids of each text; an empty text gives a row too."""
+        """Token ids of each text; an empty text has a row too."""
         raise NotImplementedError
 
     def forward(self, tokens: Tokens) -> Tensor:
@@ -157,7 +157,7 @@ class Encoder(nn.Module):
     ) -> NDArray[np.floating] | Tensor:
         """Vectors (N, D) of N texts in their order, or (D,) of a single string; no texts give (0, D).
 
-        texts                 a string, a list, or any iterable, which is read once and never held as a whole
+        texts                 a string, a list, or any iterable, which is read once and never stored as a whole
         batch_size            maximum texts per chunk; None: as many as `batch_tokens` allows
         batch_tokens          padded tokens per chunk; None: 512 on a CPU, tens of thousands elsewhere
         show_progress_bar     None: on a terminal or in a notebook, when the work is long
@@ -166,7 +166,7 @@ class Encoder(nn.Module):
         convert_to_tensor     return a torch tensor on the encoder's device, not an array
         prompt                put before every text instead of the encoder's own; None keeps that, "" is none
         prompt_name           a key of `prompts`, instead of `prompt`
-        truncate_dim          keep only the first so many dimensions
+        truncate_dim          number of leading dimensions to keep
         precision             float32, bfloat16, int8 (transformers on a CPU, extra `onnx`), or auto: bfloat16 where the
                               hardware has it, else float32. None: float32 on a CPU, auto on an accelerator
         dtype                 of the array: float32, float16 or float64
@@ -260,7 +260,7 @@ def encode(model: Encoder, texts: str | Iterable[str], **settings: Any) -> NDArr
 def evaluating(encoder: Encoder, *, always_copy: bool = False) -> Encoder:
     """The encoder in evaluation mode: itself if all of it is, else a copy that shares everything but the mode.
 
-    So no mode is changed: another thread may be training the encoder or encoding with it meanwhile.
+    The mode of the encoder itself is never changed, since another thread may be training it or encoding with it.
     """
     if not always_copy and not any(module.training for module in encoder.modules()):
         return encoder
@@ -279,7 +279,7 @@ def evaluating(encoder: Encoder, *, always_copy: bool = False) -> Encoder:
 
 
 def identity(encoder: Encoder) -> str:
-    """Hexadecimal digest of weights, tokenizer, truncation, prompt and pooling; a second for a billion weights' bytes.
+    """Hexadecimal digest of weights, tokenizer, truncation, prompt and pooling; takes a second per gigabyte of weights.
 
     Two encoders of one identity give the same vectors up to rounding; device and batch size are not part of it.
     """

@@ -1,7 +1,7 @@
-"""Model cards: what a saved model is, what it was trained on, how good it is and what it is bad at.
+"""Model cards: description, training data, scores and weaknesses of a saved model.
 
-The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` next to it is made of them with one
-template. `Encoder.save` writes both; training fills in the data, and `describe` adds what is known afterwards.
+The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` next to it is rendered from them.
+`Encoder.save` writes both; training adds the data, and `describe` adds facts that are known later, such as scores.
 """
 
 from __future__ import annotations
@@ -93,11 +93,11 @@ class Card(_Facts):
         return total
 
     def derived(self, base: str) -> Card:
-        """The card of a model made of this one without training: the data stay, and nothing measured does."""
+        """The card of a model derived from this one without training: keeps the data, drops all measurements."""
         return Card(base=base, licence=self.licence, data=self.data, seed=self.seed)
 
     def means(self) -> list[tuple[str, int, float]]:
-        """(which languages, their number, mean score): apart for those with and without training sentences."""
+        """Rows (group of languages, their number, mean score), for languages with and without training sentences."""
         trained, found = self.trained(), []
         for which, seen in (("with", True), ("without", False)):
             values = [v for code, v in self.languages.items() if v is not None and (code in trained) is seen]

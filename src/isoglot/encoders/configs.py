@@ -1,7 +1,7 @@
-"""What the JSON files of a model folder may say: the one place that reads them, and checks each key that is used.
+"""Reads the JSON files of a model folder and checks every key that is used.
 
-A folder is data from somewhere else. A value of the wrong type, an impossible size, a path that leads out of the folder
-or the name of code in the folder is one EncoderError that names file and key, before anything is made of it.
+Model folders are untrusted. A value of the wrong type, an impossible size, a path that leads out of the folder or the
+name of code in the folder raises an EncoderError with file and key, before the value is used.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError, f
 
 from isoglot.errors import EncoderError
 
-Size = Annotated[int, Field(gt=0, lt=1 << 24)]  # of a vector, a vocabulary or a sentence; allocated, so bounded
-Depth = Annotated[int, Field(gt=0, le=1000)]  # layers, each of which is built before any weight is read
+# Bounds of a vector, a vocabulary or a sentence, and of the number of layers: memory is allocated by them.
+Size = Annotated[int, Field(gt=0, lt=1 << 24)]
+Depth = Annotated[int, Field(gt=0, le=1000)]
 Setting = TypeVar("Setting", bound=BaseModel)
 
 
@@ -134,7 +135,7 @@ class Flow(_Strict):
 
 
 class AdapterOrigin(_Strict):
-    """What adapter_config.json holds of this library's own: the weights an adapter belongs to, and the encoder."""
+    """The entry `isoglot` of adapter_config.json: the weights an adapter belongs to, and the encoder."""
 
     sha256: str
     name: str = ""
@@ -170,7 +171,7 @@ class Towers(RootModel[list[Tower]]):
 
 
 class _Hub(_Strict):
-    """What transformers reads; it would run the code that `auto_map` names, after a question."""
+    """Files read by transformers, which would offer to run the code named in `auto_map`."""
 
     auto_map: Any = None
 
@@ -186,7 +187,7 @@ class _Hub(_Strict):
 
 
 class Backbone(_Hub):
-    """config.json of a transformer: the keys by whose values memory is taken, and those that name code."""
+    """config.json of a transformer: the keys that determine the allocated memory, and those that name code."""
 
     model_type: str
     vocab_size: Size | None = None
@@ -205,7 +206,9 @@ class Backbone(_Hub):
             ):
                 raise ValueError(f"{key} must be a whole number from 1 to 1000, got {_short(value)}")
             if key.lstrip("_").startswith(("attn_impl", "experts_impl")) and any(sign in str(value) for sign in "/:"):
-                raise ValueError(f"{key} is {_short(value)}, which names code elsewhere, which is not run")
+                raise ValueError(
+                    f"{key} is {_short(value)}, which names code of another repository; such code is not run"
+                )
         return found
 
 

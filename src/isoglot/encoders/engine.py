@@ -1,17 +1,18 @@
-"""Texts to vectors: read in windows, tokenised in a thread ahead, packed by token count, computed, put in order.
+"""Texts to vectors: texts are read in windows, tokenised ahead in a thread, packed by token count, computed, and
+reordered.
 
-Only the distinct texts of a window are computed. Sorting by token count rather than by characters matters for languages
-whose characters carry more: a chunk of similar lengths spends its time on tokens, not on padding. The vectors are those
-of each sentence alone, up to rounding. A window is some thousand texts, so that ten million lines need no more memory
-than their vectors, and not even that when these go to a file. Windows depend on the texts alone: the same stream is
-always cut alike, so that an interrupted and resumed encoding equals an uninterrupted one byte for byte.
+Only the distinct texts of a window are computed. Texts are sorted by token count, not by characters, because scripts
+differ in tokens per character; chunks of similar lengths need little padding. The vectors are those of each sentence
+alone, up to rounding. A window is some thousand texts, so that ten million lines need no more memory than their
+vectors, and not even that when these go to a file. Windows depend on the texts alone: the same stream is always cut in
+the same places, so a resumed encoding equals an uninterrupted one byte for byte.
 
-A thread computes a whole chunk. If all of torch's threads shared each product of it, they would wait for each other
-some hundred times per chunk: on two cores that cost a sixth to two fifths of the speed. Worker processes have one
-thread each; the parent reads, tokenises and packs, a worker receives the token ids of a chunk and returns its rows.
-Chunks and rows do not depend on the number of threads or workers. Weights on a CPU are shared memory, not copies.
-Workers are spawned, not forked, because torch's threads do not survive a fork; a script that uses them therefore needs
-the usual `if __name__ == "__main__":`.
+A thread computes a whole chunk. If all of torch's threads shared each matmul, they would wait for each other some
+hundred times per chunk: on two cores that was 17 to 40 % slower. Worker processes have one thread each; the parent
+reads, tokenises and packs, a worker receives the token ids of a chunk and returns its rows. Chunks and rows do not
+depend on the number of threads or workers. Weights on a CPU are shared memory, not copies. Workers are spawned, not
+forked, because torch's threads do not survive a fork; a script that uses them therefore needs the usual `if __name__ ==
+"__main__":`.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ Rows = NDArray[np.floating]
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
 
-CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that stays in a core's cache; one that fills an accelerator
+CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that fits a core's cache; one that fills an accelerator
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 16_384, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
 
-_alone = threading.RLock()  # held for a forward that only one thread may be in
+_alone = threading.RLock()  # for encoders whose forward is not thread-safe
 _starting = threading.Lock()
-_task: partial[Rows]  # of a worker: its encoder and plan, set when it starts
+_task: partial[Rows]  # in a worker process: its encoder and plan, set when it starts
 
 
 # What is requested
@@ -178,7 +179,7 @@ def engine(
 
 
 def _to_array(blocks: Blocks, texts: Sequence[str], asked: Plan) -> Rows:
-    """Texts that are in memory anyway: repetitions are found among all of them, and rows go where they first appear."""
+    """Texts in memory: duplicates are found among all of them, and each distinct text is encoded at its first place."""
     found, rows = distinct(texts)
     first = None if rows is None else np.unique(rows, return_index=True)[1]
     out: Rows = np.empty((len(texts), asked.width), dtype=asked.dtype)
@@ -241,7 +242,7 @@ def distinct(texts: Sequence[str], first: int = 0) -> tuple[list[str], NDArray[n
 
     `first` is the number of the first text, for the message of the TypeError that is raised for another type.
     """
-    if not set(map(type, texts)) <= {str}:  # the loop below is slow, and seldom needed
+    if not set(map(type, texts)) <= {str}:  # the loop below is slow and rarely needed
         for row, text in enumerate(texts, first):
             if not isinstance(text, str):
                 raise TypeError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
@@ -288,7 +289,7 @@ def _computed(part: Window, asked: Plan, *, pads: bool, apply: Apply, tick: Call
     for chunk, rows in zip(chunks, apply(_pieces(tokens, chunks, pads)), strict=True):
         damaged = "the weights are damaged or training diverged; use an earlier checkpoint"
         _require_finite(rows, chunk, part.distinct, damaged)
-        with np.errstate(over="ignore"):  # what does not fit is an error below
+        with np.errstate(over="ignore"):  # overflow is an error below
             out[chunk] = unit(rows) if asked.unit else rows
         _require_finite(out[chunk], chunk, part.distinct, f"it does not fit {out.dtype}; use a wider dtype")
         tick(len(chunk))
@@ -353,15 +354,15 @@ def _overlapped(encoder: Encoder, asked: Plan, pieces: Iterable[Tokens]) -> Iter
         yield waiting.popleft()()
 
 
-# Chunks side by side
+# Chunks in parallel
 
 
 @contextmanager
 def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> Iterator[Apply]:
     """A function from chunks to rows: in this process if `places` is empty, else with a worker for each place.
 
-    This process computes as many chunks at once as torch has threads, if the encoder allows it. Raises EncoderError
-    when a worker dies.
+    This process computes as many chunks in parallel as torch has threads, if the encoder is thread-safe. Raises
+    EncoderError when a worker dies.
     """
     if not places and encoder.device.type != "cpu":
         yield partial(_overlapped, encoder, plan)
@@ -421,11 +422,11 @@ def _single_threads(count: int) -> ThreadPoolExecutor:
     started = threading.Barrier(count + 1)
 
     def start() -> None:
-        torch.get_num_threads()  # the first call in a thread takes over what others have set; later ones do not
+        torch.get_num_threads()  # the first call in a thread copies the global setting; later ones do not
         torch.set_num_threads(1)
         started.wait()
 
-    with _starting:  # what a thread sets for itself is also what later threads begin with, until it is set back
+    with _starting:  # a thread's setting is also the initial one of later threads, until it is reset
         for _ in range(count):
             pool.submit(start)
         started.wait()
@@ -445,14 +446,14 @@ def _spread(submit: Callable[[Tokens], Future[Rows]], ahead: int, pieces: Iterab
 
 def _start(encoder: Encoder, plan: Plan, places: Any) -> None:
     global _task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     _task = partial(_applied, encoder.to(torch.device(places.get())).eval(), plan)
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed cannot end its workers, and their queue stays open."""
+    """End this worker when its parent dies: a killed parent cannot notify it, and the queue stays open."""
     parent = parent_process()
     if parent is not None:
         parent.join()

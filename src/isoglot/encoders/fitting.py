@@ -1,14 +1,14 @@
-"""Fits a layer to an encoder's vectors of a text, without labels, and puts it after the encoder, which is frozen.
+"""Fits a layer to the vectors of a text, without labels, and appends it to the frozen encoder.
 
 **Whitening** (Su et al. 2021): mean zero and covariance I by one linear layer. With mu and Sigma = U Lambda U^T of the
 raw vectors of a text, x becomes (x - mu) W, W = U Lambda^(-1/2), of which the first k columns may be kept, those of the
-greatest variance. Any scaling to length one comes afterwards: before, it would change what is whitened. Being linear it
-is saved as an ordinary Dense layer, which other programs run too; in a static encoder it is folded into the rows, since
-the mean of rows e W + b is the mean of the rows, times W, plus b. Sigma has N - 1 in its denominator, as numpy.cov,
-which the published code calls. Eigenvectors have no sign of their own: here the entry of greatest size is positive, so
-that two machines agree.
-Deviation: directions in which the text does not vary are left out, where the published code divides by their rounding.
-Every transformer that ends in a layer norm (g, b) has one, since its states x fulfil sum_i (x_i - b_i) / g_i = 0.
+greatest variance. Normalisation to unit length comes after whitening, not before. It is linear, so it is saved as an
+ordinary Dense layer, which other programs can run; in a static encoder it is folded into the rows, since the mean of
+rows e W + b is the mean of the rows, times W, plus b. Sigma has N - 1 in its denominator, as numpy.cov, which the
+published code calls. The sign of an eigenvector is arbitrary: here the entry of largest magnitude is positive, so that
+two machines agree. Deviation: directions in which the text does not vary are left out, where the published code divides
+by their rounding. Every transformer that ends in a layer norm (g, b) has one, since its states x fulfil sum_i (x_i -
+b_i) / g_i = 0.
 
 **A flow** (BERT-flow, Li et al. 2020). Vectors are computed once, into a temporary file of 4 D bytes per sentence (in
 `$TMPDIR`), so that memory stays bounded and an epoch can have any order. They are not normalised: unit vectors lie on a
@@ -38,7 +38,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.errors import EncoderError
 from isoglot.progress import Progress
 
-FLOOR = 1e-8  # of the greatest eigenvalue: what lies below is the rounding of float32 vectors, not variance
+FLOOR = 1e-8  # share of the largest eigenvalue; smaller ones are rounding of float32 vectors, not variance
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,14 @@
-"""A transformer in eight-bit integers on a CPU, through ONNX Runtime; the export is made here.
+"""Runs a transformer in eight-bit integers on a CPU with ONNX Runtime, and exports it for that.
 
 Weights of linear layers are rounded once, with a scale for each output channel; the inputs of a layer are rounded chunk
 by chunk with one scale for the whole chunk. So a row depends, in its third digit, on the other texts of its chunk; the
 same texts in the same order still give the same bytes. Word embeddings stay outside, in float32: they are most of a
-multilingual model's weights and nothing is multiplied with them. The second layers of feed-forward blocks stay in
-float32 too: rounding them would gain a tenth in speed, and takes more from the rows than all the others do. Seven bits
-of each weight are used, because processors without VNNI add pairs of products in 16 bits, and full weights would
-overflow there.
+multilingual model's weights and take part in no matmul. The second layers of feed-forward blocks stay in float32 too:
+rounding them would gain a tenth in speed and lose more accuracy than all other layers together. Weights use seven bits,
+because processors without VNNI add pairs of products in 16 bits, where eight-bit weights overflow.
 
-Exporting takes some ten seconds, so it is done once for each encoder: the result is kept with the encoder in memory for
-as long as its weights stay the same, and in the cache folder under the digest of these weights.
+Exporting takes some ten seconds, so it is done once per encoder: the result is kept in memory while the weights stay
+the same, and in the cache folder under the digest of the weights.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class Graph:
 
 
 class Int8Encoder(Encoder):
-    """The result of `quantize`: for `encode` only, it cannot be trained or saved. It has the tokens of its encoder."""
+    """The result of `quantize`: for `encode` only, it cannot be trained or saved. It tokenises like its encoder."""
 
     concurrent = True
     own: TransformerEncoder
@@ -212,7 +211,7 @@ def _narrowing(path: Path) -> list[str]:
 def _export(encoder: TransformerEncoder, path: Path) -> None:
     own = cast(TransformerEncoder, evaluating(encoder, always_copy=True))  # another thread may be encoding with it
     config = copy.deepcopy(own.backbone.config)
-    config._attn_implementation = "eager"  # plain products, which any runtime knows
+    config._attn_implementation = "eager"  # plain standard operators, which any runtime has
     for module in own.modules():
         if getattr(module, "config", None) is encoder.backbone.config:
             module.config = config
@@ -240,7 +239,7 @@ def _session(graph: bytes) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither library's advice on exporting concerns the user of this one."""
+    """Silence both libraries' advice on exporting, which does not concern our users."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

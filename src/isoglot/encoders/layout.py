@@ -1,10 +1,9 @@
-"""The saved format: a sentence-transformers folder of version 5, with the key names every version since 2 reads.
-
-Version 6 reads them too, while what it writes itself does not open in older ones. The tokenizer's class is written as
-`PreTrainedTokenizerFast`, the one name that transformers 4 and 5 share. A folder is written beside its place and moved
-there when complete, so that a reader meets the old model or the new one and never half of either; between the two
-renames of a process that is killed there is none, and the next one that writes there brings the old one back. A
-folder lists the files that it was saved with, and one that contains any other file is never replaced.
+"""The saved format: a sentence-transformers folder of version 5, with key names that every version since 2 reads;
+folders written by version 6 do not open in older versions. The tokenizer's class is written as
+`PreTrainedTokenizerFast`, the one name that transformers 4 and 5 share. A folder is written under a temporary name and
+renamed when complete, so that a reader sees the old model or the new one, never half of either. If a process is killed
+between its two renames there is none, and the next writer restores the old one. A folder lists the files that it was
+saved with, and one that contains any other file is never replaced.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ def replacing(folder: str | Path) -> Iterator[Path]:
         try:
             with writing(path), _full_disk_is_oserror():
                 new.mkdir(parents=True)
-                write_json(new / FILES, {"files": []})  # marks it as ours from its first moment
+                write_json(new / FILES, {"files": []})  # marks the folder as ours from the start
                 yield new
                 write_json(new / FILES, {"files": sorted(_entries(new) - {FILES})})
                 _swap(new, folder, old)
@@ -141,7 +140,8 @@ def _recover(folder: Path) -> None:
 def _discard(folder: Path) -> None:
     """Remove a folder of `replacing`: a new one with its mark, an old one if nothing in it is unknown.
 
-    An old one is called new first, and the mark goes last, so that half of it is never taken for a model.
+    An old one is first renamed like a new one, and the mark is removed last, so that half of it never looks like a
+    model.
     """
     if not folder.is_dir():
         return
@@ -203,7 +203,7 @@ def _full_disk_is_oserror() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars and no reports from transformers: what matters of them is raised as an error instead.
+    """Silence progress bars and reports of transformers; relevant problems are raised as errors.
 
     One thread at a time, since these settings are of the whole process.
     """
@@ -271,7 +271,7 @@ def write_pooling(folder: Path, mode: str, dim: int) -> None:
 
 
 def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
-    """tokenizer.json, cutting at `max_length` and padding nothing."""
+    """tokenizer.json with truncation at `max_length` and without padding."""
     with unpadded(tokenizer, max_length):
         tokenizer.save(str(folder / "tokenizer.json"))
 

@@ -1,6 +1,6 @@
 """Finds a model by name and opens it: a folder, a packaged model, or a hub id that is already in the local cache.
 
-The network is used on request only. Supported folders are those of sentence-transformers 2 to 6 and plain Hugging Face
+The network is used only on request. Supported folders are those of sentence-transformers 2 to 6 and plain Hugging Face
 ones. Modules are recognized by their type, also under their older names. An unsupported module is an error, never
 skipped, since a model without one of its parts would return plausible but wrong vectors.
 """
@@ -26,7 +26,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, nearest
 
-_PROBES = 256  # pieces of a vocabulary that are tokenised to see whether any is known
+_PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
@@ -137,10 +137,9 @@ def _hub(name: str, allow_download: bool) -> Path | None:
 
 
 def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder:
-    """The encoder in a model folder, in evaluation mode; `given` settings replace saved ones.
-
-    No code of the folder is run: classes are known by name, transformers may use its own only, and pickles are read as
-    weights or not at all. Raises EncoderError.
+    """The encoder in a model folder, in evaluation mode; `given` settings replace saved ones. No code from the folder
+    is run: classes are recognised by name, transformers uses only its own code, and pickles are read only as weights.
+    Raises EncoderError.
     """
     encoder = _read(folder, pooling, given).eval()
     _try(encoder, folder)
@@ -159,14 +158,14 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
         return _transformer(folder, [], pooling, given)
     modules = layout.read_modules(folder)
     kinds = [module.kind for module in modules]
-    if "Normalize" in kinds[:-1]:  # here it is a habit of `encode`, after all layers
+    if "Normalize" in kinds[:-1]:  # here `encode` normalises, after all layers
         raise EncoderError(f"{folder}: {kinds[kinds.index('Normalize') + 1]} after Normalize is not run here")
     modules, layers = _parted(modules)
     saved = layout.read_settings(folder)
     if modules and modules[0].kind == "Towers":
         if is_tower:
             raise EncoderError(f"{folder}: a tower cannot be towers itself")
-    else:  # the prompts of towers are those of each
+    else:  # each tower has its own prompts
         given = {"prompt": saved.default, "prompts": saved.prompts, **given}
     encoder = with_layers(_first(folder, modules, pooling, given), layers)
     encoder.name = saved.name
@@ -348,7 +347,7 @@ def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> Non
     if missing:
         raise EncoderError(f"{folder}: the weights lack {len(missing)} tensors, such as {missing[0]}")
     if report["missing_keys"]:
-        backbone.pooler = None  # it would be random, and nothing here uses it
+        backbone.pooler = None  # unused, so it may be missing
     if others := [*report.get("mismatched_keys", ()), *report.get("error_msgs", ())]:
         raise EncoderError(f"{folder}: the weights do not fit config.json: {_one_line(others[0])}")
     prefix = f"{backbone.base_model_prefix}."
@@ -367,7 +366,7 @@ def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     """
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     numbers: Iterable[int] = range(size)
-    if any(tokenizer.id_to_token(number) is None for number in numbers):  # with gaps; else much slower to ask for all
+    if any(tokenizer.id_to_token(number) is None for number in numbers):  # with gaps; all pieces would be slow
         numbers = sorted(set(tokenizer.get_vocab(with_added_tokens=True).values()))
     largest = max(numbers, default=-1)
     if largest >= rows:
@@ -391,7 +390,8 @@ def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
 def _try(encoder: Encoder, folder: Path) -> None:
     """Raise EncoderError for weights that are not finite, and for an encoder that cannot encode."""
     for name, weight in encoder.named_parameters():
-        if not bool(weight.detach().sum().isfinite()) and not bool(weight.detach().isfinite().all()):  # a sum is quick
+        # the sum is a fast test
+        if not bool(weight.detach().sum().isfinite()) and not bool(weight.detach().isfinite().all()):
             raise EncoderError(
                 f"{folder}: the weight {name} contains NaN or infinity; save or download the model again"
             )

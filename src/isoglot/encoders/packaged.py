@@ -1,10 +1,10 @@
-"""Named models: our own, which are a part of this package, and those whose weights ship inside other Python packages.
+"""Named models: our own, which are part of this package, and those with weights in other Python packages.
 
-Our own are packed folders with cards in `isoglot/models`, opened as they stand. The other packages are never imported
-for this: their files are found through the installation's own records, checked against a known SHA-256, converted once
-into the user's cache folder, and are then an ordinary local model. A manifest records what a cached folder was
-made from and how large its files are; a folder that disagrees is created again. A new version of a package is taken by
-changing its pin in pyproject.toml and the digests here together.
+Our own are packed folders with cards in `isoglot/models`, opened in place. Other packages are not imported: their files
+are found through the metadata of the installation, checked against a known SHA-256, converted once into the user's
+cache folder, and are then an ordinary local model. A manifest records what a cached folder was made from and how large
+its files are; a folder that disagrees is created again. To use a new version of a package, change its pin in
+pyproject.toml and the digests here together.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a model's files are, and what makes a model folder of them."""
+    """The files of a model, and the function that converts them to a model folder."""
 
     packages: tuple[Package, ...]
     what: str
@@ -63,7 +63,7 @@ def _use(_files: Mapping[str, Path], folder: Path) -> None:
 
 
 def _copied(files: Mapping[str, Path], folder: Path) -> None:
-    """A folder that is complete as it stands."""
+    """A folder that needs no conversion."""
     for name, path in files.items():
         target = folder / name
         target.parent.mkdir(exist_ok=True)
@@ -149,7 +149,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
 )
 
 
-DEFAULT = "isoglot-static"  # the model that is opened when none is named
+DEFAULT = "isoglot-static"  # the default model
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
 _FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
 MANIFEST = "isoglot.json"
@@ -159,7 +159,7 @@ CONVERTER = 1  # raised when a conversion changes, so that cached folders are cr
 
 @dataclass(frozen=True, slots=True)
 class PackagedModel:
-    """One line of `isoglot models list`: a model's name, where it comes from, and whether it is here.
+    """One line of `isoglot models list`: a model's name, its origin, and whether it is installed.
 
     `size` is that of its files in bytes and `languages` the number it was trained on; both are 0 if unknown.
     """
@@ -216,7 +216,7 @@ def _own(name: str) -> PackagedModel:
 
 
 def get(name: str) -> Path:
-    """The local folder of a named model: our own as they stand, others converted into the cache on first use.
+    """The local folder of a named model: our own in place, others converted into the cache on first use.
 
     Raises EncoderError if the name is unknown, its package is not installed, or a file is not the expected one.
     """
@@ -251,7 +251,7 @@ def place(name: str) -> Path:
 
 
 def _valid(folder: Path, source: Source) -> bool:
-    """Whether the folder was made from these sources by this converter, and every file is of the size it had then."""
+    """Whether the folder was converted from these sources by this version, and no file has changed its size."""
     try:
         manifest = layout.read_json(folder / MANIFEST)
         known = manifest["converter"] == CONVERTER and manifest["sources"] == _plain(source)
@@ -268,7 +268,7 @@ def _distribution(package: str) -> metadata.Distribution | None:
 
 
 def _located(name: str, source: Source) -> dict[str, Path]:
-    """Each file of a source where the installation has it, its content checked."""
+    """The installed files of a source, with verified content."""
     found: dict[str, Path] = {}
     for package in source.packages:
         distribution = _distribution(package.name)

@@ -1,8 +1,8 @@
-"""Texts to a file of vectors that resumes where it was stopped, even by kill -9 or a power cut.
+"""Encodes texts into a file of vectors, and resumes after an interruption, even by kill -9 or a power cut.
 
 Rows are kept in `isoglot.store.Rows`, a block for each window of some thousand texts, together with a digest of all
-texts so far: texts that were done are read again and compared, not encoded. Windows end where the texts say, not where
-a run stopped, so the finished file has the same bytes as after an uninterrupted run.
+texts so far: texts that were done are read again and compared, not encoded. Windows depend on the texts, not on where a
+run stopped, so the finished file has the same bytes as after an uninterrupted run.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def encode_file(
         rows, texts, hashed = _begun(path, source, note, replace=keep)
         before = len(rows)
         if before and report is not None:
-            report(f"{before:,} lines were done already; resuming")
+            report(f"resuming after {before:,} lines")
         with rows:
             for window, block in blocks(texts):
                 hashed.update(_bytes(window.texts))
@@ -106,8 +106,8 @@ def _begun(
     other = _difference(rows, note, texts, hashed) if len(rows) else ""
     if other and not replace:
         raise EncoderError(
-            f"{path}: was started with another {other}; repeat that run as it was, delete this file to start again, "
-            "or choose another output"
+            f"{path}: was started with another {other}; repeat that run unchanged, delete this file to start over, "
+            f"or choose another output"
         )
     if other or not len(rows):
         rows.begin(note, width=note["settings"]["width"], dtype=note["settings"]["dtype"])

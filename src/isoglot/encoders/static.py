@@ -1,9 +1,9 @@
-"""The static encoder: a sentence is the mean of its tokens' rows in one table.
+"""The static encoder: the vector of a sentence is the mean of its tokens' rows in one table.
 
-No attention, no padding, no order of words; some thousand times cheaper than a transformer, and trainable from scratch
-in minutes. Gradients are row-sparse: a step touches the rows of the tokens it saw, not the table. Each token may carry
-a trained weight, w_t, so that the vector is (1/n) sum of w_t e_t. Saving folds the weights into the rows, after which
-the plain mean of sentence-transformers' StaticEmbedding is the same vector.
+It has no attention and no padding and ignores word order; it is about a thousand times faster than a transformer, and
+trainable from scratch in minutes. Gradients are row-sparse: a step touches the rows of the tokens it saw, not the
+table. Each token may carry a trained weight, w_t, so that the vector is (1/n) sum of w_t e_t. Saving folds the weights
+into the rows, after which the plain mean of sentence-transformers' StaticEmbedding is the same vector.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class StaticEncoder(Encoder):
                 per_sample_weights=weights,
                 include_last_offset=True,
             )
-        except NotImplementedError:  # some accelerators have no such kernel; this takes the memory of all tokens' rows
+        except NotImplementedError:  # for accelerators without this kernel; takes the memory of all tokens' rows
             rows = F.embedding(ids, self.table)
             number = send(torch.arange(len(tokens)).repeat_interleave(tokens.lengths), device)
             rows = rows if weights is None else rows * weights[:, None]

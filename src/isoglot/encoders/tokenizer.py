@@ -23,12 +23,12 @@ from isoglot.data.batch import Tokens
 from isoglot.errors import EncoderError
 
 UNKNOWN = "<unk>"
-SPACE = "\u2581"  # stands for the space before a word
+SPACE = "\u2581"  # marks the space before a word
 _SIGNS = rf"{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
 _WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
 _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
-_BLOCK = 16_384  # texts tokenised at a time: encodings are bulky, so they are reduced to ids block by block
+_BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so they are reduced to ids block by block
 
 _guard = threading.Lock()  # for the table below
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
@@ -47,8 +47,8 @@ def train_tokenizer(
 ) -> Tokenizer:
     """A tokenizer of at most `vocabulary` pieces, learnt from sentences that are read once.
 
-    model              bpe: fast, and the same for the same texts. unigram: pieces of likelier words, three times slower
-                       or more, and not quite the same from run to run
+    model              bpe: fast, and the same for the same texts. unigram: a unigram language model; at least three
+                       times slower, and not exactly reproducible
     lowercase          case is dropped, which suits small vocabularies
     single_ideographs  each Chinese character and Japanese kana is a piece of its own; else training joins them
     special_tokens     come before the pieces, after `<unk>`, which is always number 0

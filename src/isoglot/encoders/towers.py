@@ -1,4 +1,5 @@
-"""Towers: several encoders with their own tokenizers and weights, and one vector space. Each text has one tower.
+"""Towers: several encoders with separate tokenizers and weights and one vector space; each text is encoded by one of
+them.
 
 Dual momentum contrast (Wang, Zhao and Liu 2021) trains an English and a Chinese BERT towards each other. The tower is
 chosen by the script of the text, not by its language, so that a text of unknown language can be encoded too. The
@@ -37,8 +38,8 @@ class Towers(Encoder):
     reads most of its letters, and to the first of several; so does a text without letters. A text of no tokens has the
     zero vector. Each tower has a prompt of its own, so that `prompt` here is empty.
 
-    Raises ValueError for towers that do not fit together: fewer than two, of unequal width, with a name that is no
-    folder's, with a script that is unknown or another tower's, two that take the rest, or towers within towers.
+    Raises ValueError for towers that do not fit together: fewer than two, of unequal width, with a name that cannot be
+    a folder, with a script that is unknown or another tower's, two that take the rest, or towers within towers.
     """
 
     def __init__(self, towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) -> None:
@@ -64,7 +65,7 @@ class Towers(Encoder):
         """(N,) the number of each text's tower."""
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
         points = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        width = len(self.towers) + 1  # the last column counts what no tower reads
+        width = len(self.towers) + 1  # the last column counts letters of other scripts
         cells = np.repeat(np.arange(len(texts)) * width, lengths) + self._route[points]
         letters = np.bincount(cells, minlength=len(texts) * width).reshape(len(texts), width)
         numbers: NDArray[np.int64] = letters[:, :-1].argmax(axis=1)
@@ -148,9 +149,11 @@ def _check(towers: Mapping[str, Encoder], scripts: Mapping[str, Sequence[str]]) 
     for name in towers:
         for script in scripts.get(name, ()) or ("",):
             if script and script not in _letters()[0]:
-                raise ValueError(f"{name}: no letter's name begins with {script!r}; LATIN, CJK or HANGUL would do")
+                raise ValueError(
+                    f"{name}: no Unicode letter name begins with {script!r}; use a script such as LATIN, CJK or HANGUL"
+                )
             if script in taken:
-                what = f"both read {script}" if script else "both take the rest; name the scripts of one"
+                what = f"both read {script}" if script else "both read all remaining scripts; set the scripts of one"
                 raise ValueError(f"{taken[script]} and {name} {what}")
             taken[script] = name
 

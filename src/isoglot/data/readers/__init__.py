@@ -1,8 +1,8 @@
-"""Readers: from a file in somebody's format to a stream of `Group`s.
+"""Readers: turn files of several formats into streams of `Group`s.
 
 One file per format; each reader is a generator `read_x(path, *, options)` that keeps one block of text in memory and
-raises `CorpusError` with file and line for input it cannot use. A blank sentence is an error where it would shift or
-shrink the data silently; `skip_empty=True` leaves it out and counts it. To add a format, write such a function and
+raises `CorpusError` with file and line for input it cannot use. A blank sentence is an error where it would silently
+shift or shrink the data; `skip_empty=True` leaves it out and counts it. To add a format, write such a function and
 enter it in `READERS`.
 """
 

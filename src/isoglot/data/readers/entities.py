@@ -3,7 +3,7 @@
     sentences.jsonl  {"text": "...", "lang": "deu", "entity": "Q64", "hard": ["Q90", ...], "page": ..., ...} a line
     entities.tsv     id TAB number of links TAB label; an entity's row is its line, counted from 0
 
-An instance's hard entities are candidates. A few of them are sampled by a hash of seed and line, the same in every
+The hard entities of an instance are candidates; a few of them are sampled by a hash of seed and line, the same in every
 epoch, as EASE does (Nishikawa et al. 2022, section 3.2). Groups refer to entities by their rows in the table.
 """
 
@@ -42,7 +42,7 @@ def read_entities(
     """
     if not 0 <= hard <= 1024:
         raise CorpusError(f"hard must be 0 to 1024 hard entities of an instance, not {hard}", file=path)
-    if Path(path).is_file():  # by its folder, a run takes notice of the table too
+    if Path(path).is_file():  # the path of the folder makes a run depend on the table too
         raise CorpusError("the reader `entities` needs the folder that contains this file", file=path)
     names = [SENTENCES, *(SENTENCES + ending for ending in COMPRESSED)]
     file = next((there for name in names if (there := Path(path) / name).exists()), Path(path) / SENTENCES)
@@ -80,9 +80,7 @@ def read_table(path: Path) -> Iterator[tuple[str, int, str]]:
         if links < 0:
             raise CorpusError("a line must be: id, tab, number of links, tab, label", file=path, line=number)
         if cells[0] in seen:
-            raise CorpusError(
-                f"the entity {cells[0]!r} was there before; a row is one entity's", file=path, line=number
-            )
+            raise CorpusError(f"duplicate entity {cells[0]!r}; remove one of the lines", file=path, line=number)
         seen.add(cells[0])
         yield cells[0], links, cells[2]
 
@@ -93,7 +91,7 @@ def _parse(text: str, file: Path, number: int) -> dict[str, Any]:
     item.setdefault("hard", [])
     for name in ("text", "lang", "entity"):
         if not isinstance(item.get(name), str) or not item[name].strip():
-            problem = f"{name!r} must be a text that is not blank, not {item.get(name)!r}"
+            problem = f"{name!r} must be a non-blank string, not {item.get(name)!r}"
             raise CorpusError(f"{problem}; is this a file of `isoglot wikipedia`?", file=file, line=number)
     if not isinstance(item["hard"], list) or not all(isinstance(name, str) for name in item["hard"]):
         raise CorpusError(f"'hard' must be a list of ids, not {item['hard']!r}", file=file, line=number)

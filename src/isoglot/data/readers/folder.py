@@ -1,4 +1,6 @@
-"""Folders of line-aligned files, one per language: how N-way parallel sets such as NTREX, FLORES and Multi30k come."""
+"""Folders of line-aligned files, one per language: the layout of N-way parallel sets such as NTREX, FLORES and
+Multi30k.
+"""
 
 from __future__ import annotations
 

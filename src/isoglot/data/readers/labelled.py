@@ -1,4 +1,4 @@
-"""Pairs with a label: premise, hypothesis and one of three classes, in the layouts NLI sets are published in.
+"""Pairs with a label: premise, hypothesis and one of three classes, in the published layouts of NLI sets.
 
 SentEval   a folder with line-aligned files s1.<split>, s2.<split> and labels.<split>
 tables     TSV (quoted CSV if so named) with named columns: MNLI and SNLI as released, GLUE, SICK, AllNLI; or

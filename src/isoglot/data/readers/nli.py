@@ -39,7 +39,7 @@ def read_nli(
     entailment, and for another `key`.
 
     With `labelled`: a pair (premise, hypothesis) a row, without a key, with the number `label`, as in `read_labelled`,
-    which says the layouts and what `split` is.
+    which documents the layouts and `split`.
     """
     code = canonical(language, file=path)
     if key not in ("premise", "none"):

@@ -47,7 +47,7 @@ def read_tmx(
 
 
 class _Units:
-    """Events to groups: a `tu` holds `tuv`s, the first `seg` of which is its text."""
+    """Converts XML events to groups: a `tu` contains `tuv`s; the first `seg` of a `tuv` is its text."""
 
     def __init__(self, path: str | Path, skipped: Counter[str] | None) -> None:
         self.skipped = skipped

@@ -143,7 +143,7 @@ class _Drawn:
                 yield Group(row.hypotheses, self.pool, self._key(row.hypothesis))
 
     def pair(self, row: Row) -> Group:
-        """Premise and hypothesis with their label."""
+        """The premise and the hypothesis with their label."""
         first, second = (self._language(side, row.premise, row.hypothesis) for side in ("premise", "hypothesis"))
         texts, langs = (row.premises[first], row.hypotheses[second]), (self.pool[first], self.pool[second])
         return Group(texts, langs, extras={"label": row.label})
@@ -160,7 +160,7 @@ class _Drawn:
 
 
 def _contradictions(rows: Iterable[Row]) -> _Opposite:
-    """Of each English premise the last contradiction, its languages joined by tabs, which no cell of a TSV holds."""
+    """For each English premise the last contradiction, its languages joined by tabs, which no TSV cell contains."""
     return {row.premise: "\t".join(row.hypotheses).encode() for row in rows if row.label == 2}
 
 

@@ -1,4 +1,4 @@
-"""The files of XNLI as rows in all languages at once. What the reader `xnli` makes groups of."""
+"""The files of XNLI as rows in all languages, which the reader `xnli` turns into groups."""
 
 from __future__ import annotations
 

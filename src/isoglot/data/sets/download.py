@@ -48,7 +48,9 @@ class Network:
             raise ValueError(f"expected attempts >= 1, timeout > 0 and pause >= 0, got {self}")
 
     def resolve(self, address: str) -> str:
-        """Where to ask for what is published at `address`. Raises `CorpusError` for anything but http and https."""
+        """The address to download from: `address`, or its copy on the mirror. Raises `CorpusError` for anything but
+        http and https.
+        """
         parts = urlsplit(address)
         if self.mirror:
             query = f"?{parts.query}" if parts.query else ""
@@ -102,7 +104,7 @@ def _attempt(address: str, part: Path, timeout: float, progress: Transfer | None
             raise _InterruptedError("the file has changed since the transfer began")
         if not resumed:
             have = 0
-            _forget(part)  # first, so that notes of the new version never stand beside bytes of the old one
+            _forget(part)  # first, so that notes of the new version never describe bytes of the old one
             with atomic_write(_notes(part)) as stream:
                 json.dump(version, stream)
         with writing(part), part.open("ab" if resumed else "wb") as stream:

@@ -1,4 +1,5 @@
-"""Test sets as a hub stores them, on local disk: a folder with JSON lines or Parquet for each subset and split.
+"""Local copies of test sets in the layout of the Hugging Face hub: a folder with JSON lines or Parquet for each subset
+and split.
 
 Copies of the data of MTEB have these forms: a snapshot of the repository
 (`sts17-crosslingual-sts/ko-ko/test.jsonl.gz`, `data/test-00000-of-00001.parquet`), the hub's cache with its snapshots
@@ -54,7 +55,7 @@ def records(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _copy(data: Path, names: Sequence[str], split: str) -> Path | None:
-    """The one folder that a set is read from, so that no score is over parts of two copies."""
+    """The folder that a set is read from: one only, so that no score mixes parts of two copies."""
     for name in names:
         for place in _PLACES:
             if _holds(data / place / name, split):

@@ -1,4 +1,4 @@
-"""Get a set: download, unpack, normalise, verify, and only then give files their final names.
+"""Get a set: download, unpack, normalise and verify its files, then rename them to their final names.
 
 To resume after an interruption, make the same call again. Files with the right content are kept. Downloads stay in the
 hidden folder `.downloads` of the set until the set is complete; a download with the wrong content is deleted and
@@ -32,7 +32,7 @@ _TEXT = (".jsonl", ".json", ".parquet", ".tsv", ".csv", ".txt", ".gz", ".xz", ".
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One call of `get`: the set, its folder, and how to reach the network."""
+    """State of one call of `get`: the set, its folder and the network settings."""
 
     one: DataSet
     data: Path
@@ -195,7 +195,9 @@ def _published(job: _Job) -> Iterator[tuple[str, Path]]:
 
 
 def _hub(job: _Job, hub: Hub) -> Iterator[tuple[str, Path]]:
-    """The data files of a repository. Its listing has their sizes, and checksums of those that the hub stores apart."""
+    """The data files of a repository. Its listing has their sizes, and checksums of those that the hub stores as large
+    files.
+    """
     tree = "/".join(filter(None, (hub.revision, hub.folder)))
     listing = job.raw(f"{_HUB}/api/datasets/{hub.repository}/tree/{tree}?recursive=true")
     try:

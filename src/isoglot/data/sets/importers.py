@@ -1,7 +1,7 @@
-"""Importers: from each published layout of a test set to its normal form (`normal.py`), one function for each layout.
+"""Importers convert the published layouts of test sets to the normal form (`normal.py`), one function per layout.
 
 An importer takes a folder and returns the parts of its set found there. It looks at file names only; a part is read on
-request. `IMPORTERS` maps the names of the catalogue to importers; those for the user's own files are named `own/...`.
+request. `IMPORTERS` maps the names of the catalogue to importers; those of the user's own files are named `own/...`.
 To add a data set in a known layout, add a folder or a name; for a new layout, add a function. Each function documents
 the quirks of its layout: blank scores, swapped columns, quoted cells.
 
@@ -60,7 +60,9 @@ def _lines(path: Path, *, carriage_returns: bool = False, blank: bool = False) -
 def _cells(
     path: Path, columns: int, *, carriage_returns: bool = False, at_least: bool = False
 ) -> Iterator[tuple[str, list[str]]]:
-    """The lines of a file cut at tabs, no quoting, each with its place; with `at_least` further cells may follow."""
+    """The lines of a file split at tabs, without quoting, each with its place; with `at_least` further cells may
+    follow.
+    """
     for number, line in enumerate(_lines(path, carriage_returns=carriage_returns, blank=True), 1):
         cells = line.split("\t")
         if len(cells) < columns or (len(cells) > columns and not at_least):
@@ -96,11 +98,11 @@ def _quoted(path: Path, *, delimiter: str, carriage_returns: bool) -> Iterator[t
 
 
 def _zipped(path: Path, ours: Sequence[Any], other: Path, theirs: Sequence[Any]) -> Iterator[tuple[int, Any, Any]]:
-    """The lines of two files that belong together, with their number."""
+    """The lines of two aligned files, with their number."""
     if len(ours) != len(theirs):
         raise CorpusError(
-            f"{path} has {len(ours)} lines and {other} has {len(theirs)}, so from line "
-            f"{min(len(ours), len(theirs)) + 1} on they do not belong together; get both files again"
+            f"{path} has {len(ours)} lines and {other} has {len(theirs)}; they are not aligned from line "
+            f"{min(len(ours), len(theirs)) + 1} on: get both files again"
         )
     yield from zip(range(1, len(ours) + 1), ours, theirs, strict=True)
 
@@ -240,7 +242,7 @@ def _multi30k(folder: Path) -> Iterator[Part]:
 
 
 def own_aligned(data: Path) -> Parts:
-    """Line-aligned files of one's own in `xsim/`: `<name>.<code>[.txt]` or `<code>[.txt]`, all of one name."""
+    """The user's line-aligned files in `xsim/`: `<name>.<code>[.txt]` or `<code>[.txt]`, all of one name."""
     found: dict[str, Path] = {}
     names: dict[str, Path] = {}
     for path in sorted((data / "xsim").glob("*"), reverse=True):
@@ -255,7 +257,7 @@ def own_aligned(data: Path) -> Parts:
 
 
 def own_search(data: Path) -> Parts:
-    """Sentences of one's own for `nearest`: `nearest/queries.<code>.txt` and `nearest/corpus.<code>.txt`."""
+    """The user's sentences for `nearest`: `nearest/queries.<code>.txt` and `nearest/corpus.<code>.txt`."""
     files = _matching(data / "nearest", "*", r"(queries|corpus)\.([^.]+?)(?:\.txt)?")
     return parts_of(_monolingual(role, code, path) for (role, code), path in files.items())
 
@@ -375,7 +377,7 @@ def _judged(
     empty: bool = False,
     advice: str = "restore it",
 ) -> Iterator[Row]:
-    """The pairs that have a gold score; a blank score means that nobody judged the pair.
+    """The pairs that have a gold score; a blank score means that the pair was not rated.
 
     `swap` puts the second sentence first; `empty` lets empty sentences pass; `advice` ends the message about them.
     """
@@ -508,7 +510,7 @@ def sts17_tracks(data: Path) -> Parts:
         places = ("sts17-official/", "", "sts17/", "Sts2017/", "data/Sts2017/")
         text = _find(data, [f"{place}STS2017.eval.v1.1" for place in places], f"STS.input.{stem}")
         if text is not None:
-            # Beside the sentences, or in the folder of gold scores next to theirs.
+            # Next to the sentences, or in a parallel folder of gold scores.
             gold = _find(text.parent, ("", "../STS2017.gs"), f"STS.gs.{stem}") or text.parent / f"STS.gs.{stem}"
             subset = f"{_subset(languages)[0]}{'-4b' if track == '4b' else ''}"
             load = partial(_two_files, text, gold, swap=english_first, unlabelled_tail=track == "6")
@@ -595,7 +597,7 @@ def _three(path: Path) -> Iterator[_Judged]:
 
 
 def own_sts(data: Path) -> Parts:
-    """Tables of one's own with the columns sentence1, sentence2 and score (any finite number).
+    """The user's tables with the columns sentence1, sentence2 and score (any finite number).
 
     They are `sts.tsv`, `sts.<lang>[-<lang>].tsv`, and any `<name>.<lang>[-<lang>].tsv` in a folder `sts`.
     """
@@ -797,7 +799,7 @@ def tnews(data: Path) -> Parts:
 
 
 def own_clusters(data: Path) -> Parts:
-    """Tables of one's own, `clustering/<name>.<language>.tsv` of label and text; the subset is `<language>-<name>`."""
+    """The user's tables, `clustering/<name>.<language>.tsv` of label and text; the subset is `<language>-<name>`."""
     folder = data if data.name == "clustering" else data / "clustering"
     files = _matching(folder, "*.tsv*", r"([^.]+)\.([^.]+)\.tsv")
     found = sorted((f"{code}-{name}", code, path) for (name, code), path in files.items())
@@ -1029,7 +1031,8 @@ def find_parts(name: str, data: Path) -> Parts:
 
 
 def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
-    """Write a set whose published files are in `folder` in its normal form; the folder it is in, and the rows.
+    """Convert the published files of a set in `folder` to the normal form; returns the new folder and the number of
+    rows.
 
     That is the folder of the set's name below `data`. Raises `CorpusError` for an unknown set, for a folder without
     its files and for files that cannot be used, `OutputError` for an output that contains something else.

@@ -1,8 +1,8 @@
 """The normal form of a data set: JSON lines of texts with a label, one file for each split and subset.
 
-What is published comes in some thirty layouts. An importer (`importers.py`) turns each of them into `Part`s, and the
-tasks read nothing else. A part keeps the file and the line from which each text was read, so that messages can name
-them. `import_set` writes the parts of a set into a folder with a manifest; `read` keeps what it imports in a cache.
+Test sets are published in about thirty layouts. An importer (`importers.py`) turns each of them into `Part`s; the tasks
+read nothing else. A part keeps the file and the line from which each text was read, so that messages can name them.
+`import_set` writes the parts of a set into a folder with a manifest; `read` keeps what it imports in a cache.
 
     {"texts": ["Guten Morgen!", "Good morning!"], "langs": ["deu", "eng"], "label": 4.5, "places": ["a.tsv:3"]}
 
@@ -27,14 +27,14 @@ from isoglot.data.files import atomic_write, json_object, read_lines
 from isoglot.data.sets.content import measure
 from isoglot.errors import CorpusError, OutputError
 
-VERSION = 1  # of the importers; raise it when one of them gives other rows for the same files
+VERSION = 1  # version of the importers; increase it when one of them yields other rows for the same files
 MANIFEST = "normal.json"
 
 
 class Row(NamedTuple):
     """One row: one or two texts, where each was read (one place for both if they stood in one line), and its label.
 
-    `id` is what the set calls the row; `name` is how a numbered label is shown to people.
+    `id` is the identifier of the row in the set; `name` is the name of a numbered label.
     """
 
     texts: tuple[str, ...]
@@ -84,7 +84,7 @@ Parts = dict[tuple[str, str], Part]
 
 
 def parts_of(parts: Iterable[Part]) -> Parts:
-    """The parts by their names; the first of two with one name counts."""
+    """The parts by name; of two with the same name, the first."""
     found: Parts = {}
     for part in parts:
         found.setdefault((part.split, part.subset), part)
@@ -147,7 +147,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     """
     target = _cached(name, part, cache) if cache and part.files and not isinstance(part.rows, _Reader) else None
     if target and target.is_file():
-        with suppress(CorpusError):  # a damaged copy is made again
+        with suppress(CorpusError):  # a damaged copy is recreated
             return Rows(_read(target))
     rows = Rows(part.rows())
     if not rows:

@@ -1,4 +1,4 @@
-"""From a published file to the file of a set: recompression, and the few steps that change content.
+"""Converts a published file to the file of a set: recompression, and the few steps that change content.
 
 Most files are kept as published, or compressed as `.xz`. The steps, named in `catalogue.toml`, are those that produced
 the recorded checksums:

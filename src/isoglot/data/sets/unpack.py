@@ -67,9 +67,11 @@ def _members(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[byt
 def _zip(archive: Path) -> Iterator[tuple[str, AbstractContextManager[IO[bytes]]]]:
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
-            kind = member.external_attr >> 16 & 0o170000  # of the file system it was packed on; 0 if that has none
+            kind = (
+                member.external_attr >> 16 & 0o170000
+            )  # permission bits of the original file system; 0 if it has none
             if not member.is_dir() and kind in (0, 0o100000):
-                # The name as it stands in the archive: the library would make an unsafe one look safe.
+                # The name as stored in the archive: the library would make an unsafe one look safe.
                 yield member.orig_filename, opened.open(member)
 
 

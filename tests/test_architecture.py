@@ -127,7 +127,7 @@ def test_linters_are_content(command):
 
 
 def test_nothing_names_this_machine():
-    """Paths of a home or of a workplace do not belong into files that travel."""
+    """Paths of a home or of a workplace do not belong in files that travel."""
     forbidden = ["/" + "work/", "/" + "root/", "/" + "tmp/v"]
     for path in [*MODULES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "scripts").glob("*.py")]:
         text = path.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "ISOGLOT_DEBUG": "If set and not 0, errors are shown with their traceback.",
         "ISOGLOT_LOG": "Level of the log: debug, info, warning or error.",
         "ISOGLOT_SERVE_TOKEN": "Bearer token that requests to `isoglot serve` must send.",
-        "ISOGLOT_SERVE_HOST": "`--host` of `isoglot serve`; this and those below are read by the command line.",
+        "ISOGLOT_SERVE_HOST": "`--host` of `isoglot serve`.",
         "ISOGLOT_SERVE_PORT": "`--port` of `isoglot serve`.",
         "ISOGLOT_SERVE_HOSTS": "`--allow-host` of `isoglot serve`, several separated by blanks.",
         "ISOGLOT_SERVE_ORIGINS": "`--allow-origin` of `isoglot serve`, several separated by blanks.",

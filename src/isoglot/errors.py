@@ -1,17 +1,17 @@
-"""What can go wrong for a user, as a tree with one class to catch.
+"""The exceptions of isoglot, a tree with one base class to catch.
 
 IsoglotError
 ├── RecipeError      a setting is unknown or wrong; names the key and the value
 ├── CorpusError      text or vectors cannot be read; names file and line, or row
 ├── EncoderError     a model cannot be found, loaded, saved or converted
-├── OutputError      an output is in use, holds something else, or cannot be written
+├── OutputError      an output is in use, contains something else, or cannot be written
 ├── CheckpointError  a checkpoint cannot be written or read
-├── PluginError      a plug-in cannot be imported, or is not what it must be; names its package
+├── PluginError      a plug-in cannot be imported or is invalid; names its package
 ├── SearchError      an index cannot be made, read, extended or searched; names the folder
 ├── MissingExtraError  a package is not installed; names the extra of isoglot that installs it
-└── EvaluationError  a task's data or an encoder's vectors are not what they must be
+└── EvaluationError  a task's data or an encoder's vectors are missing or invalid
 
-Every message says where, what is wrong with which value, and what to do. Wrong arguments of Python calls are plain
+Every message names the place, the invalid value and the fix. Wrong arguments of Python calls are plain
 `ValueError`s, raised at construction.
 """
 
@@ -39,11 +39,11 @@ class IsoglotError(Exception):
 
 
 class RecipeError(IsoglotError):
-    """A recipe holds an unknown key or a value that cannot be used."""
+    """A recipe contains an unknown key or an invalid value."""
 
 
 class CorpusError(IsoglotError):
-    """Text or vectors cannot be read. The message begins with `file:line:` as far as they are known."""
+    """Text or vectors cannot be read. The message begins with `file:line:` if they are known."""
 
     def __init__(self, message: str, *, file: str | Path | None = None, line: int | None = None) -> None:
         where = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
@@ -55,7 +55,7 @@ class EncoderError(IsoglotError):
 
 
 class OutputError(IsoglotError):
-    """An output is being written by another process, holds something that must not be replaced, or can't be written."""
+    """An output is being written by another process, contains foreign files, or can't be written."""
 
 
 class CheckpointError(IsoglotError):
@@ -63,7 +63,7 @@ class CheckpointError(IsoglotError):
 
 
 class PluginError(IsoglotError):
-    """A plug-in cannot be imported, or is not what it must be."""
+    """A plug-in cannot be imported or is invalid."""
 
 
 class SearchError(IsoglotError):
@@ -71,18 +71,18 @@ class SearchError(IsoglotError):
 
 
 class MissingExtraError(IsoglotError):
-    """A package that only some functions need is not installed."""
+    """An optional package is not installed."""
 
 
 class EvaluationError(IsoglotError):
-    """A task lacks its data, or the vectors it was given are unusable."""
+    """A task's data or an encoder's vectors are missing or invalid."""
 
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
     """Raise `MissingExtraError` instead of the error of importing a package of one of the `EXTRAS`.
 
-    As a block or as a decorator, around what imports such packages when it needs them.
+    A context manager or decorator for code that imports such packages when it needs them.
     """
     try:
         yield
@@ -109,7 +109,7 @@ def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str =
 
 
 def shown(value: object, *, quotes: bool = True, most: int = 80) -> str:
-    """A value as a message shows it: as Python writes it, or a text without quotes; on one line, cut if long."""
+    """A value for a message: its `repr`, or a string without quotes; on one line, truncated if long."""
     try:
         text = repr(value)
     except ValueError:  # an integer of thousands of digits

@@ -1,4 +1,4 @@
-"""How much memory is free, and the refusal of what does not fit before it is made."""
+"""The free memory, and an error for arrays that do not fit before they are allocated."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def check_memory(need: int, device: torch.device, what: str) -> None:
     """Raise ValueError for `what` if it takes more than the free memory, before the system kills the process."""
     free = free_bytes(device)
     if free is not None and need > free:
-        raise ValueError(f"{what} take {need / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory are free; take fewer")
+        raise ValueError(f"{what} need {need / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB of memory are free; use fewer")

@@ -1,6 +1,6 @@
-"""Options that a recipe hands to a reader or an objective: checked against the signature that takes them.
+"""Checks the options that a recipe passes to a reader or an objective against their signature.
 
-Types are checked here; ranges by the object that has them, with `within`. Numbers are finite and of a size that every
+Types are checked here; the object itself checks ranges, with `within`. Numbers are finite and of a size that every
 library below accepts.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from isoglot.errors import RecipeError, nearest, shown
 
-LARGEST = 2**32 - 1  # an integer: seeds are of 32 bits
+LARGEST = 2**32 - 1  # of integers: seeds have 32 bits
 # Cosines in float32 are right to about 1e-7, so logits over a temperature of 1e-4 to about 1e-3; over less, rounding
 # decides which candidate is the nearest.
 COLDEST, HOTTEST = 1e-4, 1e6
@@ -40,7 +40,7 @@ def temperature(value: float) -> tuple[float, float, float]:
 
 
 def _problem(value: Any, hint: Any) -> str:
-    """What is wrong with a value of TOML where `hint` is expected, or nothing."""
+    """The message for a TOML value that is not of the type `hint`; empty if it is."""
     kind, arguments = get_origin(hint) or hint, get_args(hint)
     if kind is Literal:
         words = ", ".join(map(str, arguments))
@@ -51,7 +51,7 @@ def _problem(value: Any, hint: Any) -> str:
     takes, problem = next(entry for known, entry in _KINDS.items() if issubclass(kind, known))
     if not takes(value):
         return problem
-    huge = kind in (int, float) and not abs(value) <= LARGEST  # nor does NaN compare
+    huge = kind in (int, float) and not abs(value) <= LARGEST  # also false for NaN
     return f"is not finite, or beyond {LARGEST:,}" if huge else ""
 
 
@@ -67,7 +67,7 @@ def _are_texts(value: Any) -> bool:
 
 # Expected type -> test of a value, and the message for a value that fails it.
 _KINDS: dict[type, tuple[Callable[[Any], bool], str]] = {
-    bool: (lambda value: isinstance(value, bool), "is not a truth value; write {name} = true or {name} = false"),
+    bool: (lambda value: isinstance(value, bool), "is not true or false; write {name} = true or {name} = false"),
     int: (
         lambda value: isinstance(value, int) and not isinstance(value, bool),
         "is not a whole number; write for example {name} = 3",

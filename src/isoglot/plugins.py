@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Registry(UserDict[str, T]):
-    """Names and what they stand for: the entries made here, and plug-ins for the names that these lack.
+    """A mapping from names to objects: registered entries first, then plug-ins.
 
     A plug-in is imported when its name is looked up. `is_valid` says whether it is of the right `kind`.
     """
@@ -59,7 +59,7 @@ class Registry(UserDict[str, T]):
 
 
 def import_module(name: str) -> None:
-    """Import a module, installed or in the current folder, that makes entries. Raises `PluginError` if it fails."""
+    """Import a module, installed or in the current folder, that registers entries. Raises `PluginError` if it fails."""
     sys.path.append(str(Path.cwd()))
     try:
         importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Progress of long work: the one form of a callback, and the bar that is drawn for it."""
+"""Progress of long work: the signature of progress callbacks, and the progress bar."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bar(what: str, *, show: bool | None = None, progress: Progress | None = None
 
 
 def lines(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Progress:
-    """A callback that reports a line every few seconds: how much of the work named `what` is done."""
+    """A callback that reports a line every few seconds: the progress of the work named `what`."""
     last = monotonic()
 
     def line(done: int, total: int | None) -> None:
@@ -56,7 +56,7 @@ def lines(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Pr
 
 
 def is_interactive() -> bool:
-    """Whether someone can see a bar: stderr is a terminal, or this is a notebook that can show rich's bars."""
+    """Whether a bar is visible: stderr is a terminal, or this is a notebook that can show rich's bars."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if hasattr(shell, "kernel"):
         return importlib.util.find_spec("ipywidgets") is not None

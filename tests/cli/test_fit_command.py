@@ -56,7 +56,7 @@ def test_json_strings_and_compressed_lines(tmp_path):
     assert sentences(tmp_path / "a.txt.bz2") == ['"one"', "two"]
     for line in ("no", json.dumps({"text": "x"})):
         (tmp_path / "b.jsonl").write_text(f'"a"\n{line}\n', encoding="utf-8")
-        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*one JSON string a line"):
+        with pytest.raises(CorpusError, match=r"b.jsonl:2: .*one JSON string per line"):
             sentences(tmp_path / "b.jsonl")
 
 

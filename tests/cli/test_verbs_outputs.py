@@ -1,4 +1,4 @@
-"""No verb writes over an input or over what it did not write, and a wrong output is refused before the work."""
+"""No verb writes over an input or over what it did not write, and a wrong output is rejected before the work."""
 
 from __future__ import annotations
 

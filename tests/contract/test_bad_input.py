@@ -81,7 +81,7 @@ def first_rows(count):
 
 
 def repeat(path):
-    """Rows 4, 14, 24 and so on stand again in place of the next one, whose id is kept where ids are unique."""
+    """Rows 4, 14, 24 and so on stand again instead of the next one, whose id is kept where ids are unique."""
     lines = content(path).removesuffix(b"\n").split(b"\n")
     numbered = lines[0].startswith(b"index_id") or (path.stem.startswith("de-en.") or path.stem.startswith("zh-en."))
     order = list(range(has_header(lines), len(lines)))
@@ -99,7 +99,7 @@ def spoil(data, fault):
 
 
 def refusal(name, data, encode=by_text):
-    """The message with which the task refuses the data or the vectors."""
+    """The message with which the task rejects the data or the vectors."""
     with pytest.raises(EvaluationError) as caught:
         evaluate(encode, [name], data=data)
     check(name, caught.value)

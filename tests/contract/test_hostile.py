@@ -459,7 +459,7 @@ def wrong_files(own, before, done):
 
 
 def owned(verb, words):
-    """Whether a file is the output of the call, in it, or of the library's own beside it."""
+    """Whether a file is the output of the call, in it, or of the library's own next to it."""
     places = {"cache"} if verb.words.startswith("models") else set()
     places |= {"kept"} if "--cache" in words else set()
     if verb.words.startswith("entities"):

@@ -215,9 +215,9 @@ def test_digest_is_sha256_of_the_bytes_on_disk(tmp_path):
     ("text", "words"),
     [
         (" ", "is empty; remove the line"),
-        ("{", "is not JSON .*write one object a line"),
-        ("[" * 100_000, "is not JSON .*write one object a line"),
-        ("3", "contains a JSON int; write one object a line"),
+        ("{", "is not JSON .*write one object per line"),
+        ("[" * 100_000, "is not JSON .*write one object per line"),
+        ("3", "contains a JSON int; write one object per line"),
         ('{"a": {"b": "x\\udc00"}}', r"contains '\\udc00', half of a surrogate pair"),
         ('{"\\uD800": 1}', r"contains '\\ud800', half of a surrogate pair"),
     ],

@@ -1,4 +1,4 @@
-"""Every code system leads to the same house code, and unknown languages are refused with advice."""
+"""Every code system leads to the same house code, and unknown languages are rejected with advice."""
 
 from __future__ import annotations
 

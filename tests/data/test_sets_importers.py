@@ -1,4 +1,4 @@
-"""Importers: every layout is found where copies have it, rows and places are right, and broken files are refused."""
+"""Importers: every layout is found where copies have it, rows and places are right, and broken files are rejected."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_ragged():
 
 @pytest.mark.parametrize("second", [{}, {"score": 1.0, "label": 2}])
 def test_groups_whose_numbers_differ_are_refused(second):
-    """A column with holes would shift in silence."""
+    """A column with holes would shift silently."""
     groups = [Group(("a",), ("eng",), extras={"score": 0.5}), Group(("b",), ("eng",), extras=second)]
     for sources in ([("mined", groups)], [("mined", groups[:1]), ("other", groups[1:])]):
         with pytest.raises(CorpusError, match=r"has the numbers .* where others have \['score'\]"):

@@ -1,4 +1,4 @@
-"""Rows of length one, whatever their size, and rows that are refused."""
+"""Rows of length one, whatever their size, and rows that are rejected."""
 
 from __future__ import annotations
 

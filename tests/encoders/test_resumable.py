@@ -144,7 +144,7 @@ def test_another_model_or_setting_is_refused(encoder, lines, tmp_path):
     output = tmp_path / "rows.npy"
     stopped(encoder, path, output, after=30)
     other = StaticEncoder.create(build_tokenizer(), 8, seed=2)
-    with pytest.raises(EncoderError, match="started with another model; repeat that run as it was, delete"):
+    with pytest.raises(EncoderError, match="started with another model; repeat that run unchanged, delete"):
         encode_file(other, path, output=output)
     for settings in ({"normalize_embeddings": False}, {"dtype": "float16"}, {"truncate_dim": 2}, {"prompt": "x"}):
         with pytest.raises(EncoderError, match="started with another set of settings"):

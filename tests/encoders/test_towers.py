@@ -133,9 +133,9 @@ def test_identity_and_fingerprint_tell_towers_apart(toy_static):
     ("names", "scripts", "message"),
     [
         ("a", {}, "between 2 and 255 towers of different names are needed, got a"),
-        ("ab", {}, "a and b both take the rest; name the scripts of one"),
+        ("ab", {}, "a and b both read all remaining scripts; set the scripts of one"),
         ("ab", {"a": ["LATIN", "CJK"], "b": ["CJK"]}, "a and b both read CJK"),
-        ("ab", {"a": ["Latin"]}, "a: no letter's name begins with 'Latin'; LATIN, CJK"),
+        ("ab", {"a": ["Latin"]}, "a: no Unicode letter name begins with 'Latin'; use a script such as LATIN, CJK"),
         ("ab", {"c": ["LATIN"]}, "scripts those of a tower; got 'c'"),
         ("a/", {"a": ["LATIN"]}, "a tower's name must be letters, digits, - and _, .* got '/'"),
     ],

@@ -1,4 +1,4 @@
-"""Each text is encoded once, and unusable vectors are refused with the place they belong to."""
+"""Each text is encoded once, and unusable vectors are rejected with the place they belong to."""
 
 from __future__ import annotations
 

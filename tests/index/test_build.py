@@ -70,7 +70,7 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
         ),
         ("a.parquet", "PAR1 and nothing more", ": can't be read as Parquet"),
         ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
-        ("a.jsonl", "[1]\n", ":1: contains a JSON list; write one object a line"),
+        ("a.jsonl", "[1]\n", ":1: contains a JSON list; write one object per line"),
         ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),
         ("a.jsonl", "[" * 100_000, ":1: is not JSON"),
         ("a.jsonl", '{"text": "\\ud800"}\n', ":1: contains '\\ud800', half of a surrogate pair"),

@@ -66,7 +66,7 @@ def test_the_shape_is_the_agreed_one(tmp_path):
     }
     assert "한국어" in text
     assert [score.item_set for score in read_results(tmp_path)] == ["", "", "u", ""]
-    assert len(text.splitlines()) == 6  # one score a line
+    assert len(text.splitlines()) == 6  # one score per line
 
 
 def test_results_without_settings_and_items_are_one_file_in_the_old_shape(tmp_path):

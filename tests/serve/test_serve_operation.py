@@ -182,7 +182,7 @@ def test_a_request_under_way_is_answered_when_the_server_stops(encoder, held):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("nothing-of-that-name",), "not found"), (("toy", "--effort", "3"), "is not an index")],
+    [(("nothing-of-that-name",), "not found"), (("toy", "--effort", "3"), "not an index")],
 )
 def test_a_wrong_subject_is_named(words, message):
     done = CliRunner().invoke(verbs, ["serve", *words])

@@ -30,7 +30,7 @@ HITS = [
     {"score": -0.5, "id": "c", "text": LINES["tha"][0], "language": "und", "tag": None},
 ]
 ABOUT = {"model": "m" * 80, "sentences": 3, "kind": "flat", "languages": [{"code": "ara", "tag": "ar", "sentences": 1}]}
-# In place of the server: answers, and a walk with the keyboard once the answer is there.
+# Instead of the server: answers, and a walk with the keyboard once the answer is there.
 PROBE = """
 const asked = [], sleep = (time) => new Promise((done) => setTimeout(done, time));
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));

@@ -31,7 +31,7 @@ class _Facts(BaseModel):
 class Data(_Facts):
     """A source of the training data.
 
-    groups and sentences count what was trained on, after all filters; `sentences` by language code (ISO 639-3).
+    `groups` and `sentences` are counted after all filters; `sentences` by language code (ISO 639-3).
     """
 
     name: str

@@ -1,7 +1,7 @@
-"""The transformer encoder: any Hugging Face backbone, a pooling over its tokens, and nothing else at inference.
+"""The transformer encoder: any Hugging Face backbone and a pooling over its tokens.
 
-Token ids stay ragged until the backbone is called, so a chunk is padded to its own longest sentence and no further.
-The backbone's own pooler, where a checkpoint has one, is kept for the saved file's sake but is frozen and never used.
+Token ids stay ragged until the backbone is called, so a chunk is padded only to its own longest sentence. The
+backbone's own pooler, if a checkpoint has one, is frozen and never used, and kept only for saving.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ class TransformerEncoder(Encoder):
     """A backbone from `transformers` with its fast tokenizer, and a pooling.
 
     pooling            cls, mean, max, first-last or first1-last (see pooling.py)
-    max_length         most tokens of a sentence; None: what tokenizer and backbone allow
+    max_length         maximum tokens per sentence; None: what tokenizer and backbone allow
     head               `tanh`: a new linear layer with tanh after cls pooling, in training mode only, never saved
                        (SimCSE); `kept`: the same layer, saved and used at inference too (EASE, table 10); or `none`
     prompt             put before every text
     prompts            further prompts by name
-    layers             keep only the first so many layers of the backbone, or those with these numbers, from 1: a list,
+    layers             keep only the first n layers of the backbone, or those with these numbers, from 1: a list,
                        or "every 3rd" (1, 4, 7, ...)
     dim                width of a new linear layer after the pooling, at first a random rotation; None: no new layer
     freeze_embeddings  do not train the word embeddings, most of a small multilingual model's weights
@@ -130,7 +130,7 @@ class TransformerEncoder(Encoder):
         self.backbone, self.tokenizer = backbone, tokenizer
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
         self.prompts = dict(prompts or {})
-        self.concurrent = pooling not in FIRST_LAYER  # transformers 4 makes no promise for threads there
+        self.concurrent = pooling not in FIRST_LAYER  # transformers 4 does not guarantee thread safety there
         self.layers = None if layers is None else _keep_layers(backbone, layers)
         if getattr(backbone, "pooler", None) is not None:
             backbone.pooler.requires_grad_(False)
@@ -160,7 +160,7 @@ class TransformerEncoder(Encoder):
         adapter: AdapterSettings | Mapping[str, Any] | None = None,
         seed: int = 0,
     ) -> None:
-        """Freeze what these settings of the class leave out of training. Raises ValueError."""
+        """Freeze the weights that these settings exclude from training. Raises ValueError."""
         if adapter is not None and not isinstance(adapter, AdapterSettings):
             adapter = AdapterSettings(**adapter)
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
@@ -178,7 +178,7 @@ class TransformerEncoder(Encoder):
         self._length = _allowed_length(self.backbone, self.tokenizer, value)
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids with special tokens; a text that gives none is one padding token."""
+        """Token ids with special tokens; a text without tokens becomes one padding token."""
         given = prompted(texts, prompt, self.prompt)
         backend = self.tokenizer.backend_tokenizer
         return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
@@ -233,7 +233,7 @@ class TransformerEncoder(Encoder):
             adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
 
     def _settings(self, name: str | None) -> dict[str, Any]:
-        """What an adapter has beside its backbone."""
+        """The settings and weights of the adapter."""
         return {
             "name": name or "", "pooling": self.pooling, "max_length": self.max_length, "prompt": self.prompt,
             "prompts": self.prompts, "layers": self.layers,
@@ -263,7 +263,7 @@ def _rotation(dim: int, out: int, seed: int) -> Dense:
 
 
 def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, wish: int | None) -> int:
-    """The wished length if the backbone has positions for it, or the most that tokenizer and backbone allow."""
+    """The requested length if the backbone has positions for it; by default the maximum of tokenizer and backbone."""
     positions = int(getattr(backbone.config, "max_position_embeddings", 0) or 10**9)
     if getattr(getattr(backbone, "embeddings", None), "padding_idx", None) is not None:
         positions -= int(backbone.embeddings.padding_idx) + 1  # RoBERTa numbers its positions from there
@@ -275,7 +275,7 @@ def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
 
 
 def _keep_layers(backbone: PreTrainedModel, wish: int | str | Sequence[int]) -> list[int]:
-    """Drop all layers but those of the wish, and return their numbers, from 1."""
+    """Drop all other layers, and return the numbers of the kept ones, from 1."""
     depth = int(backbone.config.num_hidden_layers)
     if isinstance(wish, str):
         match = re.fullmatch(r"every (\d+)(?:st|nd|rd|th)", wish)

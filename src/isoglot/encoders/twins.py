@@ -70,7 +70,7 @@ class Twins(Encoder):
 
     @property
     def fingerprint(self) -> str:
-        """That of a copy."""
+        """The fingerprint of one copy."""
         return self.first.fingerprint
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
@@ -78,5 +78,5 @@ class Twins(Encoder):
         self.first.write(folder, name=name)
 
     def exports(self) -> Sequence[Encoder]:
-        """Both copies, between which the dev score decides."""
+        """Both copies; the dev score selects one."""
         return (self.first, self.second)

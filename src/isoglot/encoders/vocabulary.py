@@ -1,8 +1,8 @@
-"""Cuts the vocabulary of an encoder to what a corpus uses: a smaller table, the same vectors for that text.
+"""Reduces the vocabulary of an encoder to the tokens of a corpus: a smaller table, the same vectors for that text.
 
 A table of 250,000 pieces is most of a small multilingual model. The rows of the pieces that stay, and everything after
-the table, are copied as they are. Pieces are chosen so that text of the corpus *must* be cut as before; the argument
-stands beside each of the three algorithms (`used`, `needed`). A tokenizer is read and written as its tokenizer.json.
+the table, are copied as they are. Pieces are chosen so that text of the corpus *must* be cut as before; the argument is
+given for each of the three algorithms (`used`, `needed`). A tokenizer is read and written as its tokenizer.json.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 KINDS = ("Unigram", "WordPiece", "BPE")
-_BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # what byte fallback falls back to
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
 _BLOCK = 16_384  # texts at a time
 _WHOLE = 1 << 40  # tokens: nothing is cut off, since a later piece may decide where an earlier one ends
 
@@ -69,8 +69,8 @@ def trim(
 ) -> Trimmed:
     """A copy of a transformer or static encoder with only those pieces of its vocabulary that the texts use.
 
-    minimum_count    keep pieces met at least so often; above 1, covered text with rarer pieces has other vectors
-    keep_characters  keep all pieces of one character or byte too, so that unseen words are spelt and seldom unknown
+    minimum_count    keep pieces that occur at least this often; above 1, vectors of text with rarer pieces change
+    keep_characters  keep all pieces of one character or byte too, so that unseen words are spelled and rarely unknown
 
     The texts are read with the encoder's prompt before each, and without truncation to `max_length`. With a count of 1
     their vectors equal those of `encoder`, which a second pass over the texts verifies; an iterator, which can be read
@@ -132,11 +132,11 @@ def _backend(inner: TransformerEncoder | StaticEncoder) -> Tokenizer:
 
 
 def _named_in(inner: TransformerEncoder | StaticEncoder) -> set[int]:
-    """The ids that a backbone speaks of by number."""
+    """The special ids in the config of a backbone."""
     if isinstance(inner, StaticEncoder):
         return set()
     named = {inner.pad, *_special(inner.backbone.config).values()}
-    # RoBERTa numbers positions from the padding's id onwards: that id must stay what it is, so all before it are kept.
+    # RoBERTa numbers positions from the padding's id onwards: that id must not change, so all before it are kept.
     first = getattr(getattr(inner.backbone, "embeddings", None), "padding_idx", None)
     return named if first is None else named | set(range(int(first) + 1))
 
@@ -155,7 +155,7 @@ def _copied(
         tables, whole = [inner.table, inner.token_weights], tokenizer
     else:
         tables, whole = [inner.backbone.get_input_embeddings().weight], _fast(tokenizer, inner.tokenizer)
-    memo: dict[int, Any] = {id(inner.tokenizer): whole}  # what deepcopy holds for copied already
+    memo: dict[int, Any] = {id(inner.tokenizer): whole}  # deepcopy takes these as copied already
     for table in tables:
         if table is not None:
             memo[id(table)] = nn.Parameter(table.detach()[[*new]], requires_grad=table.requires_grad)
@@ -299,7 +299,7 @@ def _closed(ids: Set[int], model: Mapping[str, Any]) -> set[int]:
 
 
 def _around(processor: Mapping[str, Any] | None) -> Iterator[int]:
-    """Ids that a post-processor puts around a sentence."""
+    """Ids that a post-processor adds around a sentence."""
     for part in (processor or {}).get("processors", [processor or {}]):
         yield from (number for token in part.get("special_tokens", {}).values() for number in token["ids"])
         yield from (part[name][1] for name in ("sep", "cls") if name in part)
@@ -308,7 +308,7 @@ def _around(processor: Mapping[str, Any] | None) -> Iterator[int]:
 def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
     """The tokenizer of a tokenizer.json with the pieces of `new`, old ids to new, and no others.
 
-    Padding and truncation are left out: they are the encoder's affair, and set when it is saved.
+    Padding and truncation are left out: the encoder sets them when it is saved.
     """
     model = {**state["model"]}
     if model["type"] == "Unigram":

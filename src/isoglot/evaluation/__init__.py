@@ -1,4 +1,4 @@
-"""Tasks: each turns texts and their vectors into scores. A new one is its file and its line in `TASKS`."""
+"""Tasks: each computes scores from texts and their vectors. To add one, write its file and enter it in `TASKS`."""
 
 from __future__ import annotations
 

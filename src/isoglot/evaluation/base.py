@@ -1,8 +1,8 @@
-"""What a task is: a protocol over a function from texts to vectors. A task never sees a model.
+"""The interface of tasks. A task sees a function from texts to vectors, never a model.
 
 To add a task, write a class with the members of `Task`, one file for each kind, and enter it in `TASKS`
-(`evaluation/__init__.py`). Protocols that differ have names that differ (`bucc/xtreme`, `bucc/moco`), so that numbers
-under one name can always be compared.
+(`evaluation/__init__.py`). Different protocols have different names (`bucc/xtreme`, `bucc/moco`), so numbers with the
+same name are comparable.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 # Vectors (N, D) of N texts, in their order. Dropout is off: the same text always gives the same vector.
 Encode = Callable[[Sequence[str]], NDArray[Any]]
 
-# What a value is counted in: a share from 0 to 1 (`fraction`), one of errors (`error`), `correlation` and `cosine` from
+# Units of values: a share from 0 to 1 (`fraction`), a share of errors (`error`), `correlation` and `cosine` from
 # -1 to 1, or any other number, such as a distance (`plain`). All but `plain` are shown multiplied by 100.
 Unit = Literal["fraction", "error", "correlation", "cosine", "plain"]
 
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A table that belongs to a score, for people: a page shows it, and no statistic reads it.
+    """A table that belongs to a score and is shown on the page; no statistic uses it.
 
     `kind` is how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
     name), "map" (points of a plane), "hits" (a query and what was found); any other kind as the table it is. Cells are
@@ -75,7 +75,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric that a task declares: what all scores of that name have in common (see `Score`)."""
+    """A metric of a task: the properties that all its scores share (see `Score`)."""
 
     name: str
     unit: Unit = "fraction"
@@ -111,10 +111,8 @@ class Metric:
 
 
 class Task(Protocol):
-    """Something that scores vectors of its own texts.
-
-    `data` is the folder the user named; a task knows the layouts in which its files are met there. `languages` are
-    codes of any system; none means all that the data have.
+    """Scores vectors of its own texts. `data` is the user's data folder; a task knows the layouts that its files may
+    have there. `languages` are codes of any system; none means all that the data have.
     """
 
     @property
@@ -124,12 +122,12 @@ class Task(Protocol):
 
     @property
     def needs(self) -> str:
-        """Which files it looks for and where they come from, for the message that they are missing."""
+        """The files it looks for and their sources, for the message that they are missing."""
         ...
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Every metric that its scores may have, so that a recipe which names another is rejected before training."""
+        """All metrics of its scores; a recipe with another one is rejected before training."""
         ...
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
@@ -154,7 +152,7 @@ def item_set_of(keys: Iterable[object]) -> str:
 
 
 def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None = None) -> list[Score]:
-    """The plain mean of each metric over subsets, `n` being their number; nothing unless all of `over` are there."""
+    """The mean of each metric over subsets, `n` being their number; empty unless all of `over` are present."""
     chosen = set(over) if over is not None else {score.subset for score in scores}
     if not chosen or not chosen <= {score.subset for score in scores}:
         return []

@@ -1,4 +1,4 @@
-"""How sure a score and a difference are: paired bootstrap, paired permutation test, correction for many languages.
+"""Uncertainty of scores and differences: paired bootstrap, paired permutation test, correction for many languages.
 
 Both tests work on the distinct rows of the items and their counts. A bootstrap sample of n items is then a multinomial
 sample, and swapping two systems in c equal rows a binomial one; for hits of 0 and 1 that is four rows instead of
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from isoglot.evaluation.statistics import Doubles, ranks, weighted
 
-_CELLS = 1 << 21  # of weights held at once: 16 MiB
-# Less than what one item changes, more than what keeping items in float32 does.
+_CELLS = 1 << 21  # weights per block: 16 MiB
+# Smaller than the effect of one item, larger than the rounding of items to float32.
 _TIE = 1e-7
 
 
@@ -82,8 +82,8 @@ def p_value(observed: float, null: Doubles) -> float:
     (b + 1) / (m + 1), where b of the m are at least as large: the difference seen is itself one of the possible ones,
     so it is never 0.
     """
-    # A draw that equals the difference except for rounding must count: one that swaps nothing does, and for items of
-    # tenths or thirds many others do.
+    # Values that equal the difference up to rounding must count: the identity permutation does, and for items of tenths
+    # or thirds many others do.
     reached = np.count_nonzero(np.abs(null) >= abs(observed) - _TIE)
     return (int(reached) + 1) / (len(null) + 1)
 

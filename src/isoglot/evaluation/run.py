@@ -23,7 +23,7 @@ from isoglot.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A task that has ended: its scores, the seconds it took, and how many of them the encoder took."""
+    """A finished task: its scores, its duration in seconds, and the part of that spent encoding."""
 
     task: str
     scores: tuple[Score, ...]
@@ -40,9 +40,9 @@ def run_tasks(
 ) -> Iterator[Finished]:
     """Run each task on its languages, as `plan` gives them, one after the other.
 
-    `vectors` is what `function` makes of a model, and `data` the folder that contains the tasks' files. A task without
-    data, and a language of one, is left out after `on_missing` was called with a line about it; without `on_missing`,
-    missing data are an error. Raises `EvaluationError` for missing data, unusable data and unusable vectors.
+    `vectors` is what `function` makes of a model, and `data` the folder that contains the tasks' files. A task or
+    language without data is skipped after `on_missing` was called with a line about it; without `on_missing`, missing
+    data are an error. Raises `EvaluationError` for missing data, unusable data and unusable vectors.
     """
     for task, languages in tasks:
         subsets = _subsets(task, data, languages)
@@ -73,10 +73,10 @@ def function(
     cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Remembered:
-    """The function from texts to vectors that tasks are given; `cache` is a folder that keeps an encoder's vectors."""
+    """The function from texts to vectors that is passed to tasks; `cache` is a folder of cached vectors."""
     if not isinstance(model, Encoder):
         if cache is not None:
-            raise EvaluationError("a cache needs an encoder: of a function it is not known when it changes")
+            raise EvaluationError("a cache needs an encoder, since changes of a function can't be detected")
         return Remembered(model)
     encoder = model
     store = VectorStore(Path(cache) / identity(encoder)) if cache is not None else None
@@ -151,13 +151,13 @@ def _task(task: str | Task) -> Task:
 def _unfit(task: Task, vectors: Remembered) -> list[str]:
     if not getattr(task, "needs_model", False) or hasattr(vectors.model, "backbone"):
         return []
-    return [f"{task.name}: needs a transformer to train, not vectors alone; it was left out"]
+    return [f"{task.name}: skipped; it fine-tunes a transformer and can't use vectors alone"]
 
 
 def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...]:
     try:
         return task.subsets(data, languages=languages)
-    except EvaluationError as error:  # a copy of a set does not know which task looks for it
+    except EvaluationError as error:  # the copy of a set doesn't know the task
         named = str(error).startswith((f"{task.name}:", f"{task.name} "))
         raise error if named else EvaluationError(f"{task.name}: {error}") from error
 

@@ -1,8 +1,8 @@
-"""The sets that tasks read: their parts below the data folder, the languages asked for, and how to download a set.
+"""The sets that tasks read: their parts below the data folder, the requested languages, and the command that downloads
+a set.
 
-Tasks know sets and splits; files and layouts are the business of `isoglot.data.sets`. What a layout is imported into
-is kept in the cache folder, so a set is imported once. Test sets and users write codes of languages in different
-systems.
+Tasks use sets and splits; `isoglot.data.sets` handles files and layouts. Imported sets are kept in the cache folder, so
+a set is imported once. Test sets and users write codes of languages in different systems.
 
 A task may have several sets. The first one is the default, with checksums in the catalogue if possible; the others add
 languages or replace it, as documented on the page of the task. A set in the folder of `data get` is read before other
@@ -25,7 +25,7 @@ from isoglot.errors import CorpusError, EvaluationError
 
 
 def cache() -> Path:
-    """The folder of what was imported."""
+    """The cache folder of imported sets."""
     return cache_folder() / "sets"
 
 
@@ -67,12 +67,12 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
 
 
 def needs(*names: str) -> str:
-    """Which files the sets are found in and where they come from, for the message that they are missing."""
+    """The files of the sets and their sources, for the message that they are missing."""
     return ", or ".join(IMPORTERS[name].needs for name in names)
 
 
 _GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
-_ANALYSES = ("similarity", "centroids", "map")  # which read one set only, that with the most of the languages
+_ANALYSES = ("similarity", "centroids", "map")  # these read only one set, the one with the most of the languages
 _SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "sick-r/dev", "alignment")
 
 # Task -> the sets, each of which alone gives it subsets when it lies in a folder of its name below the data folder.
@@ -112,7 +112,7 @@ SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def get_command(
     task: str, *, data: str | Path = "DIR", languages: Sequence[str] = (), beside: Sequence[str] = ()
 ) -> str:
-    """What to type to get data of the task of that name, or more of them, into the folder `data`.
+    """The command that downloads data, or more data, of a task into the folder `data`.
 
     It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them;
     it may have all of `beside` too, the languages that are there already, if the task would read it instead of them.

@@ -1,4 +1,4 @@
-"""How a score is computed from its items: one function for each name that `Score.statistic` may have.
+"""Computes scores from items: one function for each value of `Score.statistic`.
 
 Each takes the items of a score, float64 `(n,)` or `(n, columns)`, and returns its value. The second table, `WEIGHTED`,
 has the same statistics when row k counts `weights[b, k]` times, for many rows of weights at once. A bootstrap sample is
@@ -39,13 +39,13 @@ def f1(items: NDArray[Any]) -> float:
 
 
 def precision(items: NDArray[Any]) -> float:
-    """Right over predicted of counts (n, 3) as `f1` has them. 0 when nothing is predicted."""
+    """Precision, right over predicted, of counts (n, 3) as for `f1`. 0 when nothing is predicted."""
     right, predicted, _ = np.asarray(items, np.float64).sum(axis=0)
     return float(right / predicted) if predicted else 0.0
 
 
 def recall(items: NDArray[Any]) -> float:
-    """Right over gold of counts (n, 3) as `f1` has them. 0 without gold."""
+    """Recall, right over gold, of counts (n, 3) as for `f1`. 0 without gold."""
     right, _, gold = np.asarray(items, np.float64).sum(axis=0)
     return float(right / gold) if gold else 0.0
 
@@ -104,7 +104,7 @@ def _mean(items: Doubles, weights: Doubles) -> Doubles:
 
 
 def _counts(right: int, predicted: int, gold: int) -> Callable[[Doubles, Doubles], Doubles]:
-    """So many times right over so many times predicted and gold: F1 is 2, 1, 1."""
+    """Weighted right over weighted predicted and gold; F1 has the weights 2, 1, 1."""
 
     def values(items: Doubles, weights: Doubles) -> Doubles:
         sums = weights @ items
@@ -121,7 +121,7 @@ def _over_parts(kind: str, way: str) -> Callable[[Doubles, Doubles], Doubles]:
             mask = items[:, 2] == part
             own = weights[:, mask]
             size = own.sum(axis=1)
-            own[size == 0] = 1  # a part of which nothing was drawn: any value, for it has no share
+            own[size == 0] = 1  # a part that was not sampled has no share, so its value does not matter
             share = size if way == "wmean" else (size > 0).astype(np.float64)
             total, shares = total + share * WEIGHTED[kind](items[mask, :2], own), shares + share
         return np.asarray(total / shares)
@@ -130,7 +130,7 @@ def _over_parts(kind: str, way: str) -> Callable[[Doubles, Doubles], Doubles]:
 
 
 def _pearson(items: Doubles, weights: Doubles) -> Doubles:
-    # About the plain mean of the column first, so that a column far from 0 loses no digits.
+    # Centred at the mean of the column first, so that a column far from 0 loses no digits.
     gold, predicted = (column - column.mean() for column in items.T)
     total = weights.sum(axis=1)
     table = np.stack([gold, predicted, gold * gold, predicted * predicted, gold * predicted], axis=1)

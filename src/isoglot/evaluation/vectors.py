@@ -1,4 +1,4 @@
-"""Between a task and an encoder: each text encoded once, and nothing unusable let through."""
+"""Between tasks and encoders: encodes each text once and rejects invalid vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isoglot.store import BLOCK, VectorStore
 class Remembered:
     """A function from texts to vectors that encodes no text twice: for one run over many tasks and languages.
 
-    With a `store` not from one run to the next either: vectors are taken from it, and new ones are added. `model` is
+    With a `store`, vectors are reused across runs: known ones are read from it, new ones are added. `model` is
     the encoder behind the function, for the tasks that need more than vectors, or None; `seconds` is the time spent in
     `encode` so far. Raises `EvaluationError` when the encoder's answer is not a table with one row for each text,
     or when its width changes.

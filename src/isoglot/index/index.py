@@ -62,7 +62,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """What a search reads, all of one moment: vectors, the FAISS structure and the number of rows that it covers."""
+    """A consistent snapshot for searches: vectors, the FAISS structure and the number of rows that it covers."""
 
     files: Files
     table: Table
@@ -132,7 +132,7 @@ class Index:
         with nullcontext() if place is None else exclusive(place):
             encoder, origin, there = cls._origin_of(place, model, prompt, query_prompt, pooling, device)
             check_kind(kind or FLAT, encoder.dim)
-            first = list(islice(records, 1))  # a wrong file or argument is found before the folder belongs to the model
+            first = list(islice(records, 1))  # find wrong files and arguments before the folder is bound to the model
             store = Store(place) if there else Store.create(place, origin, kind or FLAT)
             try:
                 index = cls(store, encoder)
@@ -276,7 +276,7 @@ class Index:
         return Added(new, known)
 
     def _fresh(self, piece: Sequence[Sentence]) -> list[Sentence]:
-        """Those of the sentences that are not in the index."""
+        """The sentences that are not in the index yet."""
         seen = self.store.by_id([one.id for one in piece])
         fresh = []
         for one in piece:
@@ -308,7 +308,7 @@ class Index:
         self._load()
 
     def restructure(self, kind: str | None = None) -> None:
-        """Let the FAISS structure cover all rows; for another `kind`, make it again from the vectors.
+        """Let the FAISS structure cover all rows; for another `kind`, rebuild it from the vectors.
 
         Raises `ValueError` for an unknown kind, and one that needs more sentences.
         """
@@ -380,7 +380,7 @@ class Index:
         else:
             rows = nearest(view.table, table, wanted, first=view.covered)
             if view.structure is not None:
-                # Compressed vectors order their candidates roughly, so more are taken than are shown.
+                # Compressed vectors rank candidates roughly, so more candidates are scored than are returned.
                 near = faiss_index.candidates(view.structure, table, 4 * wanted, effort=effort)
                 rows = np.concatenate([near, rows], axis=1)
         found = [self._score(view, query, row, k) for query, row in zip(table, rows, strict=True)]
@@ -519,7 +519,7 @@ class Index:
                 covered = known.approximate.rows if known.approximate else 0
                 self._view = _View(known, table, structure, covered)
                 return
-            except FileNotFoundError as error:  # replaced since the list was read, and then the list is another one
+            except FileNotFoundError as error:  # replaced since the list was read; read the new list
                 if known == tried:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
                 tried = known

@@ -1,4 +1,4 @@
-"""Which model an index was built with, and its settings: all that is needed to encode a query for it."""
+"""The model of an index and its settings: all that is needed to encode a query for it."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ class Origin:
         found = identity(encoder)
         if found != self.identity:
             raise SearchError(
-                f"{name}: is not the model of this index: it is {found[:12]}, and the index was made by "
-                f"{self.identity[:12]}, then called {self.name}; name that model with --model, or make a new index"
+                f"{name}: is not the model of this index: it is {found[:12]}, and the index was built with "
+                f"{self.identity[:12]}, then called {self.name}; pass that model with --model, or build a new index"
             )
 
 
 def encode_sentences(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors (N, D), a zero vector for a text without tokens, as they are kept in an index."""
+    """Unit vectors (N, D) as stored in an index; zero for a text without tokens."""
     return np.asarray(encode(encoder, texts, normalize_embeddings=True), np.float32)
 
 

@@ -1,9 +1,8 @@
 """Texts, ids and languages of an index, and which of its files and rows count: one SQLite database.
 
-The database is also the commit point. Vectors and FAISS files are written first and synced; they belong to the index
-from the moment in which the transaction that counts or names them, together with their sentences, is committed. SQLite
-undoes an interrupted transaction, so a writer may be killed anywhere and the next reader finds the index as it was
-before.
+The database is also the commit point. Vectors and FAISS files are written first and synced; they become part of the
+index when the transaction that counts or names them, together with their sentences, is committed. SQLite rolls back an
+interrupted transaction, so after a writer was killed the next reader finds the index unchanged.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """What belongs to an index at one moment: the number of its vectors, and the FAISS file."""
+    """The state of an index: the number of its vectors, and the FAISS file."""
 
     rows: int
     approximate: Structure | None
@@ -115,7 +114,7 @@ class Store:
         return cls(folder)
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         with self._lock:
             self._connection.close()
 
@@ -157,7 +156,7 @@ class Store:
                 raise SearchError(f"{self.name}: the id {one.id!r} is in use; ids must differ") from None
 
     def set_rows(self, rows: int) -> None:
-        """So many vectors count now; inside `writing`."""
+        """Set the number of vectors; inside `writing`."""
         self._connection.execute("INSERT OR REPLACE INTO meta VALUES ('rows', ?)", (str(rows),))
 
     def set_approximate(self, found: Structure | None, kind: str) -> None:
@@ -178,7 +177,7 @@ class Store:
         return found
 
     def by_id(self, ids: Sequence[str]) -> dict[str, Sentence]:
-        """Those of the ids that are there."""
+        """The ids that exist in the index."""
         return {sentence.id: sentence for _, sentence in self._select("id", ids)}
 
     def has_translations(self) -> bool:
@@ -282,13 +281,13 @@ class Store:
                 yield
                 connection.execute("COMMIT")
             except BaseException:
-                if connection.in_transaction:  # some errors end it by themselves
+                if connection.in_transaction:  # some errors end the transaction
                     connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
     def _asking(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone. What SQLite finds wrong is a `SearchError`."""
+        """The connection, for this thread alone. Errors of SQLite become `SearchError`."""
         with self._lock:
             try:
                 yield self._connection

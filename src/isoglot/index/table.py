@@ -1,7 +1,7 @@
 """Vectors of an index: on disk one `.npy` file that grows in place, memory-mapped, searched block by block.
 
-The database of the index (store.py) records how many rows count: further rows are of a writer that was killed, and
-the next one truncates them. The same sentences in the same order give the same file, in however many additions.
+The database of the index (store.py) records how many rows count: further rows are those of a killed writer, which the
+next one removes. The same sentences in the same order give the same file, in however many additions.
 """
 
 from __future__ import annotations

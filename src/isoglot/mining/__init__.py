@@ -1,4 +1,4 @@
-"""Mining: from sentences, in lists or files, to the pairs that translate each other; and filtering of noisy ones."""
+"""Mining of translation pairs from sentences in lists or files, and filtering of noisy pairs."""
 
 from isoglot.mining.filtering import Filtered, filter_pairs
 from isoglot.mining.formats import MinedPair

@@ -1,10 +1,10 @@
-"""Filtering parallel text: groups without the sentences that a model does not take for translations.
+"""Filters parallel text: removes sentences from groups that are not translations, as judged by a model.
 
 The first sentence of a group is compared with each other one. Its score is a margin (Artetxe and Schwenk 2019,
 "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings"): the cosine of the two against the mean
 cosine of each with its k nearest sentences on the other side, among the sentences of the same two languages in a block
-of the text. Deviation: known translations of a sentence are not among these, or a sentence with several translations
-would be its own competitor. So 1 (ratio) and 0 (distance) mean as near as other sentences are.
+of the text. Deviation: known translations of a sentence are not among these, or the translations of a sentence would
+compete with each other. So 1 (ratio) and 0 (distance) mean: as near as unrelated sentences.
 """
 
 from __future__ import annotations
@@ -33,12 +33,14 @@ BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
 _SPARE = 8  # further neighbours that are looked at, instead of known translations
 
-Counts = dict[str, Counter[str]]  # by pair of languages, such as eng-deu; of sentences kept, dropped and not judged
+Counts = dict[
+    str, Counter[str]
+]  # by pair of languages, such as eng-deu: numbers of sentences kept, dropped and not judged
 
 
 @dataclass
 class Filtered:
-    """What was kept of the groups, what was dropped, and the counts of `judged`."""
+    """The kept and the dropped parts of the groups, and the counts of `judged`."""
 
     kept: list[Group] = field(default_factory=list)
     dropped: list[Group] = field(default_factory=list)
@@ -48,7 +50,7 @@ class Filtered:
 def filter_pairs(
     model: Encoder | str | Path | None, pairs: Any, *, languages: Languages = None, **settings: Any
 ) -> Filtered:
-    """Drop the sentences of pairs, or of larger groups, that a model does not take for translations.
+    """Drop the sentences of pairs, or of larger groups, that are not translations, as judged by a model.
 
     `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judged`.
     """
@@ -96,15 +98,15 @@ def judged(
     block: int = BLOCK,
     counts: Counts | None = None,
 ) -> Iterator[tuple[Group | None, Group | None]]:
-    """Of each group, in order, what is kept and what is dropped, each with the first sentence; None for nothing.
+    """For each group, in order, the kept and the dropped part, each with the first sentence; None for an empty part.
 
     model      an encoder, or what `isoglot.load` opens
     margin     "ratio", "distance", or "absolute", the cosine itself
     threshold  minimum score; None: 1 of a ratio, 0 of a distance
     k          number of neighbours
     block      number of sentences that are compared with each other; held in memory with their vectors
-    counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, for want of others to
-               compare with), by pair of languages
+    counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
+               to compare them with), by pair of languages
 
     Groups of one sentence are kept. Raises `ValueError` for an unknown margin and for "absolute" without a threshold.
     """
@@ -143,7 +145,7 @@ def _judged(
 
 
 def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
-    """The groups in lists of about so many sentences."""
+    """The groups in lists of about `block` sentences."""
     block, sentences = list[Group](), 0
     for group in groups:
         block.append(group)

@@ -27,7 +27,7 @@ FORMATS = ("tsv", "jsonl", "tmx", "parquet", "moses")
 NEED_LANGUAGES = ("tmx", "moses")
 _SUFFIXES = {"": "tsv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".tmx": "tmx", ".parquet": "parquet"}
 _BREAKS = re.compile(r"[\t\r\n]")
-_ROWS = 1 << 16  # of a row group of Parquet
+_ROWS = 1 << 16  # rows per row group of Parquet
 
 
 class _Pair(NamedTuple):

@@ -1,7 +1,7 @@
-"""`isoglot.mine`: one or two sides of sentences and a model, or vectors, in; pairs out.
+"""`isoglot.mine`: finds pairs in one or two sides of sentences, with a model or with vectors.
 
-Lists are mined in memory. Of files, sentences, vectors and neighbours so far lie in a work folder: the same call
-resumes from it after a kill, and it is removed when the pairs are written.
+Lists are mined in memory. For files, a work folder keeps sentences, vectors and neighbours: the same call resumes from
+it after a kill, and it is removed when the pairs are written.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     work             folder of intermediate files from which the same call resumes, kept; None: OUTPUT.work, removed at
                      the end. For files only
     every            seconds between checkpoints of the comparison
-    ray, cores, gpus encode and compare in pieces on a Ray cluster ("local", "auto" or an address), with so many cores
-                     per piece and accelerators per piece of encoding; for files or vectors
+    ray, cores, gpus encode and compare in pieces on a Ray cluster ("local", "auto" or an address), with `cores` per
+    piece and `gpus` per piece of encoding; for files or vectors
     progress         called with (done, total) of the current step; `report` with one-line messages about the steps
 
     Raises `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files, models and vectors.
@@ -513,7 +513,7 @@ def _mapped(vectors: Shards | NDArray[Any]) -> Shards | NDArray[Any]:
     """A memory map as its file, which the workers read; an array would be sent to each."""
     if isinstance(vectors, np.memmap) and vectors.filename:
         shards = open_shards(Path(vectors.filename))
-        if shards.shape == vectors.shape:  # not a part of the file
+        if shards.shape == vectors.shape:  # a part of the file only: send the array
             return shards
     return vectors
 

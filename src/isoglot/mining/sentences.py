@@ -1,6 +1,6 @@
-"""The sentences of one side as mining needs them: each once, found by row, without those that are filtered out.
+"""The sentences of one side of mining, without duplicates and filtered ones, addressed by row.
 
-Of a list they stay in memory, of a file they are copied to a work file; then 32 bytes per line are in memory.
+Sentences of a list stay in memory; those of a file are copied to a work file, with 32 bytes per line in memory.
 Duplicates are found by 64-bit hashes (see `data.filters` for the probability of a collision), so a corpus need not fit
 into memory. Filters of sentences work before anything is encoded; filters of pairs work on candidates, before pairs are
 chosen, so that the second best replaces what is filtered out.

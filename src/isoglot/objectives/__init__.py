@@ -1,4 +1,4 @@
-"""The objectives, one file per method. A new one is its file and its line in `OBJECTIVES`."""
+"""The objectives, one file per method. To add one, write its file and enter it in `OBJECTIVES`."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def build(
     resolve: Callable[[str], Path] = Path,
     where: str = "objectives",
 ) -> Objective:
-    """The objective `name` with its options and with what it requests by the name of a keyword argument.
+    """Make the objective `name` with its options and the following arguments, if its constructor has them.
 
     encoder    the encoder being trained, for objectives that copy it
     languages  the codes that `batch.lang` numbers
@@ -103,7 +103,7 @@ def build(
 
 
 def _typed(value: Any, hint: Any, resolve: Callable[[str], Path]) -> Any:
-    """An option as TOML gives it, made what the objective takes: lists to tuples, strings to paths."""
+    """Convert an option from TOML to the type of the objective's argument: lists to tuples, strings to paths."""
     if isinstance(value, list):
         return tuple(value)
     return resolve(value) if isinstance(value, str) and Path in (hint, *get_args(hint)) else value

@@ -2,8 +2,8 @@
 
     loss_i = -log  exp((cos(s_i, t_i) - m)/T) / [ exp((cos(s_i, t_i) - m)/T) + sum_{j != i} exp(cos(s_i, t_j)/T) ]
 
-and the same with s and t exchanged. The margin is taken off the positive alone, so a translation must be nearer than
-anything else by m before the loss is content.
+and the same with s and t exchanged. The margin is subtracted from the positive only, so a translation must be nearer
+than every other candidate by m.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class AdditiveMargin(Objective):
 
     def __init__(self, *, margin: float = 0.3, temperature: float = 0.1) -> None:
         super().__init__()
-        within(temperature=heat(temperature), margin=(margin, 0, 2))  # cosines are never farther apart
+        within(temperature=heat(temperature), margin=(margin, 0, 2))  # two cosines differ by at most 2
         self.margin, self.temperature = margin, temperature
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:

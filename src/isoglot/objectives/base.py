@@ -1,4 +1,4 @@
-"""What an objective is, and the weighted sum of several."""
+"""The base class of objectives, and the weighted sum of several."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Losses: TypeAlias = dict[str, Tensor]
 class Objective(nn.Module):
     """A loss over sentence vectors. Its parameters are trained and its buffers are checkpointed with the encoder's.
 
-    An objective never calls the trained encoder: it receives the vectors of the whole (global) batch. That is what
-    lets one training step serve every objective with gradient caching and on any number of devices. All its state is
-    in parameters and buffers; the order of the rows means nothing, the columns of the batch mean everything.
+    An objective never calls the trained encoder: it receives the vectors of the whole (global) batch. So one training
+    step works for every objective, with gradient caching and on any number of devices. All state is in parameters and
+    buffers. The order of the rows has no meaning; the columns of the batch define all relations.
 
     Columns of a batch lie on the host and the vectors on the encoder's device. So index pairs are made on the host, and
     `kernel.pick` and `data.batch.send` bring them over. An objective's whole numbers stay on the host too.
@@ -29,7 +29,9 @@ class Objective(nn.Module):
     copies: ClassVar[int] = 1
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Objective:
-        """Move parameters and buffers of floats, as `to` does; counters and keys meet the batch's columns."""
+        """Move parameters and buffers of floats, as `to` does; counters and keys stay on the host, with the batch's
+        columns.
+        """
         numbers = {
             name: value for name, value in self._buffers.items() if value is not None and not value.is_floating_point()
         }
@@ -45,7 +47,7 @@ class Objective(nn.Module):
         raise NotImplementedError
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
-        """After the optimiser's step, without gradient: move averages, fill queues.
+        """After the optimiser's step, without gradient: update moving averages and queues.
 
         `batch` holds the columns and extras of the global batch, as `forward` saw them, and no tokens on many ranks.
         """
@@ -79,12 +81,12 @@ class Sum(Objective):
         return losses
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
-        """Let every term move its state."""
+        """Let every term update its state."""
         for term in self.members:
             term.after_step(encoder, batch)
 
 
 def _numbered(name: str, number: int) -> str:
-    """The name of a loss of the so many-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
+    """The name of a loss of the n-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
     first, slash, rest = name.partition("/")
     return name if number == 1 else f"{first}-{number}{slash}{rest}"

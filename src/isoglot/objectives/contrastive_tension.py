@@ -27,7 +27,7 @@ class ContrastiveTension(Objective):
     16 sentences holds two blocks, that is its 16 pairs. Sentences that fill no block are in no pair.
 
     Deviation: a negative that means the same as its anchor (of its group, or of equal key) is left out. The loss is
-    the mean over the pairs, where the paper sums: RMSprop takes no notice of a factor.
+    the mean over the pairs, where the paper sums: RMSprop is invariant to a factor.
 
     Raises ValueError unless negatives >= 1.
     """

@@ -20,7 +20,7 @@ from isoglot.objectives.teaching import places, teacher_vectors
 
 
 class Trained(Protocol):
-    """What is asked of the trained encoder: the width of its vectors."""
+    """The part of the trained encoder that is used: the width of its vectors."""
 
     dim: int
 
@@ -54,7 +54,7 @@ class Distillation(Objective):
         if student not in ("raw", "unit"):
             raise ValueError(f"student must be one of raw, unit, got {student!r}")
         if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
-            raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # before the teacher has read the corpus
+            raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # known before the teacher has encoded the corpus
         self.student = student
         self.places = places(priority, languages, others=True) if priority else []
 
@@ -79,6 +79,6 @@ class Distillation(Objective):
 
 def _unequal(teacher: int, student: int) -> str:
     return (
-        f"the teacher has {teacher} dimensions and the student {student}; they must be equal, so take another teacher, "
-        "or soft_contrastive, which compares similarities only"
+        f"the teacher has {teacher} dimensions and the student {student}; they must be equal: use another teacher, or "
+        "soft_contrastive, which compares similarities only"
     )

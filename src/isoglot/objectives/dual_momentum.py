@@ -24,8 +24,8 @@ from isoglot.options import LARGEST, within
 from isoglot.options import temperature as heat
 
 KEY = "momentum_key"  # the column of the batch that contains the keys
-NOTHING = torch.iinfo(torch.int64).min  # the meaning of a vector that stands for no sentence
-CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # padded tokens that the key encoder embeds at once
+NOTHING = torch.iinfo(torch.int64).min  # key of a vector that belongs to no sentence
+CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # maximum padded tokens of a batch of the key encoder
 
 
 class DualMomentum(Objective):
@@ -100,7 +100,7 @@ class DualMomentum(Objective):
         }
 
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
-        """Move the key encoder (equation 1), then put the batch's keys instead of the oldest.
+        """Update the key encoder (equation 1), then replace the oldest keys by those of the batch.
 
         MoCo's code moves it between a step's queries and keys. The queries leave the weights as they are, so that is
         the same moment as here, right after the step before, whose keys are computed already.
@@ -146,7 +146,7 @@ class DualMomentum(Objective):
 
 
 def _copied(encoder: nn.Module) -> nn.Module:
-    """A copy that is not trained. What never differs, frozen weights and the tokenizer, is shared and not copied."""
+    """A copy that is not trained. Frozen weights and the tokenizer are shared, not copied."""
     shared: list[object] = [weight for weight in encoder.parameters() if not weight.requires_grad]
     shared += [vars(module)["tokenizer"] for module in encoder.modules() if "tokenizer" in vars(module)]
     return copy.deepcopy(encoder, {id(part): part for part in shared}).requires_grad_(False)

@@ -1,6 +1,6 @@
-"""The one equation all methods share: log-sum-exp over the candidates, minus the positives.
+"""The equation that all methods share: log-sum-exp over the candidates, minus the positives.
 
-Two readings of the target. `outside`: a distribution t over the candidates is outside the logarithm,
+There are two forms of the target. `outside`: a distribution t over the candidates is outside the logarithm,
 
     loss_i = LSE_j(s_ij) - sum_j t_ij s_ij                 (cross-entropy: SimCSE eq. 1, soft labels)
 
@@ -8,11 +8,11 @@ Two readings of the target. `outside`: a distribution t over the candidates is o
 
     loss_i = LSE_j(s_ij) - LSE_{j in P_i}(s_ij)            (MPCL eq. 2)
 
-With one positive per anchor both are InfoNCE. Who is whose positive, and what is left out, are lists of index pairs:
-a batch has few of them, so no mask of anchors times candidates is ever made. They are made on the host, where the
-columns of a batch are, and sent to the device of the vectors, so that no step waits for it. The one large thing is the
-matrix of logits; anchors are taken in blocks, and once it would be large, each block is computed again in the backward
-pass, so that memory is bounded by the block and not by the batch.
+With one positive per anchor both are InfoNCE. Positives and dropped pairs are lists of index pairs: a batch has few of
+them, so no mask of anchors times candidates is needed. They are computed on the host, where the columns of a batch are,
+and sent to the device of the vectors, so that no step waits for the device. Only the matrix of logits is large; anchors
+are processed in blocks, and if it is large, each block is recomputed in the backward pass, so memory is bounded by the
+block and not by the batch.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ BLOCK_CELLS = 1 << 24  # 64 MB of float32: up to it, one block with its graph; a
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """How cosines become logits, and which cells are special.
+    """How cosines become logits, and which pairs are dropped or favoured.
 
     temperature      divides the cosines
     dropped          pairs that are taken out of the equation altogether; no positive may be among them
-    private          (A,) owners of the anchors and (C,) those of the candidates: one that has an owner, not -1, is left
-                     to its owner's anchors; too many to be listed as dropped pairs
+    private          (A,) owners of the anchors and (C,) those of the candidates: a candidate with an owner, not -1,
+                     counts for its owner's anchors only; for more pairs than can be listed in dropped
     favoured         pairs whose logit gets `favour` added, in the denominator only
     rescale          min-max: stretch the cosines of the cells that are left to exactly [-1, 1] before the division, by
                      the extremes of the matrix or of each row (MPCL section 3.3)
@@ -65,7 +65,7 @@ def contrast(
     """Mean loss over the anchors that have a positive; zero, with zero gradient, if none has.
 
     anchors (A, D) and candidates (C, D) are unit rows. `positives` are pairs (anchor, candidate), which share the
-    target equally where it stands outside, or a function to the target's rows. Computed in float32 at least.
+    target equally if it is outside, or a function to the target's rows. Computed in float32 at least.
     """
     with torch.autocast(anchors.device.type, enabled=False):
         anchors, candidates = _wide(anchors), _wide(candidates)
@@ -97,9 +97,9 @@ def contrast_both_ways(
 def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, dropped: Pairs | None = None) -> Tensor:
     """Log-sum-exp (A,) of unit anchors (A, D) over unit candidates (C, D) that carry no gradient, such as a queue.
 
-    Its gradient at an anchor is the candidates' mean, weighted by the softmax, over the temperature. Both are summed up
-    block of candidates by block, in the forward pass, so no block is kept and none is computed twice. An anchor all of
-    whose cells are dropped (pairs of anchor and candidate) has the lowest finite number.
+    Its gradient at an anchor is the candidates' mean, weighted by the softmax, over the temperature. Both are summed
+    over blocks of candidates in the forward pass, so no block is kept or computed twice. An anchor all of whose cells
+    are dropped (pairs of anchor and candidate) has the lowest finite number.
     """
     with torch.autocast(anchors.device.type, enabled=False):
         anchors = _wide(anchors)
@@ -128,7 +128,7 @@ def _mean(losses: Tensor, has: Tensor) -> Tensor:
 
 
 class _Matrix:
-    """The logits of A anchors and C candidates, never whole unless they are few."""
+    """The logits of A anchors and C candidates, in blocks unless they are few."""
 
     def __init__(self, anchors: Tensor, candidates: Tensor, equation: Equation) -> None:
         self.anchors, self.candidates, self.equation = anchors, candidates, equation
@@ -239,7 +239,7 @@ def _streamed(anchors: Tensor, table: Tensor, temperature: float, dropped: Pairs
 
 
 def _twice(block: Callable[..., Any]) -> Callable[..., Any]:
-    """A block that forgets its cells and computes them again in the backward pass."""
+    """A block that does not store its logits and recomputes them in the backward pass."""
     return lambda *arguments: checkpoint(block, *arguments, use_reentrant=False, preserve_rng_state=False)
 
 

@@ -25,7 +25,7 @@ from isoglot.options import LARGEST, within
 
 
 class Trained(Protocol):
-    """What is asked of the trained encoder: the width of its vectors and the precision of its weights."""
+    """The parts of the trained encoder that are used: the width of its vectors and the precision of its weights."""
 
     dim: int
 
@@ -93,7 +93,7 @@ class PairSoftmax(Objective):
         for layer in self.layers[:-1]:
             state = layer(state).relu()
             if self.training and self.dropout:
-                # Drawn on the CPU from the step alone: ranks have generators of their own, and must meet one mask.
+                # Sampled on the CPU from the step alone: all ranks need the same mask, and their generators differ.
                 kept = torch.rand(state.shape, generator=draw) >= self.dropout
                 state = state * send(kept, state.device) / (1 - self.dropout)
         scores: Tensor = self.layers[-1](state)

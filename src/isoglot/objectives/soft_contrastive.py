@@ -23,7 +23,7 @@ from isoglot.objectives.teaching import average, places, teacher_vectors
 from isoglot.options import temperature as heat
 from isoglot.options import within
 
-WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of L_cross and L_mono; `paper` has its lambda, and 1
+WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of weights of L_cross and L_mono; `paper` uses tcm_lambda and 1
 
 
 class SoftContrastive(Objective):

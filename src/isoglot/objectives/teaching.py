@@ -1,4 +1,4 @@
-"""What a teacher gives, and in which language it is trusted most."""
+"""The teacher's vectors in a batch, and the order of languages in which they are trusted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def average(left: Tensor, right: Tensor) -> Tensor:
 
 
 def places(priority: Sequence[str], languages: Sequence[str], *, others: bool = False) -> list[int]:
-    """The place of each language, by default of those of the list, in a list of priority.
+    """The rank of each language in a list of priority.
 
     `zho` in the list also stands for `zho_Hans`. A language without a place has the one after the last if `others`;
     otherwise it is a ValueError.

@@ -84,8 +84,8 @@ def test_batches_carry_integer_columns(tmp_path):
         (item(hard=["Q8"]), r"sentences\.jsonl:2: the entity 'Q8' is not in"),
         ("{", r"sentences\.jsonl:2: is not JSON"),
         ("", r"sentences\.jsonl:2: is empty"),
-        ("[1]", r"sentences\.jsonl:2: contains a JSON list; write one object a line"),
-        (item(text=" "), r"sentences\.jsonl:2: 'text' must be a text that is not blank, not ' '"),
+        ("[1]", r"sentences\.jsonl:2: contains a JSON list; write one object per line"),
+        (item(text=" "), r"sentences\.jsonl:2: 'text' must be a non-blank string, not ' '"),
         ({"text": "a", "lang": "deu"}, r"sentences\.jsonl:2: 'entity' must be"),
         (item(entity=64), r"sentences\.jsonl:2: 'entity' must be .* not 64"),
         (item(lang="qqq1"), r"sentences\.jsonl:2: unknown language 'qqq1'"),
@@ -105,7 +105,7 @@ def test_faults_of_the_table(tmp_path):
     with pytest.raises(CorpusError, match=r"entities\.tsv:2: a line must be: id, tab, number of links, tab, label"):
         list(read_table(folder / "entities.tsv"))
     (folder / "entities.tsv").write_text("Q64\t12\tBerlin\nQ64\t11\tBerlin\n")
-    with pytest.raises(CorpusError, match=r"entities\.tsv:2: the entity 'Q64' was there before"):
+    with pytest.raises(CorpusError, match=r"entities\.tsv:2: duplicate entity 'Q64'"):
         next(read_entities(folder))
     (folder / "entities.tsv").unlink()
     with pytest.raises(CorpusError, match=r"entities\.tsv: no such file"):

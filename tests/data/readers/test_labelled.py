@@ -32,7 +32,7 @@ def test_a_folder_as_senteval_has_it(tmp_path):
     assert read(tmp_path) == EXPECTED
     assert read(tmp_path, split="dev") == EXPECTED[:1]
     (tmp_path / "s2.dev").write_text("a\nb\n")
-    with pytest.raises(CorpusError, match="has fewer lines than the files beside it"):
+    with pytest.raises(CorpusError, match="has fewer lines than the files next to it"):
         read(tmp_path, split="dev")
     with pytest.raises(CorpusError, match=r"s1\.test: no such file"):
         read(tmp_path, split="test")
@@ -92,12 +92,12 @@ def test_pairs_without_a_majority_are_counted(tmp_path, undecided):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", "a\tb\tneutral\na\tb\tperhaps\n", r"a\.tsv:2: .*'perhaps' .*entailment, neutral"),
+        ("a.tsv", "a\tb\tneutral\na\tb\tperhaps\n", r"a\.tsv:2: .*'possibly' .*entailment, neutral"),
         ("a.tsv", "a\tb\tneutral\na\tb\n", r"a\.tsv:2: 2 columns where 3 are expected"),
         ("a.tsv", "a\t\tneutral\n", r"a\.tsv:1: the hypothesis is empty"),
         ("a.tsv", "a\tb\tc\n", r"a\.tsv:1: no column for the premise \(sentence1, premise"),
         ("a.jsonl", '{"premise": "a", "hypothesis": "b"}', r"a\.jsonl:1: no column for the label"),
-        ("a.jsonl", "[]\n", r"a\.jsonl:1: contains a JSON list; write one object a line"),
+        ("a.jsonl", "[]\n", r"a\.jsonl:1: contains a JSON list; write one object per line"),
         ("a.jsonl", "{}\n", r"a\.jsonl:1: no column for the premise"),
         ("a.jsonl", "{\n", r"a\.jsonl:1: is not JSON"),
     ],

@@ -1,4 +1,4 @@
-"""XNLI as triplets, groups and pairs: what is drawn, what is counted, what is refused."""
+"""XNLI as triplets, groups and pairs: what is drawn, what is counted, what is rejected."""
 
 from __future__ import annotations
 

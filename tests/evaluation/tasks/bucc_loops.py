@@ -43,7 +43,7 @@ def candidates(sources, targets, vector, *, k, margin, direction):
 
 def mine(sources, targets, vector, *, k, margin, direction, positive, merged):
     """(score, source id, target id), best first, of files given as lists of (id, text)."""
-    if not merged:  # the ids take the place of the texts, and no two are the same
+    if not merged:  # the ids replace the texts, and no two are the same
         texts = dict([*sources, *targets])
         found = candidates(
             [key for key, _ in sources],

@@ -1,4 +1,4 @@
-"""Case of `nearest`: queries of two languages, an English corpus that holds a translation of each."""
+"""Case of `nearest`: queries of two languages, an English corpus that contains a translation of each."""
 
 from __future__ import annotations
 

@@ -271,7 +271,7 @@ def noisy_search(texts):
 
 
 def whole(folder, sources, targets, gold, subset="zh-en"):
-    """MTEB's first version: one record that holds everything, gold numbered from 1."""
+    """MTEB's first version: one record that contains everything, gold numbered from 1."""
     places = [{key: row + 1 for row, (key, _) in enumerate(side)} for side in (sources, targets)]
     record = {
         "sentence1": [text for _, text in sources],

@@ -1,4 +1,4 @@
-"""Language identification: the split, the probe against loops, and what is refused."""
+"""Language identification: the split, the probe against loops, and what is rejected."""
 
 from __future__ import annotations
 

@@ -1,27 +1,26 @@
-"""Where the vectors of a meaning lie: alignment and uniformity, similarity of translations, centroids, and a map.
+"""Geometry of the vectors: alignment and uniformity, similarity of translations, centroids, and a map.
 
-**Alignment and uniformity** (`alignment`): how near pairs of one meaning lie, and how evenly sentences fill the sphere
-(Wang and Isola 2020, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
+**Alignment and uniformity** (`alignment`): how near pairs with the same meaning are, and how evenly sentences cover the
+sphere (Wang and Isola 2020, "Understanding Contrastive Representation Learning through Alignment and Uniformity on the
 Hypersphere"), as EASE reports them (figure 3): positive pairs are those of a similarity set with a gold score of at
 least 4. Both values are taken over the whole set. A mean of batches, as some code gives, depends on the batch size: the
 logarithm is outside the mean. Both are made of distances: lower is better, and they are not shares.
 
-**Similarity** (`similarity`): how alike the sentences of one meaning are, in each pair of languages and in all at once:
-the matrices of MPCL (figure 1), as numbers. A method trained on pairs alone may draw each language to English and leave
-the others apart: the least cosine within a group of three or more languages shows it, and so does the deviation of its
-cosines.
+**Similarity** (`similarity`): how similar translations are, in each pair of languages and in all together: the matrices
+of MPCL (figure 1), as numbers. A method trained on pairs alone may align each language with English and not with the
+others: the least cosine within a group of three or more languages shows it, and so does the deviation of its cosines.
 
-**Centroids** (`centroids`): how far apart the languages lie as a whole, beside how far their own sentences are spread.
-With the same meanings in both languages, the distance between their centres is due to the language alone. Libovický et
-al. 2020 ("On the Language Neutrality of Pre-trained Multilingual Representations") showed that multilingual encoders
-place languages apart in this way. 0 is best.
+**Centroids** (`centroids`): the distance between languages relative to the spread of their sentences. With the same
+meanings in both languages, the distance between their centres is due to the language alone. Libovický et al. 2020 ("On
+the Language Neutrality of Pre-trained Multilingual Representations") showed that multilingual encoders place languages
+apart in this way. 0 is best.
 
-**A map** (`map`): whether meaning or language decides where a vector lies, as two numbers and as pictures, those of
-MoCo-BERT (figure 3: a few groups of translations) and mSimCSE (figure 1: many sentences, coloured by language, three
+**A map** (`map`): whether meaning or language determines the position of a vector, as two numbers and as figures, those
+of MoCo-BERT (figure 3: a few groups of translations) and mSimCSE (figure 1: many sentences, coloured by language, three
 groups marked), by t-SNE (van der Maaten and Hinton 2008). A plane made by t-SNE keeps neighbours and not distances, so
 the numbers are taken from the vectors and never from the plane.
 
-The last three read groups of translations: one's own, as `retrieval` reads them, or those of a public N-way set. Only
+The last three read groups of translations: the user's, as `retrieval` reads them, or those of a public N-way set. Only
 the first `GROUPS` are used, so that many languages stay quick.
 """
 
@@ -45,7 +44,7 @@ from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.retrieval import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
 
-POSITIVE = 4.0  # the gold score from which a pair counts as of one meaning
+POSITIVE = 4.0  # minimum gold score of a pair with the same meaning
 POOLED = "pooled-10"
 GROUPS = 200
 SOURCES = ("ntrex", "flores-devtest", "sib", "tico", "multi30k")
@@ -64,7 +63,7 @@ _SQUARES = 1e-9  # a sum of squares below is that of equal vectors
 
 ALIGNED = tuple(
     Metric(name, "plain", lower_is_better=True, main=True) for name in ("alignment", "uniformity")
-)  # either alone is easily perfect
+)  # each of the two alone is easy to optimise
 TRANSLATIONS = Metric("cosine/translations", "cosine")
 CONTRAST = Metric("cosine/contrast", "cosine", main=True)  # encoders differ in where their cosines lie
 LEAST = Metric("cosine/min", "cosine")
@@ -176,10 +175,10 @@ ALIGNMENT: dict[str, Alignment] = {
 
 @dataclass(frozen=True, slots=True)
 class Translations:
-    """One meaning: its sentence in each language, by code, and where (`file:line`) that was read.
+    """One meaning: its sentence in each language, by code, and the place (`file:line`) of each.
 
     Codes are those of the files, in the order of the alphabet, English last. `name` is the same whichever languages are
-    asked for: a line or id of a public set, a digest of all sentences of one's own.
+    asked for: a line or id of a public set, for user data a digest of all sentences.
     """
 
     name: str
@@ -193,15 +192,15 @@ def read_groups(
     """The first `limit` groups that have sentences in two of the `languages`; English need not be named.
 
     `source` is one of `SOURCES`. Without it they are of what has the most of the languages, and of equals the first:
-    one's own groups come before the sets, those in that order. None when nothing is there. Of a language that a group
-    has twice, the first sentence counts. Raises `EvaluationError` naming task, language and line.
+    the user's groups come before the sets, which keep their order. None when nothing is there. Of a language that a
+    group has twice, the first sentence counts. Raises `EvaluationError` naming task, language and line.
     """
     own = () if source else tuple(islice(_narrow(_own(data, task), languages), limit))
     chosen, most = "", _count(codes(own), languages) if own else -1
     for name in ([source] if source else SOURCES) if data.is_dir() else ():
         if most == len(languages):
             break
-        found = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # by their names alone
+        found = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # judged by file names
         if len(found) > 1 and (there := _count(found, languages)) > most:
             chosen, most = name, there
     return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), limit)) if chosen else own
@@ -251,7 +250,7 @@ def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *,
 
 
 def _count(found: Iterable[str], languages: Sequence[str]) -> int:
-    """How many of the languages are among the codes found."""
+    """The number of the languages among the codes found."""
     return sum(any(among(code, [language]) for code in found) for language in languages)
 
 
@@ -285,7 +284,7 @@ def _own(data: Path, task: str) -> Iterator[Translations]:
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
     where = f"{task}, set {source}"
     found = N_WAY[source].find(data, task=where, languages=languages)
-    # TICO-19 has an English for each partner, a few words apart: the first of them stands for all.
+    # TICO-19 has one English text per partner, which differ in a few words: the first one is used.
     tables = {code: N_WAY[source].read(found, code, partner=min(found[code]), where=where) for code in found}
     first, *others = [*tables] or [""]
     for code in others:
@@ -301,7 +300,7 @@ def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> It
 
 @dataclass(frozen=True, slots=True)
 class OfGroups:
-    """What the tasks on groups of translations share.
+    """Base of the tasks on groups of translations.
 
     `source` names the set that is read, one of `SOURCES`; without it that with the most of the languages.
     """
@@ -368,7 +367,7 @@ class Similarity(OfGroups):
     def _with_table(self, mean: Score, scores: Sequence[Score], languages: Sequence[str]) -> Score:
         values = {score.subset: score.value for score in scores if score.metric == mean.metric}
         table = {pair: values["-".join(pair)] for pair in combinations(languages, 2) if "-".join(pair) in values}
-        # A sentence is its own translation; beside its own language's other sentences it is not looked at.
+        # A sentence is its own translation, so it is not compared with the other sentences of its language.
         return (
             replace(mean, details=(square(languages, table, same=1.0),)) if mean.metric == TRANSLATIONS.name else mean
         )

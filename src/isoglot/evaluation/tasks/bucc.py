@@ -1,8 +1,8 @@
 """BUCC 2018: find the pairs of translations hidden in two sets of sentences most of which have no partner.
 
 **Mining** (`bucc/xtreme`, `/oracle`, `/moco`, `/ease`, `/dev-split`). The papers share the data and the name of the
-task, and little else. They differ in margin, k, repeated sentences, and above all in which pairs the threshold is tuned
-on and which are scored; so each has its own name and no number of one may be compared with another's. The miner is
+task, and little else. They differ in margin, k, repeated sentences, and above all in the pairs used for tuning the
+threshold and for scoring; so each has its own name, and numbers of different protocols are not comparable. The miner is
 `search.mine` and the threshold `search.tune`.
 
 **Search** (`bucc/mteb`, `/mteb-v2`): not mining, but the search of the one translation of each gold sentence, without a
@@ -34,7 +34,7 @@ from isoglot.search.pairs import Pairs, mine
 from isoglot.search.threshold import Quality, quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
-POSITIVE = float(np.nextafter(0, 1))  # a threshold below which lies exactly what is not greater than 0
+POSITIVE = float(np.nextafter(0, 1))  # the smallest threshold above 0
 MISTAKES = 10
 METRICS = Metric("f1", main=True), Metric("precision"), Metric("recall")
 SEARCHED = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1", main=True)
@@ -92,8 +92,8 @@ def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split
     return Split(parts[2].part.split, where, (code, english), source, target, tuple(gold))
 
 
-# Designs: which pairs the threshold of a mining task is tuned on, and which are scored under it. This choice moves F1
-# more than most models do. None of them sees vectors; they cut lists that are mined already.
+# Designs: the pairs on which the threshold of a mining task is tuned, and the pairs that are scored. This choice
+# changes F1 more than most models do. Designs work on mined lists, not on vectors.
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _same(sample: Mined) -> Iterator[Cut]:
 
 
 def _halves(sample: Mined) -> Iterator[Cut]:
-    """Each half of the source sentences, parted by a hash of their ids, under the threshold tuned on the other."""
+    """Each half of the source sentences, parted by a hash of their ids, with the threshold tuned on the other half."""
     half = np.array([sha256(row.id.encode()).digest()[0] % 2 for row in sample.split.source], np.int64)
     gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
     if not gold[0] or not gold[1]:

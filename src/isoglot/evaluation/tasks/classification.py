@@ -1,8 +1,8 @@
 """Classifiers on frozen vectors: few examples, zero-shot across languages, and pairs of sentences.
 
 Nothing is fitted to a test set. Where a strength of regularisation must be chosen, it is chosen on a part of the
-training data that is kept apart by a stated seed. Vectors are used as the encoder gives them, since the protocols do
-so; their length therefore matters to a probe.
+training data that is kept apart by a stated seed. Vectors are used as the encoder returns them, as in the protocols;
+their length therefore matters to a probe.
 
 **Few-shot** (`mtop`, `sib-200`), as MTEB does it in MTOPDomainClassification and SIB200Classification: ten experiments,
 each a logistic regression of at most 100 iterations on eight examples of each label, tested on the whole test split;
@@ -19,8 +19,8 @@ chosen too, where EASE looks every ten steps only.
 
 **Pairs** (`xnli`, `paws-x`): each pair is described by u, v, the absolute difference and the product of the two
 vectors, as InferSent does (Conneau et al. 2017), and a logistic regression is learnt from the English *dev* split,
-since the free copies of XNLI and PAWS-X come without their training data. It is a probe of what the vectors hold, far
-below models that read both sentences together.
+since the free copies of XNLI and PAWS-X come without their training data. It is a probe of the information in the
+vectors, and scores far below models that read both sentences together.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, it
     from sklearn.model_selection import GroupShuffleSplit
 
     if len(set(groups)) < 2:
-        return 1.0  # nothing can be kept apart
+        return 1.0  # too few rows to hold out
     draw = GroupShuffleSplit(1, test_size=KEPT_APART, random_state=SEED)
     kept, apart = next(draw.split(train, gold, groups))
     if len(np.unique(gold[kept])) < len(np.unique(gold)):
@@ -181,7 +181,7 @@ def wrong_answers(
     `names` maps labels to the names to show instead.
     """
     best = outcome.probability.argmax(axis=1)
-    # Rounded before they are sorted: those that differ by rounding alone stay in the order of the data.
+    # Rounded before sorting: values that differ only by rounding stay in the order of the data.
     certainty = outcome.probability[np.arange(len(best)), best].astype(np.float64).round(4)
     wrong = np.flatnonzero(best != outcome.gold)
     worst = wrong[np.argsort(-certainty[wrong], kind="stable")][:MISTAKES]
@@ -299,7 +299,7 @@ class FewShot:
         classes = classes_of(train, where=at["train"])
         gold, expected = (gold_of(part, classes, where=at[self.split]) for part in (train, test))
         draws = undersample(train.labels)
-        union = sorted(set().union(*draws))  # only what some experiment uses is encoded
+        union = sorted(set().union(*draws))  # only texts of some experiment are encoded
         sampled = Rows(train[row] for row in union)
         vectors = embed(encode, sampled.texts(), where=at["train"], place=sampled.place())
         table = embed(encode, test.texts(), where=at[self.split], place=test.place())

@@ -1,4 +1,4 @@
-"""Clustering: how well k-means on the vectors finds again the classes that people gave the texts.
+"""Clustering: how well k-means on the vectors recovers the classes of the texts.
 
 The protocol of EASE (Nishikawa et al. 2022, "EASE: Entity-Aware Contrastive Learning of Sentence Embedding") with the
 purity of mSimCSE (Wang et al. 2022, "English Contrastive Learning Can Learn Universal Cross-lingual Sentence

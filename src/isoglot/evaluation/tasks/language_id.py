@@ -1,4 +1,4 @@
-"""Recognising the language of a sentence from its frozen vector: what a language-neutral encoder makes hard.
+"""Recognises the language of a sentence from its frozen vector, which is hard for a language-neutral encoder.
 
 The probe of mSimCSE (Wang et al. 2022) on premises of XNLI, and the same on the test sentences of the detector Lingua.
 Lower is more language-neutral. Neither classifier, size nor split are published, so they are set here: a logistic
@@ -35,7 +35,7 @@ from isoglot.evaluation.vectors import embed
 
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000
-TOLD = replace(ACCURACY, lower_is_better=True)  # what a language-neutral encoder makes hard
+TOLD = replace(ACCURACY, lower_is_better=True)  # lower is more language-neutral
 
 # The sentences of a language and their vectors (N, D).
 Table = tuple[Sequence[str], Floats]

@@ -45,7 +45,7 @@ def best_layers(train: Set, dev: Set, *, classes: int) -> tuple[Layer, ...]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Several threads add up in another order, so that the bytes would depend on the machine."""
+    """Use one thread: with several, the order of summation and so the last bits depend on the machine."""
     import torch
     from threadpoolctl import threadpool_limits
 

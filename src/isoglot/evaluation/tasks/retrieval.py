@@ -1,4 +1,4 @@
-"""Finding each sentence's translation among all sentences of the other language: Tatoeba, xSIM and one's own groups.
+"""Finds each sentence's translation among all sentences of the other language: Tatoeba, xSIM and the user's groups.
 
 **Retrieval by cosine** (`tatoeba`, `retrieval`): one nearest neighbour, no margin, judged by line number. Tatoeba is
 the test of LASER (Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings for Zero-Shot Cross-Lingual
@@ -60,7 +60,7 @@ LASER_112 = words(
 AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_112}
 
 
-# Two sides of a pair of languages, and of the group that each of its rows is of the place and a name.
+# The two sides of a pair of languages, and the place and a name of the group of each row.
 Aligned = tuple[tuple[list[str], list[str]], list[int], list[str]]
 
 Place = Callable[[int], str]
@@ -84,9 +84,9 @@ def nearest(
 
     A sentence is correct if the sentence of greatest cosine on the other side is its partner, compared by row and not
     by text: if a text occurs twice on the other side, the first one is found. `names` are the two sides in the metrics
-    (`accuracy/xx-en`); `places` are where the rows of each side were read (see `embed`). With
-    `f1` the main score of MTEB is added for the first direction, the mean over sentences of the F1 of each as a class:
-    found too often, it loses precision. The score of a direction has its worst mistakes as a detail. Raises
+    (`accuracy/xx-en`); `places` are where the rows of each side were read (see `embed`). With `f1` the main score of
+    MTEB is added for the first direction, the mean over sentences of the F1 of each as a class: a sentence that is
+    found too often loses precision. The score of a direction has its worst mistakes as a detail. Raises
     `EvaluationError`, see `embed`.
     """
     subset = "-".join(languages)
@@ -125,7 +125,7 @@ def accuracies(first: str, second: str) -> tuple[Metric, Metric, Metric]:
 
 
 def first_places(texts: Sequence[str]) -> Ids:
-    """For each text the place at which it stands first, (N,).
+    """The first index of each text, (N,).
 
     Equal texts have equal vectors, but a product may round them apart by their place in it; so ties between them are
     settled by text.
@@ -137,8 +137,8 @@ def first_places(texts: Sequence[str]) -> Ids:
 def warn_of_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
     """Whether any of N sentences stands twice, which is logged, once, with the places of the first that does.
 
-    No error, since translation memories have such rows; but no encoder can answer all of them rightly: the first of
-    equal sentences is the one found, and as queries they find the same.
+    Not an error, since translation memories have such rows; but no encoder can get all of them right: the first of
+    equal sentences is the one found, and equal queries find the same sentence.
     """
     first = first_places(texts)
     again = np.flatnonzero(first != np.arange(len(first)))
@@ -328,7 +328,7 @@ def _file(data: Path) -> Path | None:
     return next((data / name for name in [*names, "retrieval"] if (data / name).exists()), None)
 
 
-# N-way sets: the same sentences line by line in many languages
+# N-way sets: line-aligned sentences in many languages
 
 ENGLISH = {"en", "eng", "eng_Latn"}
 
@@ -523,7 +523,7 @@ class XSim:
             by_text = np.not_equal(found, firsts).astype(np.float32)
             by_index = np.not_equal(found, np.arange(len(found))).astype(np.float32)
             if np.array_equal(by_text, by_index):
-                by_index = by_text  # most sets have no text twice, and thousands of pairs hold half as much
+                by_index = by_text  # most sets have no duplicates, so this halves the memory of thousands of pairs
             details = _margin_mistakes(sides, near, found, values.max(axis=1), margin) if margin in shown else ()
             for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
                 scores.append(metric.mean_of(self.name, subset, items, item_set=item_set, details=more))
@@ -552,7 +552,7 @@ def _margin_mistakes(
 XSIM: dict[str, XSim] = {task.name: task for task in (XSim(one) for one in N_WAY.values() if one.name != "multi30k")}
 
 
-# What is nearest, for people to read
+# Nearest sentences, for people to read
 
 NEAREST = (Metric("cosine/1", "cosine", main=True),)
 
@@ -639,7 +639,7 @@ class CorpusSearch:
 
 
 def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:
-    """What was found but the query itself, which a corpus of distinct sentences holds once at most."""
+    """The hits without the query itself, which a corpus of distinct sentences contains at most once."""
     # Rounded to what float32 holds, so that a sentence with the vector of another has the cosine 1, not a bit more.
     found = ((texts[place], round(float(cosine), 6)) for place, cosine in zip(ids, cosines, strict=True))
     return [(text, cosine) for text, cosine in found if text != query]

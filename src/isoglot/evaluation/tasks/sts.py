@@ -1,18 +1,18 @@
 """Semantic textual similarity: whether the cosine of two sentences ranks pairs as people do.
 
-One core for every set: pairs with a gold score, the cosine of their vectors, and its correlation with gold over all
-pairs of a subset at once, never over batches. A pair without a gold score takes no part.
+The same for every set: the correlation of the cosines with the gold scores, over all pairs of a subset at once, never
+over batches. Pairs without a gold score are ignored.
 
-STS 2012 to 2016 consist of corpora (headlines, image captions, ...) whose gold scores and cosines lie at different
-heights, so how they are put together moves the number by several points, and papers differ. All three ways are given:
+STS 2012 to 2016 consist of corpora (headlines, image captions, ...) whose gold scores and cosines have different means,
+so the way of combining them changes the number by several points, and papers differ. All three ways are computed:
 
 - `all` one correlation over the pairs of all corpora (SimCSE, EASE; dual momentum contrast, appendix);
 - `wmean` the mean of the corpora's correlations, weighted by pairs (BERT-flow, whitening; dual momentum contrast);
 - `mean` their plain mean (SentEval, Conneau and Kiela 2018).
 
-The other English sets are one corpus, whose three numbers are the same, so that a table may take one column for all
-seven. MTEB's copy of STS 2012 to 2016 has the same pairs without their corpora: it gives `all` alone. What it has of
-the other two is other data, and other tasks: the STS benchmark as it was before SentEval put it in lower case
+The other English sets are one corpus, whose three numbers are the same, so that a table can use one column for all
+seven. MTEB's copy of STS 2012 to 2016 has the same pairs without their corpora: it gives `all` alone. Its copies of the
+other two differ, so they are other tasks: the STS benchmark as it was before SentEval put it in lower case
 (`sts-b/mteb`), and SICK whole, where SentEval tests a half (`sick-r/mteb`).
 """
 
@@ -41,13 +41,13 @@ EXTENDED_10 = words("eng-eng ara-ara spa-spa ara-eng deu-eng tur-eng spa-eng fra
 MTEB_11 = (*EXTENDED_10, "kor-kor")
 MPCL_17 = words(
     "eng deu spa pol tur ara rus zho fra deu-eng spa-eng ita pol-eng zho-eng spa-ita deu-fra deu-pol"
-)  # without fra-pol, whose 8 pairs rank by chance
+)  # without fra-pol, which has only 8 pairs
 STS17_SETS = ("sts17-official", "sts17-crosslingual-sts")  # the copy adds subsets to the tracks
 
 SUBSET = "eng"  # of the English sets
 
 _SHOWN = 10  # pairs in the table of mistakes
-_LETTERS = 300  # of a sentence in that table: some sets pair whole articles
+_LETTERS = 300  # maximum characters of a sentence in that table: some sets pair whole articles
 
 Items = NDArray[np.float32]  # (n, 2): gold, cosine
 
@@ -178,7 +178,7 @@ def mistakes(pairs: Rows, items: Items) -> Detail:
     """The ten pairs whose ranks by gold and by cosine differ most, worst first.
 
     The difference is a share of the pairs: 0.5 is a pair that the cosine puts half the list nearer than people do,
-    -0.5 one that it puts half the list farther apart.
+    and -0.5 the opposite.
     """
     from scipy.stats import rankdata
 
@@ -258,7 +258,7 @@ class EnglishSts:
 def combine(parts: Sequence[Items], *, task: str, kind: str, details: tuple[Detail, ...] = ()) -> list[Score]:
     """One correlation, `kind`, of the corpora of a set in the three ways: `all`, `wmean`, `mean`.
 
-    The items of the two means say of each pair which corpus it is of.
+    The items of the two means include the number of each pair's corpus.
     """
     together = np.concatenate(parts)
     corpora = np.repeat(np.arange(len(parts)), [len(part) for part in parts])

@@ -1,5 +1,4 @@
-"""One small valid call of every verb, in a folder that contains all that they read: toy models, text, tables, results.
-"""
+"""One small valid call of every verb, in a folder with all that they read: toy models, text, tables, results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contrastive Tension against the loops of tests/oracle.py, and what pairs per batch of the paper's size holds."""
+"""Contrastive Tension against the loops of tests/oracle.py, and what pairs a batch of the paper's size holds."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Whole runs on a few sentences: they learn, they resume bit for bit, they stop early, they reject to overwrite."""
+"""Whole runs on a few sentences: they learn, they resume bit for bit, they stop early, they refuse to overwrite."""
 
 from __future__ import annotations
 

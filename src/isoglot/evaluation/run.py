@@ -151,7 +151,7 @@ def _task(task: str | Task) -> Task:
 def _unfit(task: Task, vectors: Remembered) -> list[str]:
     if not getattr(task, "needs_model", False) or hasattr(vectors.model, "backbone"):
         return []
-    return [f"{task.name}: skipped; it fine-tunes a transformer and can't use vectors alone"]
+    return [f"{task.name}: needs a transformer to fine-tune, not only vectors"]
 
 
 def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...]:

@@ -1,22 +1,22 @@
 """Recipes: one TOML file is one run, checked before anything starts.
 
-A recipe says which encoder is trained, by which stages, and how it is judged meanwhile. A stage has streams (where
-groups come from, how they are batched, which objectives read them) and an optimiser. A recipe of one stage writes
-`[[streams]]` and `[optimizer]` at the top; a recipe of several writes `[[stages]]`, each with its own.
+A recipe describes the encoder, the stages of training and the evaluation. A stage has streams (the sources of groups,
+their batching, and the objectives) and an optimiser. A recipe of one stage writes `[[streams]]` and `[optimizer]` at
+the top; a recipe of several writes `[[stages]]`, each with its own.
 
 Settings are frozen (`settings.py`). An unknown key or a wrong value is a RecipeError that names the key, the value and
-the nearest valid one. The options of readers and objectives are checked by those, since they are theirs.
+the nearest valid one. Readers and objectives check their own options.
 
 `extends` names a base: another file, relative to the one that names it, or a packaged recipe. `[variants.NAME]` in
 FILE.toml is one more recipe, FILE-NAME: by default it extends its own file. A file without `name` is a base only.
 
-What a recipe writes is merged over its base:
+The settings of a recipe are merged over its base:
 
 - tables are merged key by key; a table with another `kind` replaces the base's;
-- everything else, lists included, replaces the base's value;
+- any other value, lists included, replaces the base's value;
 - a table in place of a list changes elements of it, each addressed by its `name` or its number; the number after the
   last one adds an element;
-- `false` removes what the base wrote, unless that is true or false.
+- `false` removes a value of the base that is not itself true or false.
 
 Relative paths stay relative to the file that wrote them. The exception are packaged recipes, which have no files beside
 them: their relative paths stand for files of the recipe that extends them.
@@ -48,28 +48,33 @@ else:
     import tomli as tomllib
 
 PACKAGED = Path(__file__).parent / "recipes"
-DEEPEST = 16  # most files and variants between a recipe and its last base
-MOST_BYTES = 1 << 20  # of a recipe; the largest packaged one has 4 kB
-MOST_LEVELS = 16  # of tables and lists in one another
-WIDTH = 120  # of a line of TOML
+DEEPEST = 16  # maximum files and variants between a recipe and its last base
+MOST_BYTES = 1 << 20  # maximum bytes of a recipe; the largest packaged one has 4 kB
+MOST_LEVELS = 16  # maximum nesting of tables and lists
+WIDTH = 120  # width of a line of TOML
 BOUNDS = {
     "greater_than": "more than",
     "greater_than_equal": "at least",
     "less_than": "less than",
     "less_than_equal": "at most",
 }
-KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic names them in the place of an error
-UNNAMED = {"streams": "train", "stages": "main"}  # names of elements that write none, as in settings.py
+KINDS = (
+    "static",
+    "transformer",
+    "twins",
+    "towers",
+)  # kinds of encoders, which pydantic includes in the location of an error
+UNNAMED = {"streams": "train", "stages": "main"}  # default names of elements, as in settings.py
 PATHS = re.compile(
     r"(?:^|\.)(?:leakage\.\d+|sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
-    r"|(?:^|\.)(?P<perhaps>sources\.[^.]+\.other|(?:encoder|teacher|towers\.[^.]+)\.model"  # else a name
+    r"|(?:^|\.)(?P<perhaps>sources\.[^.]+\.other|(?:encoder|teacher|towers\.[^.]+)\.model"  # otherwise a name
     r"|objectives\.[^.]+\.(?!name$)[^.]+)$"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one file or variant writes, and all of the recipe up to it."""
+    """The settings of one file or variant, and the recipe merged up to it."""
 
     where: str
     file: Path
@@ -95,7 +100,7 @@ def parse(data: Mapping[str, Any], *, folder: Path = Path(), where: str = "recip
 
 
 def show(name: str | Path) -> str:
-    """A recipe with everything that it extends as one TOML text, below the first comments of all its files."""
+    """A recipe merged with everything it extends as one TOML text, below the header comments of all its files."""
     chain = _whole(name)
     if len(chain) == 1 and not _members(chain[0].file):
         return text(name)
@@ -103,7 +108,7 @@ def show(name: str | Path) -> str:
 
 
 def text(name: str | Path) -> str:
-    """What stands in the file of a recipe, given as for `find`."""
+    """The content of a recipe's file; the name as for `find`."""
     return _read(find(name))
 
 
@@ -120,7 +125,9 @@ def names() -> Iterator[str]:
 
 
 def _whole(name: str | Path) -> list[Layer]:
-    """The bases of a recipe, the last one first, and the recipe itself, if it is more than a base."""
+    """The bases of a recipe, the last one first, and the recipe itself. Raises RecipeError for a file that is only a
+    base.
+    """
     file, variant = _locate(name)
     chain = _layers(*_written(file, variant), file, variant, home=file.parent)
     members = _members(file)
@@ -142,7 +149,7 @@ def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
         try:
             if path.is_file():
                 return path, ""
-        except (OSError, ValueError):  # too long for the file system, or with a NUL
+        except (OSError, ValueError):  # a name too long for the file system, or with a NUL
             continue
         parts = path.stem.split("-") if path.suffix == ".toml" else []
         for cut in range(len(parts) - 1, 0, -1):
@@ -157,7 +164,7 @@ def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
 
 
 def _called(file: Path, variant: str) -> str:
-    """What `_locate` finds a file, or a variant in it, by."""
+    """The name by which `_locate` finds a file or a variant in it."""
     stem = file.with_name(f"{file.stem}-{variant}" if variant else file.stem)
     return stem.relative_to(PACKAGED).as_posix() if file.is_relative_to(PACKAGED) else f"{stem}{file.suffix}"
 
@@ -184,7 +191,7 @@ def _variants(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
-    """What a file or a variant in it writes itself, and where."""
+    """The settings in a file or in a variant in it, and their place."""
     if variant:
         return _variants(file)[variant], f"{file}: variants.{variant}"
     return {key: value for key, value in _parsed(file).items() if key != "variants"}, str(file)
@@ -201,7 +208,7 @@ def _parsed(file: Path) -> dict[str, Any]:
 
 @lru_cache(64)
 def _loads(content: str) -> dict[str, Any]:
-    """Kept, since a family is read once for each of its recipes; nobody changes it."""
+    """Cached, since a family's file is read for each of its recipes; must not be modified."""
     data: dict[str, Any] = tomllib.loads(content)
     return data
 
@@ -209,7 +216,9 @@ def _loads(content: str) -> dict[str, Any]:
 def _read(file: Path) -> str:
     try:
         if (size := file.stat().st_size) > MOST_BYTES:
-            raise RecipeError(f"{file}: has {size:,} bytes, and a recipe at most {MOST_BYTES:,}; is it a corpus?")
+            raise RecipeError(
+                f"{file}: has {size:,} bytes, more than the maximum of a recipe, {MOST_BYTES:,}; is it a corpus?"
+            )
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(f"{file}: cannot be read as UTF-8 text: {error}") from error
@@ -334,7 +343,7 @@ def _override(data: dict[str, Any], assignment: str) -> None:
             place = place[_place(part)] if isinstance(place, list) else place.setdefault(part, {})
         place[_place(last) if isinstance(place, list) else last] = found["value"]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise RecipeError(f"{said}: {shown(path, quotes=False)} leads nowhere in this recipe") from error
+        raise RecipeError(f"{said}: {shown(path, quotes=False)} does not exist in this recipe") from error
 
 
 def _only_stream(data: Mapping[str, Any], said: str) -> list[str]:
@@ -346,26 +355,26 @@ def _only_stream(data: Mapping[str, Any], said: str) -> list[str]:
         outer, owner = [], data
     streams = owner.get("streams") if isinstance(owner, Mapping) else None
     if not isinstance(streams, list) or len(streams) != 1:
-        raise RecipeError(f"{said}: the recipe has several streams; write which, such as streams.0.batching.size=64")
+        raise RecipeError(f"{said}: the recipe has several streams; choose one, such as streams.0.batching.size=64")
     return [*outer, "streams", "0"]
 
 
 def _place(part: str) -> int:
-    """A place in a list, counted from 0; no other spelling of a number, and none from the end."""
+    """An index of a list, from 0, in plain digits; negative ones are not accepted."""
     if not (part.isascii() and part.isdigit()):
         raise ValueError(part)
     return int(part)
 
 
 def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
-    """Settings, and the layers that they came from, for errors."""
+    """Validate settings; `layers` are their origins, for errors."""
     if "folder" in data:
         raise RecipeError(f"{chain[-1].where}: folder: no such setting; paths are relative to the file of the recipe")
     try:
         return Recipe.model_validate({**data, "folder": chain[-1].file.parent})
     except ValidationError as error:
         found = error.errors()
-        # An error inside a list makes the list too short as well; only the inner one helps.
+        # An error inside a list also makes the list too short; report only the inner one.
         outer = [item["loc"] for item in found]
         inner = [item for item in found if not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in outer)]
         raise RecipeError(
@@ -374,9 +383,10 @@ def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
 
 
 def _writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
-    """Who wrote what is at a place of the recipe: the last layer that changed it.
+    """The origin of a value: the last layer that changed it.
 
-    Parts of the place that lead nowhere are passed over: pydantic names tags, and stages that are written at the top.
+    Parts of the location that are not in the file are skipped: pydantic adds tags, and the
+    stage of a recipe that has only one.
     """
     found = chain[0]
     for below, layer in pairwise(chain):
@@ -444,7 +454,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def dumps(data: Mapping[str, Any], chain: Sequence[Layer] = ()) -> str:
-    """Settings as TOML: the comments of the files that they come from, the last base's last; values; tables."""
+    """Settings as TOML: the header comments of their files, the last base's last; values; tables."""
     first: dict[str, Any] = {key: data[key] for key in ("name", "description") if key in data}
     heads = {layer.file: _called(layer.file, layer.variant) for layer in reversed(chain)}
     lines = []

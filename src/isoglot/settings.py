@@ -1,7 +1,7 @@
-"""What a recipe may say: frozen settings, each with its default, its range and its meaning.
+"""The settings of a recipe: frozen models with defaults, ranges and descriptions.
 
-A recipe is one run: an encoder, one or more stages of streams and an optimiser, and how it is judged meanwhile. Keys
-that are not here are errors, except for the options of readers and objectives, which check their own.
+A recipe is one run: an encoder, one or more stages of streams and an optimiser, and the evaluation. Unknown keys are
+errors, except for the options of readers and objectives, which check their own.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _ranges(value: str) -> str:
 
 
 def _layers(value: Any) -> int | tuple[int, ...] | str:
-    """A number, a list of numbers, or "every 3rd"; which of them a backbone has is known when it is opened."""
+    """A number, a list of numbers, or "every 3rd"; they are checked against the backbone when it is opened."""
     if isinstance(value, str) and re.fullmatch(r"every [1-9]\d{0,3}(st|nd|rd|th)", value):
         return value
     numbers = [value] if type(value) is int else value if isinstance(value, list | tuple) else []
@@ -61,8 +61,8 @@ def _layers(value: Any) -> int | tuple[int, ...] | str:
     return value if isinstance(value, int) else tuple(numbers)
 
 
-# The kinds of values, each with what is finite and sane; TOML's types are taken as they are (no 1 for true, no "3" for
-# 3). The bounds reject slips and what no machine can hold, not what is unwise.
+# Types of values with their bounds; TOML's types are strict (no 1 for true, no "3" for 3). The bounds reject typing
+# errors and impossible sizes, not unwise choices.
 NAME_BYTES = 255
 Text = Annotated[str, AfterValidator(_text)]
 Name = Annotated[Text, AfterValidator(_path)]  # a path, or the name of a model
@@ -103,7 +103,7 @@ class StaticSettings(_Settings):
 
     @model_validator(mode="after")
     def _new_or_continued(self) -> StaticSettings:
-        """A model that is continued has its tokenizer and its width already."""
+        """Raises ValueError for a tokenizer or width of a model that is continued."""
         made = {"dim", "vocabulary", "tokenizer", "algorithm", "lowercase", "scale"} & self.model_fields_set
         if self.model and made:
             raise ValueError(f"{', '.join(sorted(made))} of {self.model} cannot be changed; leave out")
@@ -111,7 +111,7 @@ class StaticSettings(_Settings):
 
 
 class _Opened(_Settings):
-    """What any encoder is opened with."""
+    """Settings with which any encoder is opened."""
 
     model: Name = Field(description="folder, packaged name (`isoglot models list`) or hub id")
     pooling: Literal["cls", "mean", "max", "first-last", "first1-last"] | None = Field(
@@ -122,10 +122,12 @@ class _Opened(_Settings):
 
 
 class TeacherSettings(_Opened):
-    """A frozen encoder whose vectors of every sentence go with the batches, computed once for each distinct text."""
+    """A frozen encoder; the batches contain its vectors of every sentence, computed once per distinct text."""
 
     pivot: Text = Field(
-        "", description="language whose sentence of a group, else its first, is encoded for the whole group; empty: all"
+        "",
+        description="encode only the sentence in this language for each group (else its first one); empty: all "
+        "sentences",
     )
 
 
@@ -134,7 +136,7 @@ class AdapterSettings(_Settings):
 
     rank: int = Field(16, strict=True, gt=0, le=1024, description="rank of the matrices")
     alpha: Positive | None = Field(None, description="their product is scaled by alpha / rank; None: alpha = rank")
-    targets: Texts = Field((), description="last parts of the names of the linear layers; empty: all in a layer")
+    targets: Texts = Field((), description="name suffixes of the linear layers to adapt; empty: all linear layers")
 
 
 class BackboneSettings(_Opened):
@@ -145,7 +147,7 @@ class BackboneSettings(_Opened):
         description="tanh: a layer over the first token's vector, in training only; kept: saved with the model too",
     )
     layers: Layers | None = Field(
-        None, description='keep so many first layers, those of a list of numbers from 1, or "every 3rd": 1, 4, 7, ...'
+        None, description='layers to keep: the first n, a list of numbers from 1, or "every 3rd" (1, 4, 7, ...)'
     )
     dim: Width | None = Field(
         None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
@@ -172,7 +174,7 @@ class TwinsSettings(BackboneSettings):
 
 
 class TowerSettings(BackboneSettings):
-    """One tower: an encoder, and which texts are its own."""
+    """One tower: an encoder, and the texts that it encodes."""
 
     name: Text = Field(description="name of the tower's folder")
     scripts: Texts = Field(
@@ -221,7 +223,7 @@ class SourceSettings(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is handed to the reader."""
+        """The options of the reader."""
         return dict(self.model_extra or {})
 
     @property
@@ -240,12 +242,12 @@ class ObjectiveSettings(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What is handed to the objective."""
+        """The options of the objective."""
         return dict(self.model_extra or {})
 
 
 class StreamSettings(_Settings):
-    """Where groups come from, how they are batched, and which objectives read them."""
+    """The sources of groups, their batching, and the objectives."""
 
     name: Text = "train"
     sources: tuple[SourceSettings, ...] = Field(min_length=1)
@@ -276,7 +278,7 @@ class OptimizerSettings(_Settings):
     weight_decay: Amount = Field(0.0, description="decoupled; never on biases, norms and row-sparse tables")
     warmup: Limit = Field(0, description="steps of linear warm-up")
     schedule: Literal["linear", "cosine", "constant", "stairs"] = Field(
-        "linear", description="after the warm-up: to zero along a line or a cosine, or down `stairs`"
+        "linear", description="after the warm-up: linear or cosine decay to zero, or the steps of `stairs`"
     )
     stairs: tuple[Rate, ...] = Field(
         (), description="with schedule = stairs: the learning rates, `stair` steps each, the last one to the end"
@@ -284,7 +286,9 @@ class OptimizerSettings(_Settings):
     stair: Limit = Field(0, description="steps on a stair")
     clip: Amount = Field(1.0, description="maximum gradient norm; 0: no clipping")
     accumulate: Repeats = Field(1, description="batches, each its own negatives, whose mean gradient makes a step")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 autocast where it pays")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="auto: bf16 autocast where the hardware multiplies it"
+    )
 
     @model_validator(mode="after")
     def _stairs(self) -> OptimizerSettings:
@@ -294,7 +298,9 @@ class OptimizerSettings(_Settings):
 
     @model_validator(mode="after")
     def _decay(self) -> OptimizerSettings:
-        if self.kind == "rmsprop" and self.weight_decay:  # torch adds it to the gradient, where it is divided with it
+        if (
+            self.kind == "rmsprop" and self.weight_decay
+        ):  # torch's RMSprop adds it to the gradient, so it is not decoupled
             raise ValueError(f'weight_decay = {self.weight_decay:g} requires kind = "adamw"; remove it')
         return self
 
@@ -307,7 +313,9 @@ class StageSettings(_Settings):
     optimizer: OptimizerSettings
     epochs: Positive | None = None
     steps: Count | None = None
-    select: Flag = Field(True, description="whether [evaluation] may choose an encoder of this stage; false: a warm-up")
+    select: Flag = Field(
+        True, description="whether [evaluation] may select an encoder of this stage; false for a warm-up"
+    )
 
     @model_validator(mode="after")
     def _one_length_and_distinct_names(self) -> StageSettings:
@@ -321,7 +329,7 @@ class StageSettings(_Settings):
 class EvaluationSettings(_Settings):
     """A dev task that chooses the best checkpoint. Choose on dev data, report on test data."""
 
-    name: Text = Field("", description="several with one name choose together, by the mean of their scores")
+    name: Text = Field("", description="evaluations of the same name select together, by the mean of their scores")
     task: Text = Field("tatoeba", description="name of a task")
     data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: Texts = ()
@@ -332,11 +340,11 @@ class EvaluationSettings(_Settings):
 
 
 class MemorySettings(_Settings):
-    """How a batch is cut so that any batch fits (training/step.py)."""
+    """Splitting of batches to bound memory (training/step.py)."""
 
     chunk_tokens: Count | None = Field(
         None,
-        description="tokens, padding included, that pass through the encoder at once; unset: 512 on a CPU, else 16384",
+        description="tokens per chunk of the encoder, padding included; unset: 512 on a CPU, else 16384",
     )
     graph_tokens: Limit | None = Field(
         None,
@@ -369,7 +377,7 @@ class Recipe(_Settings):
     @model_validator(mode="before")
     @classmethod
     def _one_stage(cls, data: Any) -> Any:
-        """Streams, optimizer, epochs and steps at the top make the only stage."""
+        """Streams, optimizer, epochs and steps at the top level are the only stage."""
         if not isinstance(data, dict):
             return data
         own = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
@@ -387,14 +395,14 @@ class Recipe(_Settings):
 
     @model_validator(mode="after")
     def _together(self) -> Recipe:
-        """Dev tasks that choose together are looked at together."""
+        """Evaluations of the same name need the same schedule."""
         for name in {evaluation.name for evaluation in self.evaluation}:
             if len({(e.every, e.patience) for e in self.evaluation if e.name == name}) > 1:
                 raise ValueError(f"evaluations of the same name ({name!r}) need the same every and patience")
         return self
 
     def resolve(self, path: str) -> Path:
-        """A path of the recipe: absolute, relative to its folder, or to what `bundled:` and `data:` stand for."""
+        """Resolve a path of the recipe: absolute, relative to its folder, or to `bundled:` and `data:`."""
         if path.startswith("bundled:"):
             return BUNDLED / path.removeprefix("bundled:")
         if path.startswith("data:"):
@@ -402,7 +410,7 @@ class Recipe(_Settings):
         return self.folder / Path(path).expanduser()
 
     def corpus(self, stream: StreamSettings) -> Corpus:
-        """The text of one of its streams."""
+        """The corpus of one of its streams."""
         from isoglot.data.batching import Mixing
         from isoglot.data.corpus import Corpus, FileSource
         from isoglot.data.readers import READERS, options_of

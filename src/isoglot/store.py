@@ -1,16 +1,16 @@
-"""Vectors on disk, and the record of the work that is done: every cache and every resumable encoding is a use of this.
+"""Vectors on disk with a journal of finished work: the basis of every cache and every resumable encoding.
 
 Three layers, each built on the one before:
 
 - `write_rows` and `map_rows`: a table of one width and type in a `.npy` file that grows in place. How many of its rows
   count is recorded by the caller.
-- `Rows`: such a file and its journal, `FILE.journal`. The first line says what the rows are of; one line for each
-  finished block says how many rows there are now, and holds the block's checksum and fields that the caller adds.
+- `Rows`: such a file and its journal, `FILE.journal`. The first line identifies the content; one line per finished
+  block has the number of rows so far, the block's checksum, and fields of the caller.
 - `VectorStore`: `Rows` whose journal holds a digest of each text, so that a vector is found by its text.
 
-Data are synced before the line that counts them, so a process that is killed at any point, or a power cut, leaves whole
-blocks; what follows them is cut off by the next append. Reading stops at the first damaged line and at the first
-block that the file does not hold completely. Readers map the file and need no lock; writers enter `exclusive`.
+Data are synced before the line that counts them, so a killed process or a power cut leaves complete blocks; the next
+append removes anything after them. Reading stops at the first damaged line and at the first incomplete block. Readers
+map the file and need no lock; writers enter `exclusive`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from isoglot.errors import CorpusError, OutputError
 
 HEADER = 128  # bytes; NumPy pads the header of a table to a multiple of 64 and leaves room for the count to grow
 FORMAT = 1
-BLOCK = 16_384  # texts encoded between two writes of a store: a minute of a small transformer's work on two cores
+BLOCK = 16_384  # texts encoded between two writes of a store: about a minute for a small transformer on two cores
 
 _DIGEST = 16  # bytes of a text's digest
-_WAIT = 600.0  # seconds; another process holds the lock of a store while it writes one block
+_WAIT = 600.0  # seconds to wait for the lock, which another process holds while it writes one block
 _MOVE = "move it away, or choose another output"
 
 Table = NDArray[Any]
@@ -65,7 +65,7 @@ def write_rows(path: Path, at: int, block: Table) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as stream:
             size = os.fstat(stream.fileno()).st_size
-            if at and size < start:  # the gap would read as rows of zeros
+            if at and size < start:  # the gap would be read as rows of zeros
                 raise CorpusError(f"contains {size} bytes, and {at} rows take {start}; delete it", file=path)
             stream.truncate(start)
             stream.seek(start)
@@ -113,7 +113,7 @@ class Rows:
         self.note: dict[str, Any] | None = None
         self.records: list[dict[str, Any]] = []
         self._replace = replace
-        self._first = b""  # line of the journal, which names this table among all that had its path
+        self._first = b""  # first line of the journal, which identifies this table
         self._ends = [0]  # bytes of the journal before each of its lines
         self.refresh()
 
@@ -124,7 +124,7 @@ class Rows:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        """Leave nothing of a table whose first block failed."""
+        """Remove a table if its first block failed."""
         if kind is not None and not len(self):
             self.path.unlink(missing_ok=True)
             self.journal.unlink(missing_ok=True)
@@ -166,7 +166,7 @@ class Rows:
             self.cut(len(self.records) - 1)
 
     def begin(self, note: Mapping[str, Any], *, width: int, dtype: DTypeLike) -> None:
-        """Begin an empty table; what was there is gone."""
+        """Begin an empty table, replacing an existing one."""
         kind = {"width": width, "dtype": np.dtype(dtype).str}
         line = _line({"store": FORMAT, "id": secrets.token_hex(8), **kind, **note})
         with writing(self.path):
@@ -183,7 +183,7 @@ class Rows:
             raise ValueError(f"{self.path}: contains rows of {self.note['width']} values, not of shape {table.shape}")
         end = self._ends[-1]
         with writing(self.journal), self.journal.open("r+b") as stream:
-            if stream.seek(0, os.SEEK_END) > end:  # first what counts no longer, or it would count the new rows
+            if stream.seek(0, os.SEEK_END) > end:  # remove the invalid lines first, or they would count the new rows
                 stream.truncate(end)
                 os.fsync(stream.fileno())
             write_rows(self.path, len(self), table)
@@ -293,7 +293,7 @@ class VectorStore:
         return self.find(texts)
 
     def _collect(self) -> None:
-        """Take in the digests of blocks that were not seen yet."""
+        """Read the digests of new blocks."""
         known = (self._rows.note or {}).get("id")
         if known != self._id or self._read > len(self._rows.records):
             self._id, self._read = known, 0

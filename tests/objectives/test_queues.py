@@ -12,7 +12,7 @@ from toys import ToyEncoder
 
 
 def test_a_queue_larger_than_memory_is_one_clear_line():
-    message = r"objectives: queue: two queues of 4,000,000,000 x 12 numbers take 768\.0 GB, and "
+    message = r"objectives: queue: two queues of 4,000,000,000 x 12 numbers need 768\.0 GB, and "
     with pytest.raises(RecipeError, match=message + r"[\d,.]+ GB of memory are free; use fewer$"):
         build("dual_momentum", {"queue": 4 * 10**9}, ToyEncoder())
 

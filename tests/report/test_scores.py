@@ -217,7 +217,7 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
         (json.dumps({"model": "m", "scores": [{**GOOD, "n": 2**63}]}), r"scores\[0\].n is"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "unit": "metre"}]}), r"scores\[0\].unit is 'metre'"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "unit": "error", "main": 1}]}), r"scores\[0\].main is 1"),
-        (json.dumps({"model": "m", "scores": [GOOD, GOOD]}), r"r.json: t s m is there twice"),
+        (json.dumps({"model": "m", "scores": [GOOD, GOOD]}), r"r.json: duplicate score t s m"),
         (json.dumps({"model": "m\ud800", "scores": []}), r"r.json: can't be used"),
         ("[" * 100_000, r"r.json: can't be used \(too deeply nested"),
         (

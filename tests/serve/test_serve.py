@@ -113,7 +113,7 @@ def test_the_index_tells_of_itself(server):
         ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, 400, "'encoding_format'"),
         ("/v1/embeddings", {"input": "a", "encoding_format": []}, 400, "'encoding_format'"),
         ("/index", {}, 405, "method"),
-        ("/nothing", {}, 404, "nothing here"),
+        ("/nothing", {}, 404, "Not found."),
     ],
 )
 def test_what_cannot_be_answered_is_explained(server, path, body, status, message):

@@ -25,7 +25,7 @@ from isoglot.evaluation.base import Detail
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WIDTH = 4.6  # inches of a figure in a column of the page
+WIDTH = 4.6  # width in inches of a figure in a column of the page
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p")
 
@@ -35,7 +35,7 @@ _NAMED = 40  # maximum points of a scatter plot with names next to them
 _RULES: dict[Any, Any] = {
     "font.size": 9,
     "font.family": "sans-serif",
-    "svg.fonttype": "none",  # text stays text, in the reader's fonts
+    "svg.fonttype": "none",  # keep text as text, drawn with the reader's fonts
     "svg.hashsalt": "isoglot",
     "text.parse_math": False,  # a model may be named `a$b$`
     "axes.spines.top": False,
@@ -44,7 +44,7 @@ _RULES: dict[Any, Any] = {
     "axes.axisbelow": True,
     "grid.color": "#dddddd",
 }
-# The font that comes with matplotlib, then those of Noto for the scripts it lacks.
+# matplotlib's own font, then Noto fonts for the scripts it lacks.
 _NOTO = ("CJK JP", "Thai", "Devanagari", "Bengali", "Tamil", "Ethiopic")
 _FONTS = ["DejaVu Sans", *(f"Noto Sans {script}" for script in _NOTO), "Noto Sans"]
 _NO_METADATA: dict[str, dict[str, None]] = {
@@ -56,7 +56,7 @@ _NO_METADATA: dict[str, dict[str, None]] = {
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a model is on a subset, or on an average of subsets."""
+    """The position of a model on a subset, or on an average of subsets."""
 
     model: str
     subset: str
@@ -66,13 +66,13 @@ class Spot:
 
 
 def plain(words: str) -> str:
-    """Words with the replacement character for what no document may contain, such as control characters."""
+    """The text with forbidden characters, such as control characters, replaced by U+FFFD."""
     return _UNPRINTABLE.sub("\ufffd", words)
 
 
 @contextmanager
 def canvas(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of so many inches, with the settings of this module inside the block."""
+    """An empty figure of the given size in inches; inside the block, the settings of this module apply."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.font_manager import fontManager
@@ -144,14 +144,14 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
         axes.set_ylabel("alignment (lower is better)")
         figure.legend(loc="lower left", frameon=False, bbox_to_anchor=(0.1, 0))
         figure.tight_layout(pad=0.5, rect=(0, 0.03 + 0.055 * len(models), 1, 1))
-        taken: list[tuple[float, float, float]] = []  # left, right and baseline of each name, in points
+        taken: list[tuple[float, float, float]] = []  # positions of the drawn names: left, right and baseline in points
         for spot in sorted(spots, key=lambda spot: spot.alignment) if named else ():
             x, y = axes.transData.transform((spot.uniformity, spot.alignment)) * 72 / figure.dpi
             room, line = 5.2 * len(spot.subset), float(y)
             right = x + 5 + room < 72 * WIDTH
             left = float(x + 5 if right else x - 5 - room)
             while any(left < end and start < left + room and abs(line - low) < 9 for start, end, low in taken):
-                line += 1  # above the names that it would cover
+                line += 1  # move it above the names that it would cover
             taken.append((left, left + room, line))
             axes.annotate(
                 plain(spot.subset),

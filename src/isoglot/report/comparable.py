@@ -1,4 +1,4 @@
-"""What of several systems can be compared: the scores all have, of the same data; and why the others cannot."""
+"""Finds the scores that several systems have on the same data, and the reasons against comparing others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GOLD = {"spearman": 0, "pearson": 0, "f1": 2, "precision": 2, "recall": 2}
 
 
 def key(score: Score) -> Key:
-    """What a score is found by."""
+    """The key of a score."""
     return score.task, score.metric, score.subset
 
 
@@ -72,7 +72,7 @@ def _ordered(found: Mapping[str, Score]) -> list[str]:
 def problem(
     found: list[list[Score]], seeds: list[int], names: list[str], groups: Mapping[str, list[list[Score]]]
 ) -> str:
-    """Why a subset cannot be compared, or nothing. `groups` are the subsets that can."""
+    """The reason why a subset cannot be compared; empty if it can. `groups` are the subsets that can."""
     for name, runs, count in zip(names, found, seeds, strict=True):
         if len(runs) < count:
             return _lacks(name, len(runs), count)
@@ -96,7 +96,7 @@ def problem(
         one, other, *_ = item_set.values()
         return f"{one} and {other} have different item sets; the two were evaluated on different data"
     lacking = [name for name in first.over if name not in groups]
-    return f"it is over {lacking[0]}, which cannot be compared" if lacking else ""
+    return f"it averages over {lacking[0]}, which cannot be compared" if lacking else ""
 
 
 def _lacks(name: str, there: int, count: int) -> str:

@@ -1,14 +1,14 @@
 """Systems compared score by score: differences from the first, their intervals and p-values, wins and losses.
 
-Bootstrap samples are drawn once and used for everything that a test item is part of. In an average each subset is
-resampled within itself (stratified), but subsets of the same sentences in several languages are resampled together,
-sentence by sentence: resampled separately, the errors of forty languages would cancel in their average as those of
-forty samples do, and they do not, because a hard sentence is hard in most languages. Of hundreds of subsets, such as
-the directions of `xsim`, only the averages are compared.
+Each bootstrap sample is used for everything that a test item is part of. In an average each subset is resampled within
+itself (stratified), but subsets of the same sentences in several languages are resampled together, sentence by
+sentence: resampled separately, the errors of forty languages would cancel in their average, although they are
+correlated: a hard sentence is hard in most languages. Of hundreds of subsets, such as the directions of `xsim`, only
+the averages are compared.
 
-A system trained with several seeds is the mean over them, in every bootstrap sample too. Resampled items do not show
-how another training would have ended, so the standard deviation over the seeds is given next to it, and a t-test over
-the seeds beside the test over the items. Scores that cannot be compared is left out and reported.
+A system trained with several seeds is the mean over them, in every bootstrap sample too. Resampling items does not
+cover the variance between training runs, so the standard deviation over the seeds is shown too, and a t-test over the
+seeds beside the test over the items. Scores that cannot be compared are skipped and reported.
 
 Columns of a suite, each a mean over scores of one or several tasks, are compared as rows of one table.
 """
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 
 Interval = tuple[float, float]
-Group = list[list[Score]]  # one subset: for each system the scores of its seeds
+Group = list[list[Score]]  # for one subset, the scores of the seeds of each system
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A system minus the first. `p` is of a two-sided paired permutation test; `corrected`, by Holm over all subsets.
+    """The difference of a system from the first one. `p` is of a two-sided paired permutation test; `corrected`, by
+    Holm over all subsets.
 
     An average is one hypothesis of its own and is not corrected: `corrected` is then `p`. `better` is whether the
     change is an improvement, None for no change. `p_seeds` is of a two-sided t-test over the seeds, see `seeds_p`.
@@ -109,7 +110,7 @@ class Table:
     rows: tuple[Row, ...]
 
     def tally(self, place: int) -> dict[str, int]:
-        """In how many subsets the system at `place` (0 is the second system) is better, worse or equal."""
+        """The numbers of subsets in which the system at `place` (0 is the second system) is better, worse or equal."""
         found = [row.differences[place] for row in self.rows if not row.average]
         ways = {"better": True, "worse": False, "equal": None}
         counts = {name: sum(entry.better is way for entry in found) for name, way in ways.items()}
@@ -148,7 +149,9 @@ class Table:
         return Grid(f"{title}{direction}", tuple(header), tuple(rows), first_average=first)
 
     def summary(self, systems: Sequence[str]) -> list[str]:
-        """A line for each system but the first: in how many subsets it is better, worse and equal; none of columns."""
+        """For each system except the first one line: the numbers of subsets in which it is better, worse and equal;
+        none for columns.
+        """
         if not self.metric:
             return []
         counts = [self.tally(place) for place in range(len(systems) - 1)]
@@ -207,7 +210,7 @@ class Comparison:
     def __str__(self) -> str:
         """All tables as text, then the method and what was left out."""
         parts = [to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids()]
-        return "\n".join([*parts, self.method, *(f"left out: {line}" for line in self.left_out)])
+        return "\n".join([*parts, self.method, *(f"skipped: {line}" for line in self.left_out)])
 
     def _repr_html_(self) -> str:
         """All tables for a notebook."""
@@ -221,7 +224,7 @@ class Comparison:
         for grid in self.grids():
             parts += [f"## {grid.title}", to_markdown(grid).rstrip("\n")]
         if self.left_out:
-            parts += ["## Left out", "\n".join(f"- {line}" for line in self.left_out)]
+            parts += ["## Skipped", "\n".join(f"- {line}" for line in self.left_out)]
         return "\n\n".join(parts) + "\n"
 
     def to_frame(self) -> pandas.DataFrame:
@@ -255,7 +258,7 @@ class Comparison:
         return pandas.DataFrame.from_records(records)
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as `compare.json` holds it."""
+        """The content of `compare.json`."""
         record: dict[str, Any] = {
             name: getattr(self, name) for name in ("systems", "seeds", "resamples", "seed", "left_out")
         }
@@ -353,7 +356,7 @@ def _named(
     unnamed = [label for name, label in zip(given, defaults, strict=True) if not name]
     labels = []
     for name, label, system in zip(given, defaults, systems, strict=True):
-        # Two folders of one name need not be seeds of one system, so they are called by their paths.
+        # Two folders with the same name may be different systems, so they are named by their paths.
         as_written = isinstance(system, str | Path) and unnamed.count(label) > 1
         labels.append(name or (str(system) if as_written else label))
     found: dict[str, list[Scores]] = {}
@@ -502,7 +505,7 @@ def _table(
 
 
 def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
-    """The subsets and averages that have a row, and which of them are the family that is corrected for its number.
+    """The subsets and averages that have a row, and those that form the family of hypotheses for the correction.
 
     Of too many subsets only the averages have rows, and those that are over subsets, if several, are the family.
     """

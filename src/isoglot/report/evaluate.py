@@ -27,7 +27,7 @@ from isoglot.progress import Progress
 from isoglot.report.scores import Scores, Setting, check_folder
 from isoglot.report.tables import lacking
 
-_SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # of groups whose languages are unknown
+_SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # codes of groups with unknown languages
 
 
 def evaluate(
@@ -64,7 +64,7 @@ def evaluate(
     name          name of the model in tables; default: its own
     skip_missing  leave out tasks and languages whose data are missing (`Scores.missing` lists them); otherwise they are
                   an error
-    report        called with a line for each finished task and for what is left out
+    report        called with a line for each finished task and for skipped data
     progress      called with (texts encoded, all texts) for each batch of texts; default: a bar on a terminal
 
     Raises `EvaluationError` for missing or unusable data, unknown tasks and unusable vectors; `EncoderError` for an
@@ -92,7 +92,7 @@ def evaluate(
     with exclusive(output) if output is not None else nullcontext():
         try:
             _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
-        finally:  # an error, Ctrl-C or a scheduler's SIGTERM loses no finished task
+        finally:  # an error, Ctrl-C or SIGTERM loses no finished task
             scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
             if output is not None and scores:
                 scores.save(output, seen=seen)
@@ -136,7 +136,7 @@ def _check_model(model: Any) -> None:
 
 
 def _ignore(_: str) -> None:
-    """Messages that nobody asked for."""
+    """The default `report`: drops messages."""
 
 
 def _split(languages: str | Sequence[str]) -> tuple[str, ...]:
@@ -175,7 +175,7 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
         known = all(len(set(group.langs)) == len(group.langs) for group in groups)
-        if not known:  # the sides are called by their places
+        if not known:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
         found.append((Retrieval(groups), languages if known else ()))
     if sts is not None:

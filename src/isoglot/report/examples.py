@@ -1,4 +1,4 @@
-"""Pairs of a similarity task that one system ranks better or worse than another, with their sentences.
+"""Pairs of a similarity task, with their sentences, that one system ranks better or worse than another.
 
 The rank error of a pair is its rank by cosine minus its rank by gold, as a share of the pairs; of a system with several
 seeds, the mean over them. Table 8 of EASE (Nishikawa et al. 2022) shows such pairs.

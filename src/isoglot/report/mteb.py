@@ -1,10 +1,10 @@
-"""Scores in the layout of MTEB, so that its tools read them: `<model>/<revision>/<Task>.json` and `model_meta.json`.
+"""Scores in the layout of MTEB, for its tools: `<model>/<revision>/<Task>.json` and `model_meta.json`.
 
 Only tasks whose data and protocol are MTEB's are written, only subsets of as many items as MTEB has, and only with
-MTEB's main score. Nothing is recorded that is not known: times, dates and MTEB's version are null as it did not run,
-and the revision of the data is `revision_not_applicable`, since they were read from the user's files; by this, files of
-an earlier evaluation are distinguished from those that MTEB itself wrote. The format is that of `TaskResult` in mteb 2
-(Muennighoff et al. 2023, "MTEB: Massive Text Embedding Benchmark").
+MTEB's main score. Unknown facts are null: times, dates and MTEB's version, since MTEB did not run. The revision of the
+data is `revision_not_applicable`, since they were read from the user's files; it also distinguishes files of an earlier
+evaluation from those written by MTEB. The format is that of `TaskResult` in mteb 2 (Muennighoff et al. 2023, "MTEB:
+Massive Text Embedding Benchmark").
 
 A task is in the table `MTEB` only when its texts are MTEB's too. The numbers of items, and the lengths of the texts by
 which that was verified, are those that mteb 2.26 gives in its `descriptive_stats`:
@@ -42,7 +42,7 @@ _NOT_IN_SIB = ("ace_Arab", "arb_Arab", "bjn_Arab", "kas_Arab", "knc_Arab", "min_
 _NO_RUN = {"dataset_revision": "revision_not_applicable"} | dict.fromkeys(
     ("mteb_version", "evaluation_time", "kg_co2_emissions", "date")
 )
-# Where MTEB's script is not the likely one of CLDR.
+# Languages for which MTEB's script is not the likely script of CLDR.
 _SCRIPTS = {"kor": "Hang", "orv": "Cyrl", "max": "Deva", "ber": "Tfng"}
 _BITEXT = {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "f1"}
 _CORRELATIONS = {"spearman": "cosine_spearman", "pearson": "cosine_pearson"}
@@ -175,7 +175,7 @@ def _remove_earlier(folder: Path) -> None:
     for path in sorted(folder.glob("isoglot__*/*/*.json")):
         if _is_ours(path):
             path.unlink()
-            with suppress(OSError):  # others' files are in the folder
+            with suppress(OSError):  # the folder contains other files
                 path.parent.rmdir()
                 path.parent.parent.rmdir()
 

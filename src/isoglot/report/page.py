@@ -1,4 +1,4 @@
-"""One self-contained HTML page of results: nothing is fetched, everything is in the file.
+"""One self-contained HTML page of results; it loads no other files.
 
 The functions below turn scores into plain data (`Grid`-like tables, bars, figures); `templates/page.html` is the only
 place that writes HTML, and it escapes every text, because names and sentences of results may contain anything.
@@ -40,7 +40,10 @@ ENVIRONMENT = Environment(
 )
 
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
-_FEW_SUBSETS, _FIRST = 8, 5  # subsets of a task up to which the summary has all; how many it has of more
+_FEW_SUBSETS, _FIRST = (
+    8,
+    5,
+)  # a task with at most this many subsets is shown completely in the summary; otherwise this many subsets are shown
 _OPEN = 30  # rows up to which a table is open at first
 _WIDE = 24  # languages from which a heat map takes the whole width, its rows reordered
 _PARTS = 4  # languages up to which the name of a subset is shown in full
@@ -49,9 +52,8 @@ _WORST, _SENTENCE_ROWS = 10, 2500  # maximum rows of a table of sentences, and o
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A grid on the page: which columns hold numbers, and the language of each row's sentences, where it is known.
-
-    If `filtered`, the language filter hides rows whose first cell has no language that was typed.
+    """A grid on the page: its numeric columns, and the language of each row's sentences, if known. If `filtered`, the
+    language filter hides rows by the language in their first cell.
     """
 
     kind: ClassVar[str] = "table"
@@ -82,7 +84,7 @@ class Text:
 
 
 class Bar(NamedTuple):
-    """A bar: its text, its start, end and interval in the unit of the score, whether its languages were trained on."""
+    """A bar: text, start, end and interval in the unit of the score, and whether its languages were trained on."""
 
     label: str
     value: float
@@ -109,11 +111,11 @@ class Bars:
 
     @property
     def width(self) -> int:
-        """The letters of the longest label, within reason."""
+        """The length of the longest label, within bounds."""
         return 1 + min(18, max(len(called(bar.label)) for bar in self.bars))
 
     def share(self, value: float) -> str:
-        """Where a value is on the scale, in percent."""
+        """The position of a value on the scale, in percent."""
         low, high = self.limits
         return f"{100 * (value - low) / (high - low):.2f}%"
 
@@ -132,7 +134,7 @@ class Figure:
 
 
 class Section(NamedTuple):
-    """A section of the page: identifier, heading, caption, and what it holds."""
+    """A section of the page: identifier, heading, caption and content."""
 
     id: str
     heading: str
@@ -162,7 +164,7 @@ class Measure:
 
     @property
     def large(self) -> bool:
-        """Whether there are too many subsets to show each of them."""
+        """Whether there are too many subsets to show all of them."""
         return len(self.rows) > MANY
 
     def part(self, *, averages: bool) -> Rows:
@@ -184,9 +186,9 @@ class Measure:
         return kept
 
     def by_language(self) -> Rows:
-        """What bars show: averages that others are over (`xx-kor`, from all languages), else the subsets.
-
-        Of these, only what an average is over, where there is one: all languages at once do not compare with pairs.
+        """The rows shown as bars: averages that are part of other averages (`xx-kor`, from all languages), else the
+        subsets; if there is an average, only its subsets, because a subset of all languages is not comparable with
+        pairs.
         """
         inner = self._inner()
         found = {subset: row for subset, row in self.part(averages=True).items() if subset in inner}
@@ -295,7 +297,7 @@ def _measures(results: Sequence[Scores]) -> list[Measure]:
 
 
 def _labels(results: Sequence[Scores]) -> list[str]:
-    """A name for each model, as short as keeps them apart: common folders are cut off, equal names are numbered."""
+    """A short unique name for each model: common parent folders are removed, equal names are numbered."""
     parts = [result.model.rstrip("/").split("/") for result in results]
     if len(results) > 1:
         while all(len(path) > 1 for path in parts) and len({path[0] for path in parts}) == 1:
@@ -382,7 +384,7 @@ def _languages(mains: Sequence[Measure], results: Sequence[Scores], seen: Collec
     if seen and any(len(found.by_language()) > 1 for found in mains):
         trained = ", ".join(code for code in seen if code.partition("_")[0] != "eng")
         yield Text(f"Solid: seen in training ({trained}, English). Striped: unseen.")
-    without = {found.task for found in mains if found.metric == "uniformity"}  # these have a section of their own
+    without = {found.task for found in mains if found.metric == "uniformity"}  # they have their own section
     for found in mains:
         rows = found.by_language()
         if found.task in shown_tasks | without or len(rows) < 2:
@@ -481,7 +483,7 @@ def _similarity(results: Sequence[Scores]) -> Iterator[Figure]:
         limits = (float(np.nanmin(every)), float(np.nanmax(every)))
         _, score, first = found[0]
         caption = title
-        if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are sentences: those of one group
+        if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are the sentences of one group
             metric = score.metric.partition("/")[0]
             caption = f"{score.task}, {called(score.subset)}: {metric} within one group of translations"
         for name, detail, values in tables:
@@ -491,7 +493,7 @@ def _similarity(results: Sequence[Scores]) -> Iterator[Figure]:
                 codes, rows = [codes[place] for place in order], [rows[place] for place in order]
                 values = values[np.ix_(order, order)]
             alt = f"{caption}, {name}: heat map of {len(codes)} languages, from {limits[0]:.2f} to {limits[1]:.2f}"
-            # The code before the sentence would decide its direction.
+            # A code before the sentence would determine its direction.
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
             yield Figure(
                 charts.heat_map(codes, values, limits=limits),
@@ -586,7 +588,7 @@ def _details(results: Sequence[Scores], *kinds: str) -> Iterator[Fold | Text]:
 
 
 def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
-    if detail.kind == "hits":  # all rows of so many queries
+    if detail.kind == "hits":  # all rows of this many queries
         queries = [list(rows) for _, rows in groupby(detail.rows, lambda row: row[0])]
         kept: Sequence[Sequence[str | float]] = list(chain.from_iterable(queries[:most]))
     else:
@@ -594,7 +596,7 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
     columns = list(zip(*detail.rows, strict=True))
     numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
     digits = [max(map(_digits, column)) for column in columns]
-    language = score.subset if "-" not in score.subset else None  # of a pair, it is not known which
+    language = score.subset if "-" not in score.subset else None  # unknown for a pair
     where = detail.columns.index("language") if "language" in detail.columns else None
     rows = tuple(
         tuple(
@@ -609,14 +611,14 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
 
 
 def row_subset(grid: Grid, place: int) -> str | None:
-    """What the language filter knows of a row; nothing of a mean over all languages, which is always shown."""
+    """The languages of a row for the language filter; none for a mean over all languages, which is always shown."""
     name = grid.rows[place][0]
     average = grid.first_average is not None and place >= grid.first_average
     return None if average and not any(map(is_language, name.split("-"))) else name
 
 
 def _digits(cell: str | float) -> int:
-    """The decimals that a number needs, at most three."""
+    """The number of decimals to show, at most three."""
     return 0 if isinstance(cell, str) else len(f"{cell:.3f}".rstrip("0").partition(".")[2])
 
 

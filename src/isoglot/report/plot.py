@@ -1,7 +1,7 @@
-"""Sentence maps: sentences as points of a plane, coloured by language or label, translations joined by lines.
+"""Sentence maps: sentences as points in two dimensions, coloured by language or label, translations joined by lines.
 
-`plot` does the whole: it chooses which sentences are shown, encodes them, projects the vectors by `project`, and
-returns a `SentenceMap`, which shows itself in a notebook and saves itself as a picture or an interactive HTML file.
+`plot` selects the sentences, encodes them, projects the vectors with `project`, and returns a `SentenceMap`, which is
+displayed in a notebook and can be saved as an image or an interactive HTML file.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def plot(
     """
     if output is not None:
         _check_ending(Path(output))
-    _check_method(method)  # before the model works
+    _check_method(method)  # find errors before encoding
     chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
     sentences = chosen.sentences(color, None if labels is None else list(labels))
     vectors = _vectors(model, sentences, chosen)
@@ -146,7 +146,8 @@ class SentenceMap:
             write(figure, stream, path.suffix.lower()[1:])
 
     def figure(self) -> Interactive:
-        """A plotly figure: hover for a sentence and its translations, click the legend to hide a language, zoom.
+        """An interactive plotly figure: hover to see a sentence and its translations, click the legend to hide a
+        language.
 
         Raises `EvaluationError` without plotly.
         """
@@ -260,7 +261,7 @@ def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Cho
     if limit < 1:
         raise ValueError(f"limit is {limit}; at least one sentence must be shown")
     draw_ranks = np.random.default_rng(seed)
-    kept: list[tuple[float, int, int, Group]] = []  # a heap, the last of the random order on top
+    kept: list[tuple[float, int, int, Group]] = []  # a heap with the last of the random order on top
     size = total = count = 0
     bound = float("inf")
     for number, group in enumerate(groups):
@@ -269,7 +270,7 @@ def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Cho
             heapq.heappush(kept, (-rank, number, total, group))
             size += len(group.texts)
         total, count = total + len(group.texts), number + 1
-        while size > limit:  # nothing after the first that did not fit is taken, so that large groups are not rarer
+        while size > limit:  # stop at the first group that does not fit, so that large groups are not under-represented
             last, _, _, dropped = heapq.heappop(kept)
             size, bound = size - len(dropped.texts), -last
     if not total:
@@ -331,7 +332,7 @@ def _umap(points: Plane) -> Plane:
             'UMAP needs the package umap-learn: pip install "isoglot[umap]", or use the method tsne'
         ) from error
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that a seed means one thread
+        warnings.simplefilter("ignore")  # UMAP warns that a seed implies one thread
         layout = module.UMAP(n_neighbors=min(15, len(points) - 1), random_state=0, n_jobs=1)
         return np.asarray(layout.fit_transform(points), np.float64)
 
@@ -421,7 +422,7 @@ def _joined(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
 
 
 def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
-    """The middle of its group for each sentence that is joined: short lines show that a group lies together."""
+    """The centre of its group for each joined sentence; short lines show that the sentences of a group are close."""
     every = _joined(sentences).values()
     return {member: middle for members in every for middle in [places[members].mean(axis=0)] for member in members}
 

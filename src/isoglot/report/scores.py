@@ -1,4 +1,4 @@
-"""Scores on disk: a folder with `results.json`, which any program can read, and two files next to it.
+"""Scores on disk: a folder with `results.json` and two more files.
 
     results.json    {"model": "...", "settings": {"prompt": "query: ", ...}, "scores": [
                       {"task": "tatoeba", "subset": "kor-eng", "metric": "accuracy/xx-en", "value": 0.778, "n": 1000,
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 Setting = str | int | float | bool | None
 Name = tuple[str, str, str]  # task, subset, metric
 
-_MTEB = Path("mteb/results")  # mteb looks for the second of these in the folder that it is given
+_MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
 _FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
-_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can hold; a constant, so that bytes do not change
+_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file; a constant, so that bytes do not change
 _DRIFT = 1e-3  # tolerance for items stored in float32
 
 
@@ -110,12 +110,12 @@ class Scores(list[Score]):
 
     @property
     def main(self) -> Scores:
-        """The scores in the metrics that stand for their tasks."""
+        """The scores of the main metrics."""
         chosen = main_metrics(self)
         return Scores((s for s in self if s.metric in chosen[s.task]), self.model, self.settings)
 
     def grids(self) -> list[Grid]:
-        """Its tables: of each suite, then of each task that was requested or that no suite has a number of."""
+        """The tables of each suite, then of each task that was requested or that no suite includes."""
         found, covered = list[Grid](), set[str]()
         for suite, lines in self.suites.items():
             grid = by_suite({self.model: self}, suite=suite)
@@ -158,7 +158,8 @@ class Scores(list[Score]):
         folder = Path(folder)
         check_folder(folder)
         with exclusive(folder):
-            # First those of an earlier model go: a process killed below must not leave them next to new scores.
+            # Remove those of an earlier model first, so that a process killed below does not leave them next to new
+            # scores.
             write_mteb(folder / _MTEB, Scores((), self.model, self.settings))
             write_results(folder, self)
             with atomic_write(folder / "results.md") as stream:
@@ -183,7 +184,7 @@ def _known(statistic: str) -> str:
 
 
 def _finite(value: Any) -> Any:
-    """Refuses a number that a float can't hold, such as 10**400; other values stay as they are."""
+    """Reject a number beyond the range of floats, such as 10**400; other values are unchanged."""
     try:
         if isinstance(value, int | float) and not math.isfinite(value):
             raise ValueError("must be a finite number")
@@ -222,7 +223,7 @@ class _Record(BaseModel):
 
 
 class _File(BaseModel):
-    """The whole of `results.json`."""
+    """The content of `results.json`."""
 
     model_config = ConfigDict(strict=True)
     model: str
@@ -319,7 +320,7 @@ def declared(task: str, metric: str) -> Metric:
 
 
 def _parse(text: str) -> Any:
-    """What a JSON text holds. Raises `ValueError` also for deep nesting and for half of a surrogate pair."""
+    """The value of a JSON text. Raises `ValueError` also for deep nesting and for half of a surrogate pair."""
     try:
         found = json.loads(text)
         json.dumps(found, ensure_ascii=False).encode()
@@ -329,12 +330,12 @@ def _parse(text: str) -> Any:
 
 
 def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
-    """Refuses a score that is there twice, and averages that are over each other."""
+    """Reject duplicate scores, and averages that contain each other."""
     over: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
     for score in scores:
         subsets = over.setdefault((score.task, score.metric), {})
         if score.subset in subsets:
-            raise EvaluationError(f"{file}: {score.task} {score.subset} {score.metric} is there twice; evaluate again")
+            raise EvaluationError(f"{file}: duplicate score {score.task} {score.subset} {score.metric}; evaluate again")
         subsets[score.subset] = tuple(name for name in score.over if name != score.subset)
     for (task, metric), subsets in over.items():
         try:
@@ -347,7 +348,7 @@ def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
 
 
 def _first_problem(error: ValidationError) -> tuple[str, str]:
-    """Where the first invalid value is, as `scores[3].value`, and what is wrong with it."""
+    """The location of the first invalid value, as `scores[3].value`, and the fault."""
     first = error.errors(include_url=False)[0]
     where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
     if first["type"] == "missing":
@@ -419,7 +420,7 @@ def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
         with np.load(path, allow_pickle=False) as archive:
             names = {key: [unquote(part) for part in key.split("/")] for key in archive.files}
             return {(a, b, c): np.asarray(archive[key], np.float32) for key, (a, b, c) in names.items()}
-    except Exception as error:  # a damaged archive can fail in any way, also for lack of memory
+    except Exception as error:  # a damaged archive can raise any exception, MemoryError included
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 
 

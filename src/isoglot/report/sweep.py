@@ -1,9 +1,9 @@
-"""Sweeps: arms that differ in settings, each trained with several seeds, scored, and compared in one table.
+"""Sweeps: arms with different settings are trained with several seeds, evaluated, and compared in one table.
 
-An *arm* is a recipe with changes to it. Every arm is trained with the same seeds, so run i of two arms has the same
-batches as far as their settings allow, and their differences are tested in pairs: over the test items and over the
-seeds (see `compare`). A folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and `sweep.json` and `sweep.md`
-at the end. A finished run is read, not repeated; an interrupted one is resumed.
+An *arm* is a recipe with changes to it. All arms use the same seeds, so run i of two arms has the same batches as far
+as their settings allow, and differences are tested in pairs, over the test items and over the seeds (see `compare`). A
+folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and `sweep.json` and `sweep.md` at the end. A finished
+run is read, not repeated; an interrupted one is resumed.
 
 A design is the same as TOML, one file for each or a table of a file with several:
 
@@ -67,8 +67,8 @@ else:
 
 __all__ = ["Arm", "Design", "Sweep", "plot_sweep", "read_design", "sweep"]
 
-DEV = "dev"  # task of the score that chose a run's checkpoint
-_OWN = ("name", "description", "folder", "data")  # settings of a recipe that change nothing in a run
+DEV = "dev"  # name of the score that selected a run's checkpoint
+_OWN = ("name", "description", "folder", "data")  # settings of a recipe that do not affect a run
 
 
 class _Table(BaseModel):
@@ -76,7 +76,7 @@ class _Table(BaseModel):
 
 
 class Arm(_Table):
-    """One of the things compared: a recipe with changes to it, or its encoder before the first step.
+    """One arm: a recipe with changes, or its encoder before the first step.
 
     `at` are the values of the keys that a sweep goes over, for the plot.
     """
@@ -114,7 +114,7 @@ class _Column(_Table):
 
 
 class Design(_Table):
-    """What is compared: arms, and columns of scores (see the module)."""
+    """The arms and the columns of scores to compare (see the module)."""
 
     title: str = ""
     recipe: str = ""
@@ -152,7 +152,7 @@ def read_design(path: str | Path, entry: str = "") -> Design:
             hint = nearest(entry, entries) if entry else f"choose one of {', '.join(entries)}"
             raise RecipeError(f"{path}: {shown(entry)} is not a design in this file; {hint}")
         columns, data = data[entry].get("columns"), data[entry]
-        if isinstance(columns, str):  # those of another entry
+        if isinstance(columns, str):  # the columns of another table
             if columns not in whole:
                 raise RecipeError(f"{path}: {entry}: columns: {nearest(columns, entries)}")
             data = data | {"columns": whole[columns].get("columns", [])}
@@ -160,7 +160,7 @@ def read_design(path: str | Path, entry: str = "") -> Design:
 
 
 def parse_design(data: Mapping[str, Any], *, where: str = "design") -> Design:
-    """A design of plain data. Raises `RecipeError` that begins with `where`."""
+    """A design from plain data. Raises `RecipeError` that begins with `where`."""
     try:
         return Design.model_validate(data)
     except ValidationError as error:
@@ -207,7 +207,7 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
 
 
 def _short(keys: Sequence[str]) -> dict[str, str]:
-    """For each key its last part, or the whole key where two end alike."""
+    """For each key its last part, or the whole key if two have the same last part."""
     last = [key.rpartition(".")[2] for key in keys]
     return {key: short if last.count(short) == 1 else key for key, short in zip(keys, last, strict=True)}
 
@@ -341,8 +341,8 @@ def sweep(
                metrics, or for each subset where there is none. The dev score of the recipes is a column of its own
     languages  only these languages of all tasks
     data       folder of the data sets; default: $ISOGLOT_DATA, else data/
-    files      folder of the files that packaged recipes leave to the user
-    jobs       runs side by side, each in a process of its own with its share of the processor's threads
+    files      folder with the training files that packaged recipes expect
+    jobs       number of parallel runs, each in its own process with its share of the processor's threads
     steps      steps of every stage instead of the recipes' own, for a trial; 0: their own
     keep       keep models and checkpoints; default: remove them once the scores are written
     report     called with messages; default: a display on stderr
@@ -363,7 +363,7 @@ def sweep(
         raise RecipeError("two arms have the same name or values; remove one of them")
     wanted = _tasks_of(design, tasks, languages)
     job = _Job(Path(files), root, output, steps, keep, device, wanted)
-    ready = {arm.name: job.recipe(arm) for arm in arms}  # a wrong one is found before the first run
+    ready = {arm.name: job.recipe(arm) for arm in arms}  # check all arms before the first run
     dev = _common_dev(list(ready.values()))
     if not dev and not wanted:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
@@ -412,7 +412,7 @@ def _common_dev(ready: Sequence[Recipe]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What all runs of a sweep have in common."""
+    """The settings shared by all runs of a sweep."""
 
     files: Path
     data: Path
@@ -494,7 +494,7 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
                 found[arm.name].append(job.run(arm, seed, report or display.report, display.update))
         return found
     threads = max(1, torch.get_num_threads() // jobs)
-    # Processes are spawned: a forked one would inherit the locks of torch's threads.
+    # Spawn processes: a forked one would inherit the locks of torch's threads.
     with ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
     ) as pool:
@@ -509,7 +509,7 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
 
 
 def _run_alone(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:
-    """One run in a process of its own; messages are lines that begin with the arm."""
+    """One run in its own process; each message begins with the arm."""
 
     def say(message: str) -> None:
         if not quiet:
@@ -575,7 +575,7 @@ def _columns_of(scores: Sequence[Score]) -> list[Column]:
 
 
 def _folder(name: str) -> str:
-    """The folder of an arm: its name without what paths should not contain."""
+    """The folder of an arm: its name without characters that paths should not contain."""
     return re.sub(r"[^\w.+=-]+", "-", name).strip("-") or "run"
 
 

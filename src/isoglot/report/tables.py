@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from isoglot.report.compare import Row
 
-# Subsets of a task up to which each is shown and compared; of more (60 languages have 3540 pairs) the averages are.
+# Maximum subsets of a task that are shown and compared; with more (60 languages have 3540 pairs), only the averages.
 MANY = 200
-NOTHING = "–"  # instead of a value
+NOTHING = "–"  # shown for a missing value
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def side_by_side(
 ) -> Grid:
     """Several models on one metric of a task: a row for each subset, a column for each model, the best in bold.
 
-    Values that are equal once rounded are equally best. A dash marks a subset that a model lacks. Where models were
+    Values that are equal after rounding are all bold. A dash marks a subset that a model lacks. Where models were
     evaluated on different data nothing is bold, and `n` is given in brackets where it differs. With `changes`, each
     value is followed by its change from the first model, a last column has the number of test items, and the notes list
     what averages are over. `most` is that of `by_language`; None shows all subsets.
@@ -122,7 +122,7 @@ def shown(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 
     if value is None:
         return NOTHING
     digits += 2 * (unit == "plain")
-    rounded = round(value * scale(unit), digits) + 0.0  # never "-0.0"
+    rounded = round(value * scale(unit), digits) + 0.0  # avoid "-0.0"
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
 
 
@@ -132,7 +132,7 @@ def size_of(entry: Score | Row) -> str:
 
 
 def labelled(score: Score) -> str:
-    """The name of a score's metric, with an arrow if lower is better."""
+    """The name of a score's metric, with ↓ if lower is better."""
     return f"{score.metric} ↓" if score.lower_is_better else score.metric
 
 
@@ -140,7 +140,7 @@ def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
     """The main table of a paper, transposed: a row for each number of the paper's table, a column for each model.
 
     A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes list
-    the scores behind each number. Errors, which good models bring below a tenth of a percent, have two decimals.
+    the scores behind each number. Errors have two decimals, since good models are below 0.1 percent.
     """
 
     def number(cell: Cell) -> str:
@@ -184,7 +184,7 @@ def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[
         return set(), set()
     try:
         return set(TASKS[task].subsets(data)), set(TASKS[task].subsets(data, languages=languages))
-    except IsoglotError:  # the evaluation has reported it
+    except IsoglotError:  # already reported by the evaluation
         return set(), set()
 
 

@@ -1,8 +1,6 @@
-"""Beyond one machine: encoding and mining in pieces, on this machine or on a cluster of Ray.
-
-A piece of work is the same function with the same arguments on every machine, so that a cluster gives the bits that
-one machine gives. Read in this order: `work.py` (pieces of work, here or there), `shards.py` (vectors in several
-files), `encoding.py`, `mining.py`.
+"""Encoding and mining in pieces, on this machine or on a Ray cluster. A piece of work is the same function with the
+same arguments on every machine, so a cluster returns the same bits as one machine. Read in this order: `work.py`
+(pieces of work, here or there), `shards.py` (vectors in several files), `encoding.py`, `mining.py`.
 """
 
 from isoglot.scale.encoding import encode_shards

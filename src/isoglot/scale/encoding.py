@@ -1,8 +1,8 @@
-"""Encoding many files: each is cut into pieces of so many lines, and each piece becomes one file of vectors.
+"""Encodes many files: each is split into pieces of `lines` lines, and each piece becomes one file of vectors.
 
-A piece is written by `encode_file`: it has its name when it is whole, and one whose machine died resumes after its last
-window. `shards.json` in the folder records the model, the settings and the text of the vectors; a folder of others is
-rejected.
+A piece is written by `encode_file`: the file gets its name when it is complete, and an interrupted piece resumes after
+its last window. `shards.json` in the folder records the model, the settings and the text of the vectors; a folder with
+other vectors is rejected.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def encode_shards(
     try:
         _encode(pieces, cluster, model, weights, settings, progress)
     except Exception as error:
-        if not begun and not any(output.glob("*.npy")):  # it can be used with other settings
+        if not begun and not any(output.glob("*.npy")):  # the empty folder can be reused with other settings
             (output / NOTE).unlink(missing_ok=True)
-            with suppress(OSError):  # it holds what an unfinished piece resumes from
+            with suppress(OSError):  # it contains the state of unfinished pieces
                 output.rmdir()
         if isinstance(error, ValueError | TypeError | RuntimeError):
             raise EncoderError(f"{model}: {error}") from error
@@ -91,7 +91,7 @@ def _encode(
 
 
 def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[Path, int, Path, int]]:
-    """File, first line, the vectors' file, and how many lines, of every piece."""
+    """Input file, first line, output file and number of lines of every piece."""
     if lines < 1:
         raise ValueError(f"lines is {lines}; a piece has at least one")
     names: dict[str, Path] = {}
@@ -117,7 +117,7 @@ def _weights(model: str) -> str:
 def _claim(
     folder: Path, model: str, weights: str, settings: dict[str, Any], inputs: list[tuple[str, str]], lines: int
 ) -> None:
-    """Record in the folder what its vectors are of, or raise if it holds others."""
+    """Record the origin of the vectors in the folder, or raise if it contains other vectors."""
     wanted = {"model": model, "weights": weights, "settings": settings, "inputs": inputs, "lines": lines}
     wanted = json.loads(json.dumps(wanted))
     note = folder / NOTE

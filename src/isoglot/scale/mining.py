@@ -1,9 +1,10 @@
-"""Exact neighbours in blocks: a block of sources by a block of targets is one piece of work, and the tops are merged.
+"""Exact neighbours in blocks: each pair of a source block and a target block is one piece of work; the results are
+merged.
 
-The merged result equals that of one search bit for bit. Inner products differ in their last bit
-with the shape of the product they are a part of, so blocks begin at multiples of the tile of `search.neighbours`, and
-what is left over is joined to the last block; then every product is the one that a single search makes. Merging goes by
-score and then by row number, so it does not matter which block is done first.
+The merged result equals that of one search bit for bit. Inner products differ in their last bit with the shape of the
+product they are a part of, so blocks begin at multiples of the tile of `search.neighbours`, and the remainder is joined
+to the last block; then every product is the same as in a single search. Merging goes by score and then by row number,
+so it does not matter which block is done first.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ def neighbours_shards(
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
 
     They are the same with the same threads (`cluster.cpus`). `x` (N, D) and `y` (M, D): arrays, which are sent to every
-    machine, or files on a disk that every machine sees, as `open_shards` takes them. Beside the result, 12 · k bytes
-    for each row of both, this process holds nothing large; a worker holds one block of both sides and `budget` bytes.
-    With `checkpoint`, the neighbours so far are saved there, and the same call resumes from them. `progress` is called
-    with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` rejects,
-    `EncoderError` for files that are not vectors.
+    machine, or files on a disk that every machine sees, as `open_shards` takes them. Memory of this process: the
+    result, 12 · k bytes for each row of both sides; of a worker: one block of each side and `budget` bytes. With
+    `checkpoint`, the neighbours so far are saved there, and the same call resumes from them. `progress` is called with
+    (blocks done, blocks in all). Raises `ValueError` for what `neighbours` rejects, `EncoderError` for files that are
+    not vectors.
     """
     cluster = cluster or Cluster()
     if block < TILE or block % TILE:
@@ -61,7 +62,7 @@ def neighbours_shards(
         checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
     )
     done = begun = saver.load()
-    waiting: dict[int, Neighbours] = {}  # merged in their order, so that what is saved is the first so many blocks
+    waiting: dict[int, Neighbours] = {}  # merged in order, so that a checkpoint covers the first n blocks
     for number, result in run(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
         waiting[begun + number] = result
         while (found := waiting.pop(done, None)) is not None:
@@ -79,7 +80,7 @@ def neighbours_shards(
 
 
 def _key(vectors: Shards | NDArray[Any]) -> Any:
-    """What distinguishes vectors from others: an array's content; of files, which are large, names, sizes and times."""
+    """Identifies vectors: the content of an array; names, sizes and times of files, which are large."""
     if not isinstance(vectors, Shards):
         return fingerprint(vectors)
     known = [(str(file), file.stat()) for file in vectors.files]
@@ -116,7 +117,9 @@ def _merge(best: Best, scores: NDArray[np.float32], ids: Ids) -> None:
 
 
 def _cuts(size: int, block: int) -> list[tuple[int, int]]:
-    """Blocks of a side; a rest joins the last one, for a block smaller than a tile would be multiplied otherwise."""
+    """The blocks of a side; a remainder joins the last one, because a block smaller than a tile would be multiplied
+    differently.
+    """
     starts = list(range(0, size - size % block, block)) or ([0] if size else [])
     return list(zip(starts, [*starts[1:], size], strict=True)) if starts else []
 

@@ -1,4 +1,4 @@
-"""Vectors that lie in several files, as one table: a row is found in the file it is in, and mapped, not loaded."""
+"""Vectors in several files as one memory-mapped table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from isoglot.errors import CorpusError, EncoderError
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """NumPy files of vectors, one under another: `counts` rows each, all `dim` wide. Small enough to be sent around."""
+    """Concatenated NumPy files of vectors with `counts` rows and `dim` columns; contains only paths, so it can be sent
+    to workers.
+    """
 
     files: tuple[Path, ...]
     counts: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Pieces of work, one after another in this process or side by side on a cluster of Ray.
+"""Runs pieces of work, sequentially in this process or in parallel on a Ray cluster.
 
 Ray runs a piece again when the worker or the machine it ran on dies. A piece that raises is not run again: the same
 function of the same arguments would raise again.
@@ -16,12 +16,12 @@ from typing import Any
 from isoglot.errors import IsoglotError
 
 LOCAL = "local"
-_AHEAD = 3  # pieces under way for each that can run at once, so that none waits and memory stays bounded
+_AHEAD = 3  # submitted pieces per running one, so that no worker waits and memory stays bounded
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where pieces run. Without an address: in this process, one after another, and Ray is not needed.
+    """Where pieces run. Without an address: sequentially in this process, without Ray.
 
     address   None; "local" for workers on this machine; "auto" or `ray://host:10001` for a running cluster
     workers   with "local": maximum pieces at once; None: one for each core
@@ -78,7 +78,7 @@ def _on_ray(
             for reference in done:
                 yield under_way.pop(reference), _result(ray, reference, cluster)
     finally:
-        for reference in under_way:  # of a cluster that lives on after an error
+        for reference in under_way:  # the cluster continues to exist after an error
             ray.cancel(reference, force=True)
 
 
@@ -107,8 +107,8 @@ def _result(ray: Any, reference: Any, cluster: Cluster) -> Any:
 @contextmanager
 def _connected(cluster: Cluster) -> Iterator[Any]:
     """Ray, connected; what was started or connected here ends with the block."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is reported to anybody
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # its future default, without its warning
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # the future default, to silence the warning
     try:
         ray: Any = importlib.import_module("ray")
     except ImportError as error:
@@ -122,7 +122,7 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         reason = str(error).partition("\n")[0]
         raise IsoglotError(
-            f"no Ray cluster at {cluster.address!r} ({reason}); start one with `ray start --head`, or name 'local'"
+            f"no Ray cluster at {cluster.address!r} ({reason}); start one with `ray start --head`, or pass 'local'"
         ) from error
     try:
         yield ray

@@ -1,4 +1,4 @@
-"""A long search saved to disk, so that it resumes after a kill.
+"""Saves a long search to disk, so that it can be resumed.
 
 The file begins with the SHA-256 of the rest and is only ever replaced as a whole. A file that is truncated, damaged or
 of another search is recognised and ignored.
@@ -29,7 +29,9 @@ _DIGEST = hashlib.sha256().digest_size
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a search is saved, every so many seconds; `report` receives a message about a file that can't be used."""
+    """The file in which a search is saved every `every` seconds; `report` receives a message about a file that can't be
+    used.
+    """
 
     path: Path
     every: float = 60.0

@@ -1,7 +1,7 @@
 """Exact nearest neighbours between two sets of vectors, in both directions, in bounded memory.
 
-One matrix product of each pair of blocks (a tile) serves both directions, where two searches would multiply everything
-twice. Top k is two-level (`Best`), so it costs little beside the product. Each thread computes a whole product while
+One matrix product of each pair of blocks (a tile) serves both directions, where two searches would compute it twice.
+Top k is two-level (`Best`), so it costs little compared with the product. Each thread computes a whole product while
 the main thread takes the best of the previous one: with a product shared by all threads, they would wait for each other
 at the end of every tile, and its last bits would depend on their number. Blocks come straight from the arrays, which
 may be memory maps larger than the machine's memory, in float16, float32 or float64.
@@ -45,11 +45,10 @@ _FEW = 32  # up to here k passes of argmax beat one sort
 class Best:
     """The running top k of many rows, given one table of scores after another.
 
-    Two levels make this cheap beside the product that made the table: of the maxima of groups of neighbouring columns,
+    Two levels make this cheap compared with the matmul: of the maxima of groups of neighbouring columns,
     only the k greatest groups are examined. That is exact, including ties: an element outside the chosen groups ranks
     after k elements of k groups with a greater maximum, or an equal one further left. Of these groups only those whose
-    maximum exceeds the row's current k-th best are examined: one or two after a few tables, and for ever more rows
-    none.
+    maximum exceeds the row's current k-th best are examined: one or two after a few tables, later none for most rows.
 
     `scores` and `ids` are (rows, k), best first; of equal scores the lowest id first.
     """
@@ -63,7 +62,7 @@ class Best:
         return cls(np.full((rows, k), LOWEST, np.float32), np.zeros((rows, k), np.int64))
 
     def clear(self) -> None:
-        """Forget everything seen."""
+        """Reset to the initial state."""
         self.scores.fill(LOWEST)
         self.ids.fill(0)
 
@@ -74,9 +73,9 @@ class Best:
     def take(self, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, group: int, first: int) -> None:
         """Update with a table of scores that has one row for each of ours, in place.
 
-        `maxima` (rows, groups) holds the maximum of each run of `group` columns; `look(rows, columns)` gives the
-        scores at those places, for `rows` (r, 1) and `columns` (r, c). Column j has the id `first + j`, and `first`
-        must grow from call to call, so that equal scores stay in the order of their ids.
+        `maxima` (rows, groups) has the maximum of each run of `group` columns; `look(rows, columns)` returns the scores
+        at those places, for `rows` (r, 1) and `columns` (r, c). Column j has the id `first + j`, and `first` must grow
+        from call to call, so that equal scores stay in the order of their ids.
         """
         rows = np.flatnonzero(maxima.max(axis=1) > self.scores[:, -1])
         if not len(rows):
@@ -112,7 +111,7 @@ def _largest(table: Floats, k: int) -> Ids:
     return chosen
 
 
-# Found by measuring. A tile of 2048 x 4096 scores stays in a large cache; groups along rows may be larger than along
+# Found by measurement. A tile of 2048 x 4096 scores stays in a large cache; groups along rows may be larger than along
 # columns, where every element looked at lies in another cache line.
 ROWS, COLUMNS = 2048, 4096
 ROW_GROUP, COLUMN_GROUP = 32, 16
@@ -196,7 +195,7 @@ class Neighbours(NamedTuple):
 
 def multiply(rows: Floats, columns: Floats, out: Floats) -> None:
     """The default matmul, in float32."""
-    with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported at the end
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected at the end
         np.matmul(rows, columns.T, out=out)
 
 
@@ -234,7 +233,7 @@ def neighbours(
         tile = tile_shape(n, m, x.shape[1], kept, budget)
         workers = _threads() if matmul is None else 1
         while workers > 1 and tile_shape(n, m, x.shape[1], kept, budget, workers=workers) != tile:
-            workers -= 1  # tiles stay as they are, and so do the bits of their products
+            workers -= 1  # tiles are unchanged, and so are the bits of their products
         state = f"{kept} {metric} {tile} {getattr(matmul, '__name__', 'float32')}"
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
         _search(

@@ -1,4 +1,4 @@
-"""FAISS: indexes that propose candidates when an exact search takes too long. Candidates are then scored exactly.
+"""FAISS indexes propose candidates when an exact search is too slow; candidates are then scored exactly.
 
 Shared by approximate mining and by the approximate kinds of `isoglot.Index`. `recall` measures what a search missed.
 """
@@ -124,7 +124,7 @@ def approximate(
 def recall(
     x: NDArray[Any], y: NDArray[Any], found: Neighbours, *, sample: int = SAMPLE, seed: int = 0, budget: int = BUDGET
 ) -> float:
-    """Share of the true k nearest, 0 to 1, that `found` holds, for a sample of rows of both sides."""
+    """Share of the true k nearest, 0 to 1, in `found`, for a sample of rows of both sides."""
     rng = np.random.default_rng(seed)
     shares = []
     for queries, rows, ids in ((x, y, found.forward_ids), (y, x, found.backward_ids)):

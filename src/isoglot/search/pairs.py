@@ -1,4 +1,4 @@
-"""Pairs of vectors that translate each other: margins, the choice of pairs, paraphrases and hard negatives.
+"""Pairs of vectors of translations: margins, selection of pairs, paraphrases and hard negatives.
 
 Follows the miner of LASER and XTREME: exact neighbours both ways, a margin for every candidate, then one of four ways
 to choose. "max", the usual one, pools the best of every source and of every target and takes them greedily, best
@@ -12,9 +12,9 @@ k nearest neighbours on the other side. With `a` that mean of means,
     distance   cos - a
     ratio      cos / a
 
-Deviation: `ratio` divides by at least `SMALLEST`. Vectors that are centred, or of a collapsed encoder, can have means
-of zero or below, where the quotient is infinite or reverses the order of the cosines; with the floor it is finite
-and keeps its sign and its order. Wherever the mean is above the floor nothing changes.
+Deviation: `ratio` divides by at least `SMALLEST`. The mean can be zero or negative for centred vectors or a collapsed
+encoder, where the quotient would be infinite or reverse the order of the cosines; with the floor it is finite and keeps
+its sign and its order. Wherever the mean is above the floor nothing changes.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _best(
     rows = np.arange(len(ids))
     table = margins(scores, ids, other_scores, margin=margin)
     table = np.where(allowed(rows[:, None], ids), table, -np.inf)
-    # Of equal margins the lowest id wins: the mask hides the others behind an id that does not exist.
+    # Among equal margins the lowest id wins; the mask gives all others an id beyond the table.
     top = table.max(axis=1, keepdims=True)
     best = np.where(table == top, ids, np.iinfo(np.int64).max).argmin(axis=1)
     kept = top[:, 0] > -np.inf

@@ -1,14 +1,14 @@
-"""Where to cut a mined list, with known pairs (`tune`) or without (`estimate`), and how good it is (`quality`).
+"""Thresholds for mined pairs, with known pairs (`tune`) or without (`estimate`), and the quality of a list (`quality`).
 
 Precision, recall and F1 are those of BUCC: of the pairs kept, the share that is gold; of the gold pairs, the share that
 is kept. Gold is a set; a repeated pair counts once.
 
 Without known pairs the scores are modelled as a mixture of two normal distributions, of wrong pairs and of right ones.
-How wrong pairs score is known: the second nearest sentence of a sentence is (nearly) always wrong, so the margins that
-the second best would have without the best are added to the mixture as wrong pairs, with `ANCHOR` times the weight of
-the list. Without them a list of right pairs alone would be cut in two. The threshold is the one whose expected F1 is
-the greatest. It is an estimate: `Estimate.separation` measures how distinct the two distributions are, and a list
-without any right pair gets a threshold as well.
+The distribution of wrong pairs is known: the second nearest sentence of a sentence is nearly always wrong, so the
+margins that the second best would have without the best are added to the mixture as wrong pairs, with `ANCHOR` times
+the weight of the list. Without them a list of right pairs only would be split in two. The threshold is the one whose
+expected F1 is the greatest. It is an estimate: `Estimate.separation` measures how distinct the two distributions are,
+and a list without any right pair gets a threshold as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Gold = Collection[tuple[int, int]]
 ANCHOR = 0.1
 ROUNDS = 200
 LEAST_SEPARATION = 2.0
-_TOP = 0.99  # right pairs are first searched above this quantile: even few of them are there
+_TOP = 0.99  # initially, scores above this quantile are taken as right pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,8 @@ def _shares(scores: Doubles, wrong: Doubles) -> tuple[Doubles, float]:
         a = share * _normal(scores, high, high_variance)
         b = (1 - share) * _normal(scores, low, low_variance)
         right = a / np.maximum(a + b, np.finfo(float).tiny)
-        # The wider of two normal distributions dominates both tails, but so high a score is not a wrong pair's.
+        # The wider of two normal distributions dominates both tails, but such a high score does not belong to a wrong
+        # pair.
         right = np.where(scores >= max(high, low), np.maximum(right, 0.5), right)
         share, amount = float(right.mean()), float((1 - right).sum()) + weight
         before, low = low, float(((1 - right) @ scores + weight * wrong.mean()) / amount)

@@ -1,8 +1,7 @@
-"""Who may ask: whoever has the token, if there is one, and no page of another site in somebody's browser.
-
-Two ways lead there. A page may send a request across origins, which carries its `Origin`. Or it may point its own host
-name at this machine (DNS rebinding), and then the request carries that name as its `Host`. Names that nobody else can
-point anywhere, which are IP addresses, `localhost` and the name of this machine, are always allowed.
+"""Access control: requests need the token, if one is set, and pages of other sites are blocked. There are two ways for
+such a page to reach the server. A page may send a request across origins, which carries its `Origin`. Or it may point
+its own host name at this machine (DNS rebinding), and then the request carries that name as its `Host`. IP addresses,
+`localhost` and the name of this machine can't be redirected, so they are always allowed.
 """
 
 from __future__ import annotations
@@ -69,7 +68,9 @@ class Token:
         self.app, self.token, self.public = app, token.encode(), set(public)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 - ASGI
-        path = scope.get("path", "").removeprefix(scope.get("root_path", ""))  # where this is mounted
+        path = scope.get("path", "").removeprefix(
+            scope.get("root_path", "")
+        )  # path of the application that this one is mounted in
         if scope["type"] != "http" or path in self.public or self._is_given(Headers(scope=scope)):
             await self.app(scope, receive, send)
             return

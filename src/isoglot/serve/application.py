@@ -1,4 +1,4 @@
-"""The application: which path is answered by what. No path is ever looked up on disk.
+"""The application and its routes. No path is ever looked up on disk.
 
 The event loop only reads and writes. JSON is parsed and written in threads; encoding and search run in the one thread
 of a `Worker`, for all requests together.
@@ -46,8 +46,8 @@ _PAGE = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
-_FEW = 64  # vectors whose answer is written in no time
-_COST = 16  # characters that a text costs beside its own
+_FEW = 64  # number of vectors up to which the response is written immediately
+_COST = 16  # cost of a text in characters, added to its length
 
 
 def create_app(
@@ -116,7 +116,7 @@ def create_app(
 
 @dataclass
 class _Shared:
-    """What all routes use."""
+    """State shared by all routes."""
 
     worker: Worker
     bodies: Bodies
@@ -132,7 +132,7 @@ class _Shared:
         })  # fmt: skip
 
     async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
-        """What the function returns; large ones run one at a time.
+        """The result of the function, run in a thread; large ones run one at a time.
 
         They hold Python's global lock for milliseconds at a stretch, and every thread that does makes the event loop
         wait longer for its turn.
@@ -328,7 +328,7 @@ async def _on_problem(_request: Request, error: Exception) -> Response:
 
 async def _on_http_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "There is nothing here.", 405: "This path does not take that method."}
+    words = {404: "Not found.", 405: "This path does not take that method."}
     return Problem(error.status_code, words.get(error.status_code, error.detail), headers=error.headers).response()
 
 
@@ -337,9 +337,9 @@ async def _on_known_error(_request: Request, error: Exception) -> Response:
 
 
 async def _on_disconnect(_request: Request, _error: Exception) -> Response:
-    return Problem(400, "The request was not sent to its end.").response()
+    return Problem(400, "The request is incomplete.").response()
 
 
 async def _on_fault(_request: Request, _error: Exception) -> Response:
-    """Starlette raises the error again after this answer, so that the server logs it."""
+    """Starlette re-raises the error after this response, so that the server logs it."""
     return Problem(500, "Internal server error; see the log of the server.").response()

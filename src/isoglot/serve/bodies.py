@@ -1,4 +1,4 @@
-"""Bodies of requests, read with bounds on their size, on the time they take, and on all of them together."""
+"""Reads request bodies with bounds on their size, time and total memory."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ class _Body:
             self.kept += chunk
 
     async def discard(self) -> None:
-        """Take in what a rejected client still sends, up to a bound: closing on it would cost it the answer."""
+        """Read what a rejected client still sends, up to a bound: if the connection were closed, it would not get the
+        response.
+        """
         if self._waits:
             return
         left = 4 * self._limits.body

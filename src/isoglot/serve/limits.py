@@ -1,4 +1,4 @@
-"""What clients may use."""
+"""Limits on the requests of clients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on everything that a client decides.
+    """Limits on everything that a client controls.
 
     body         bytes of a request body
     query        characters of a search query
@@ -17,7 +17,7 @@ class Limits:
     seconds      for the head of a request to arrive, and again for its body
     answer       seconds for the client to take an answer
     work         seconds for a request to be encoded and searched, waiting included; then it gets 504 and is dropped
-    grace        seconds that requests have to finish when the server stops
+    grace        seconds allowed for open requests when the server stops
     requests     requests that wait for the encoder at once; more get 503
     small, large bytes up to which a body is always read, and how many larger ones are held in memory at once
     connections  open connections; another one replaces the one that has been idle longest

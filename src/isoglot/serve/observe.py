@@ -1,6 +1,5 @@
-"""What an operator sees of the server: a line of the log and an id for each request, and metrics for Prometheus.
-
-Neither has any text of a request in it: a path is shown as the route that answers it, `-` if there is none.
+"""Logging and metrics: a log line and an id for each request, and metrics for Prometheus. They contain no text of a
+request: a path is shown as the route that answers it, `-` if there is none.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
 class Metrics:
-    """Counts since the start; threads may share one. `gauges` are asked when the metrics are."""
+    """Counts since the start; threads may share one. `gauges` are called when the metrics are requested."""
 
     def __init__(self, gauges: Mapping[str, tuple[str, Callable[[], float]]]) -> None:
         self._gauges = gauges
@@ -51,7 +50,7 @@ class Metrics:
             self._texts += texts
 
     def text(self) -> str:
-        """All of them in Prometheus's text format."""
+        """All metrics in Prometheus's text format."""
         with self._lock:
             lines = _head("isoglot_requests_total", "counter", "Requests answered.")
             for (route, method, status), count in sorted(self._requests.items()):
@@ -103,7 +102,7 @@ class Observe:
 
         try:
             await self.app(scope, receive, send_on)
-        finally:  # an error is answered and logged outside of this, as 500
+        finally:  # an error is answered with 500 and logged by an outer layer
             seconds, route = perf_counter() - began, getattr(scope.get("route"), "path", "-")
             method = scope["method"] if scope["method"] in _METHODS else "-"
             self.metrics.answered(route, method, status, seconds)

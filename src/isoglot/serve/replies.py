@@ -1,4 +1,4 @@
-"""Answers as JSON, and problems in the shape that OpenAI's clients understand."""
+"""JSON responses, and errors in the format of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reply(
 
 
 def as_json(value: Any) -> bytes:
-    """A value in ASCII, so that no text can break it."""
+    """A value as ASCII JSON, so that no text can break it."""
     return json.dumps(value, allow_nan=False).encode("ascii")
 
 

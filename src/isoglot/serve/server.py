@@ -1,4 +1,4 @@
-"""The application on uvicorn, whose connections here also have a time limit for what uvicorn waits for without one."""
+"""Runs the application on uvicorn, with additional time limits for its connections."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Server(uvicorn.Server):
                 http=_connection_class(limits),
                 ws="none",
                 log_config=None,
-                log_level="error",  # what clients send is not logged
+                log_level="error",  # don't log what clients send
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
@@ -85,7 +85,7 @@ class _Connection(H11Protocol):
     deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the clock, and make room."""
+        """Start the timer, and close another connection if there are too many."""
         super().connection_made(transport)
         self._expect_before(self.limits.seconds)
         if len(self.connections) > self.limits.connections:
@@ -115,7 +115,7 @@ class _Connection(H11Protocol):
         self.deadline = self.loop.call_later(seconds, self._expire)
 
     def pause_writing(self) -> None:
-        """Start the clock for an answer that the client doesn't take."""
+        """Start the timer for an answer that the client doesn't take."""
         super().pause_writing()
         self._expect_before(self.limits.answer)
 
@@ -152,9 +152,9 @@ class _Connection(H11Protocol):
 
 def _listening(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0]
-    made = socket.socket(family, kind, protocol)  # asyncio turns Nagle's delay off only if the protocol is named
+    made = socket.socket(family, kind, protocol)  # asyncio disables Nagle's algorithm only if the protocol is given
     try:
-        if os.name == "posix":  # elsewhere it would let two servers share a port
+        if os.name == "posix":  # on other systems it would let two servers share a port
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address[0], port, *address[2:]))
         made.listen(_BACKLOG)
@@ -172,7 +172,7 @@ def _connection_class(limits: Limits) -> type[asyncio.Protocol]:
 def _stopped_by_signals(server: Server) -> Iterator[None]:
     """Stop the server by signals also before uvicorn listens to them, and when it raises them again at its end.
 
-    By then uvicorn has restored the handlers from before; those of Python would end the process with files open.
+    uvicorn then restores the previous handlers; Python's default ones would end the process with open files.
     """
 
     def stop(*_signal: Any) -> None:

@@ -1,4 +1,4 @@
-"""One thread in which everything is encoded and searched, in slices that are shared fairly.
+"""A single thread that does all encoding and searching, in slices that are shared fairly between requests.
 
 The event loop queues jobs and never computes. Jobs that arrive while a slice is computed wait for the next one, which
 takes a part of every waiting job: two hundred single queries are encoded together, and a request of two
@@ -18,7 +18,7 @@ from typing import Any
 
 Work = Callable[[list[Any]], Sequence[Any]]
 
-SECONDS = 0.1  # that a slice should take
+SECONDS = 0.1  # target duration of a slice
 _FIRST, _LEAST, _MOST = 1 << 12, 1 << 8, 1 << 20  # characters of a slice
 
 
@@ -35,7 +35,7 @@ class _Job:
         return len(self.results)
 
     def share(self, characters: int) -> int:
-        """The end of the next items that have so many characters together; at least one item."""
+        """The end of the next items with `characters` characters in total; at least one item."""
         end = self.done + 1
         left = characters - self.sizes[self.done]
         while end < len(self.items) and self.sizes[end] <= left:
@@ -98,7 +98,7 @@ class Worker:
     def _take(self) -> tuple[Work, list[tuple[_Job, int]]]:
         """The kind of work whose turn it is, and parts of its jobs, each with the end of the part."""
         work = next(work for work, queue in self._queues.items() if queue)
-        queue = self._queues.pop(work)  # and behind the others again, which have the next turns
+        queue = self._queues.pop(work)  # moved to the end of the queue
         self._queues[work] = queue
         budget = self._budgets.get(work, _FIRST)
         share = budget // len(queue)
@@ -115,7 +115,7 @@ class Worker:
     def _compute(self, work: Work, parts: Sequence[tuple[_Job, int]]) -> None:
         try:
             results = iter(work([item for job, end in parts for item in job.items[job.done : end]]))
-        except Exception as error:  # belongs to one job
+        except Exception as error:  # affects only one job
             if len(parts) > 1:
                 for part in parts:
                     self._compute(work, [part])

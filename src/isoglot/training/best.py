@@ -1,7 +1,7 @@
-"""Which encoder of a run is kept: the best by each named choice of dev scores, until patience ends.
+"""Selects the encoder that a run keeps: the best by each named choice of dev scores, with early stopping.
 
-One run may keep several: MPCL chooses the encoder it reports on STS17 by STS22 and the other way round, so that each
-test score has a dev task that is not its own.
+One run may keep several: MPCL chooses the encoder it reports on STS17 by STS22 and the other way round, so that no test
+score is selected on itself.
 
 A metric has a direction (`evaluation.base.Metric`): an error is minimised. A tie keeps the earlier encoder. A score
 that is not a finite number is never the best one, and counts for patience as one that is not better.
@@ -25,7 +25,7 @@ from isoglot.training import ranks
 
 @dataclass(frozen=True, slots=True)
 class Dev:
-    """A score that takes part in a choice: one metric of a task on its data.
+    """A dev score of a choice: one metric of a task on its data.
 
     subset  the one that decides; "": `mean` if the task has it, else the mean over all subsets
     where   the place to name in errors
@@ -133,7 +133,7 @@ def find(task: Task, metric: str | None, *, where: str) -> Metric:
 
 
 def require_one_direction(devs: Sequence[Dev]) -> None:
-    """Raise RecipeError for scores of which lower is better beside others: their mean would have no direction."""
+    """Raise RecipeError for a mix of lower-is-better and higher-is-better scores: their mean has no direction."""
     first = devs[0]
     for dev in devs[1:]:
         if dev.metric.lower_is_better != first.metric.lower_is_better:
@@ -179,11 +179,13 @@ class Selector:
         return bool(self.choices) and all(choice.exhausted for choice in self.choices)
 
     def due(self, step: int, *, last: bool) -> list[Choice]:
-        """The choices to be judged after this many steps of a stage; all of them after the last."""
+        """The choices that are due after this many steps of a stage; all of them after the last step."""
         return [choice for choice in self.choices if last or (choice.every and step % choice.every == 0)]
 
     def judge(self, choices: Sequence[Choice], encoder: Encoder) -> None:
-        """Score what the encoder would leave behind on the tasks of `choices`, and save it where none was better."""
+        """Score the encoder's exports on the tasks of `choices`, and save it for each choice where it is the best so
+        far.
+        """
         for choice in choices:
             candidates = encoder.exports()
             tried = [choice.score(candidate) if ranks.rank() == 0 else (0.0, []) for candidate in candidates]
@@ -202,7 +204,7 @@ class Selector:
         return {choice.name: {"best": choice.best, "since": choice.since} for choice in self.choices}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take the state of a checkpoint."""
+        """Restore the state of a checkpoint."""
         for choice in self.choices:
             best = state[choice.name]["best"]  # NaN in checkpoints of versions that kept one
             choice.best = best if math.isfinite(choice.cost(best)) else None

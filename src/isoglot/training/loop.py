@@ -1,4 +1,4 @@
-"""The training loop: stages, steps, evaluations and checkpoints, in the order in which they happen.
+"""The training loop: stages, steps, evaluations and checkpoints.
 
 A run lives in one folder: `run.json` (what is run), `log.jsonl`, `checkpoints/` and `model/`, which is the best encoder
 by the dev score, or the last one without a dev score. A run that is interrupted and resumed gives the same model, bit
@@ -49,12 +49,12 @@ from isoglot.training.teacher import teacher_columns
 
 Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
 
-LOOK = 10  # the step after which vectors are looked at, whether they differ
+LOOK = 10  # the step after which vectors are checked for collapse
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an objective is made from when the run knows it: the encoder, the languages of the data, sizes and seed.
+    """What an objective may be constructed from: the encoder, the languages of the data, sizes and seed.
 
     sizes  one more than the greatest value of each integer column of the batches; of `teacher`, the width
     """
@@ -105,7 +105,7 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that has not begun. Making one finds all mistakes that can be found without reading the data.
+    """A run that has not begun. Its construction checks everything that can be checked without reading the data.
 
     encoder           opens or makes the encoder that is trained; it may be changed
     record            everything that changes the result, as JSON: a run is resumed only by the same
@@ -139,7 +139,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class State:
-    """Where the run stands; with the modules' own state, all of a checkpoint."""
+    """The progress of the run; with the state of the modules, the content of a checkpoint."""
 
     stage: int = 0
     step: int = 0  # of the stage
@@ -157,7 +157,7 @@ class Stream:
 
     def __init__(self, name: str, batches: Batches, objective: Sum) -> None:
         self.name, self.batches, self.objective = name, batches, objective
-        self.position = batches.position  # of the next batch to be trained on
+        self.position = batches.position  # position of the next batch
         self.latest: Batch | None = None
         self._maker = ThreadPoolExecutor(1, thread_name_prefix=f"batches-{name}")
         self._ahead: Future[tuple[Batch, Position]] | None = None
@@ -189,7 +189,7 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
     objective = Sum(*((term.weight, term.make(known)) for term in plan.terms))
     columns: Columns = {}
     if teacher is not None:
-        with ranks.first_alone():  # after the objectives, whose mistakes are found at once
+        with ranks.first_alone():  # after the objectives, which fail fast
             columns = teacher_columns(teacher, plan.corpus, table, pivot=plan.pivot, report=report)
     batches = Batches(
         table,
@@ -205,7 +205,7 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
 
 
 def silent(_: object) -> None:
-    """Shows nothing."""
+    """The default `update`: does nothing."""
 
 
 def run(
@@ -229,7 +229,7 @@ def run(
     something else is in the place of what will be written.
     """
     began = time.monotonic()
-    selector = Selector(plan.choices, output)  # first, so that a mistake in an evaluation is found at once
+    selector = Selector(plan.choices, output)  # first, to find mistakes in evaluations early
     with ranks.group(device), alone(plan, output, [choice.folder for choice in plan.choices] or [output / "model"]):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
         if (finished := begin(plan, output, resume=resume)) is not None:
@@ -248,7 +248,7 @@ def run(
 
 
 class Run:
-    """One run: the encoder, where it stands, and what it writes."""
+    """One run: the encoder, its progress, and its output."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class Run:
         self.log = RunLog(output, resumed_at=self.state.overall)
 
     def train(self) -> None:
-        """Train every stage from where the run stands, and leave the model."""
+        """Train every remaining stage, and save the model."""
         with Signals() as signals:
             try:
                 for place in range(self.state.stage, len(self.plan.stages)):
@@ -306,7 +306,7 @@ class Run:
         ranks.wait()
 
     def stage(self, place: int, signals: Signals) -> None:
-        """Train one stage from where the run stands to its end."""
+        """Train the rest of one stage."""
         plan = self.plan.stages[place]
         if self.state.stage != place:
             self.state = State(place, 0, self.state.overall)
@@ -327,7 +327,7 @@ class Run:
         """Add the data of the stage to the card of what is saved, and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
-            with suppress(OSError, ValueError):  # none of an earlier stage
+            with suppress(OSError, ValueError):  # not those of an earlier stage
                 content = dict(json.loads(path.read_text(encoding="utf-8")))
             for stream, planned in zip(self.streams, plan.streams, strict=True):
                 name = f"{plan.name}/{stream.name}" if len(self.plan.stages) > 1 else stream.name
@@ -391,7 +391,7 @@ class Run:
                 signals.obey(received)
 
     def _tell(self, status: Status) -> None:
-        """Write the step to the log and show it."""
+        """Log and display the step."""
         self.log.write(
             "step", self.state.overall, stage=status.stage, losses=status.losses, lr=status.lr, norm=status.norm,
             padding=status.padding, negatives=status.negatives,
@@ -399,11 +399,11 @@ class Run:
         self.update(status)
 
     def _look(self) -> None:
-        """Warn of vectors that are all alike: training moves them by noise, and no dev score shows why."""
+        """Warn if all vectors are nearly equal, which dev scores do not explain."""
         batch = self.streams[0].latest
         if batch is None or ranks.rank() > 0:
             return
-        first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # a row of each group
+        first = (batch.group[:, None] == torch.unique(batch.group)[None, :]).int().argmax(dim=0)  # one row per group
         tokens = batch.tokens.select(first[:64])
         self.encoder.eval()
         with torch.no_grad():
@@ -476,13 +476,15 @@ def move(
     for stream in [*streams] * settings.accumulate:
         batch = stream.next()
         done[stream.name].append(backward(encoder, stream.objective, batch, limits, share=1 / settings.accumulate))
-    ranks.sum_gradients(encoder)  # of all streams at once: a sum that is summed again counts double
+    ranks.sum_gradients(encoder)  # once for all streams: a sum must not be reduced twice
     for stream in streams:
         ranks.average_gradients(stream.objective)
     grads = optimizer.gradients(p for group in adam.param_groups for p in group["params"])
     found = {name: together(reports) for name, reports in done.items()}
     losses = [loss for report in found.values() for loss in report.losses.values()]
-    norm, *values = torch.stack([optimizer.norm(grads, losses[0].device), *losses]).tolist()  # the one wait of a step
+    norm, *values = torch.stack(
+        [optimizer.norm(grads, losses[0].device), *losses]
+    ).tolist()  # the only synchronisation of a step
     if not all(map(math.isfinite, [norm, *values])):
         raise CheckpointError(
             f"{where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {lr:g}) or raise the "
@@ -514,8 +516,8 @@ def collapsed(vectors: Tensor) -> float | None:
 class Signals:
     """SIGINT and SIGTERM, inside `with`: the first one that is received during `deferred` waits until it is obeyed.
 
-    Obeyed is what would have happened without this: the handler that was there before is called, or the process is
-    left. Does nothing in other threads than the main one, and leaves signals that are ignored.
+    Then the previous handler is called, or the process ends, as it would without this class. Does nothing in other
+    threads than the main one, and leaves signals that are ignored.
     """
 
     def __init__(self) -> None:
@@ -597,7 +599,9 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
 
 
 def begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] | None:
-    """Record what is run, or check that the run in the folder is the same; if that is finished, return its outcome."""
+    """Write the record of the run, or check that the run in the folder is the same; if it is finished, return its
+    outcome.
+    """
     problem, finished = "", None
     if ranks.rank() == 0:
         try:
@@ -651,7 +655,7 @@ def _recorded(path: Path) -> dict[str, Any]:
 
 
 def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
-    """Where two JSON values differ, as paths of keys."""
+    """The paths of keys at which two JSON values differ."""
     ours = json.loads(json.dumps(ours))  # tuples as JSON has them
     if isinstance(ours, dict) and isinstance(theirs, dict):
         keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]

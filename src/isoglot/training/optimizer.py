@@ -1,9 +1,9 @@
 """AdamW for dense parameters and, in the same step, its row-sparse counterpart for embedding tables.
 
 The word table of a multilingual model is most of its parameters, and a batch touches a fraction of its rows. With a
-row-sparse gradient only these rows, their moments included, are read and written. A row that is not met does not
-move: its moments wait (the "lazy" Adam; torch's SparseAdam has the same rule and takes several times as long, since
-it builds sparse tensors of the moments at every step).
+row-sparse gradient only these rows, their moments included, are read and written. Other rows and their moments are
+unchanged ("lazy" Adam; torch's SparseAdam has the same rule and takes several times as long, since it builds sparse
+tensors of the moments at every step).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class AdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         if closure is not None:
             raise ValueError("closures are not supported")
         sparse: list[tuple[Tensor, Tensor]] = []
@@ -76,10 +76,10 @@ def build(modules: Iterable[nn.Module], settings: OptimizerSettings) -> torch.op
 
 
 def _refuse_sparse(chosen: torch.optim.Optimizer, *_: Any) -> None:
-    """Before a move: RMSprop would have to read and write whole tables, and torch's does not."""
+    """Raise before a step: torch's RMSprop does not support sparse gradients."""
     if any(p.grad is not None and p.grad.is_sparse for group in chosen.param_groups for p in group["params"]):
         raise RecipeError(
-            'optimizer.kind: "rmsprop" moves no row-sparse tables, which static encoders and entity tables are; '
+            'optimizer.kind: "rmsprop" cannot train row-sparse tables, as in static encoders and entity tables; '
             'write kind = "adamw"'
         )
 

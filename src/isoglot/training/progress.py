@@ -1,4 +1,4 @@
-"""What a run shows while it trains, and what it writes down: a bar, and `log.jsonl`."""
+"""Display and log of a run: a progress bar, and `log.jsonl`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from isoglot.data.files import atomic_write, writing
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
 
-EVERY = 5.0  # seconds between two lines where no bar can be drawn
+EVERY = 5.0  # seconds between two lines if there is no bar
 WINDOW = 10.0  # seconds over which rates are taken
 
 
@@ -148,7 +148,7 @@ def clock(seconds: float) -> str:
 class RunLog:
     """Appends records to `log.jsonl` of a run's folder, and to TensorBoard's files if that library is installed.
 
-    Each record names the step of the whole run that it belongs to. Only rank 0 writes. A resumed run first drops the
+    Each record has the step of the whole run. Only rank 0 writes. A resumed run first drops the
     lines of the steps it is about to repeat, so that the log of an interrupted run is that of an uninterrupted one.
     """
 
@@ -185,14 +185,14 @@ class RunLog:
     def close(self) -> None:
         """Flush and close the files."""
         if self._stream is not None:
-            with suppress(OSError):  # what could not be written was reported when it was written
+            with suppress(OSError):  # errors have been reported when the line was written
                 self._stream.close()
         if self._board is not None:
             self._board.close()
 
 
 def _step(line: bytes) -> float:
-    """The step of a line; a torn or damaged line belongs to no step."""
+    """The step of a line; None for a truncated or damaged line."""
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):

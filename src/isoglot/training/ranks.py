@@ -1,4 +1,4 @@
-"""Several processes as one: what torch.distributed must do for a step, and nothing when there is one process."""
+"""Distributed training: the collective operations of a step; no-ops for a single process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch, Tokens
 
 T = TypeVar("T")
-BUCKET = 1 << 23  # numbers that are summed in one message
-PATIENCE = timedelta(days=30)  # of ranks that wait while rank 0 builds a table or evaluates alone
+BUCKET = 1 << 23  # maximum numbers summed in one message
+PATIENCE = timedelta(days=30)  # timeout of ranks that wait while rank 0 builds a table or evaluates
 
 _waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one next to it to wait in
 
@@ -37,12 +37,12 @@ def group(device: torch.device) -> Iterator[None]:
         yield
     finally:
         if joining:
-            _waiting = None  # its threads end with the last reference
+            _waiting = None  # the threads of the group end with its last reference
             dist.destroy_process_group()
 
 
 def patient() -> dist.ProcessGroup:
-    """A group of all ranks, on the CPU, in which one may wait for hours: others give up after minutes.
+    """A CPU group of all ranks with a timeout of hours, where the default group gives up after minutes.
 
     Made when it is first needed, by all ranks at once. Values and barriers go through it, tensors of a step do not.
     """
@@ -55,7 +55,7 @@ def patient() -> dist.ProcessGroup:
 
 @contextmanager
 def first_alone() -> Iterator[None]:
-    """Rank 0 goes first, the others follow when it is done: what it leaves in a cache, they find there."""
+    """Rank 0 runs the block first, then the others, which find its results in the cache."""
     if rank() > 0:
         wait()
     try:
@@ -71,7 +71,7 @@ def rank() -> int:
 
 
 def is_first() -> bool:
-    """Whether this process is the one that speaks, also after the group is left."""
+    """Whether this is rank 0, which prints; also after the group is left."""
     return os.environ.get("RANK", "0") == "0"
 
 

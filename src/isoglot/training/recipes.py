@@ -1,4 +1,4 @@
-"""From a recipe to a plan: the encoder, streams and objectives that its settings stand for, checked before any work."""
+"""Turns a recipe into a plan: makes its encoder, streams and objectives, and checks them before any work."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -> Plan:
-    """What a recipe stands for. Raises an error that names the first key that would stop the run.
+    """The plan of a recipe. Raises an error that names the first invalid key.
 
     `name` is what the user calls the recipe, for errors.
     """
@@ -90,7 +90,7 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
 def train_seeds(
     recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = False, device: torch.device
 ) -> list[Outcome]:
-    """Train by a recipe once for each of so many seeds from the recipe's on, and show the progress on stderr.
+    """Train a recipe once for each of `seeds` seeds, beginning with the recipe's, and show the progress on stderr.
 
     One seed's run is in `output`; of several, each is in `output/seed-N`, and `output/seeds.json` has their mean and
     sample standard deviation. With `resume`, finished runs are kept and an interrupted one is continued.
@@ -125,14 +125,14 @@ def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
 
 
 def check_files(recipe: Recipe, name: str) -> None:
-    """Raise RecipeError, saying what to do, for files that only the user can name and data sets that are not there."""
+    """Raise RecipeError, with the remedy, for placeholders of files and for missing data sets."""
     streams = [stream for stage in recipe.stages for stream in stage.streams]
     paths = [source.place for stream in streams for source in stream.sources]
     own = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
     if own and recipe.folder.is_relative_to(PACKAGED):
         raise RecipeError(
-            f"{name}: {own[0]} is a placeholder for a file of yours; save the recipe with `isoglot recipe show {name} "
-            "> mine.toml`, set your files in it, then train mine.toml"
+            f"{name}: {own[0]} is a placeholder for your own file; save the recipe with `isoglot recipe show "
+            f"{name} > mine.toml`, set your files in it, then train mine.toml"
         )
     root = recipe.data.expanduser()
     paths += [path for stream in streams for path in stream.leakage if path not in _tests()]
@@ -219,7 +219,7 @@ def corpus_of(recipe: Recipe, settings: StreamSettings) -> Corpus:
 
 @cache
 def _tests() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """What can be named as a test: a task or a suite, and its languages (none: all)."""
+    """The test sets of a name: a task or a suite, and its languages (none: all)."""
     means = {name.rpartition("-")[2]: codes for name, codes in AVERAGES.items()}
     tatoeba = {f"tatoeba-{size}": ("tatoeba", (*codes, "eng")) for size, codes in means.items()}
     return {name: (name, ()) for name in [*TASKS, *SUITES]} | tatoeba
@@ -227,7 +227,7 @@ def _tests() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 @dataclass(frozen=True)
 class _Sentences(Collection[str]):
-    """The sentences of a test, read when they are needed, once in a process."""
+    """The sentences of a test, read on first use, once per process."""
 
     name: str
     data: Path
@@ -396,10 +396,10 @@ def _texts(streams: Sequence[Corpus], report: Report) -> Iterator[str]:
     for stream in streams:
         with stream.reading("reading text for the tokenizer", report):
             yield from stream.texts()
-    report("joining pieces of words")
+    report("merging pieces of words")
 
 
 def _local(recipe: Recipe, model: str) -> str:
-    """A model that stands beside the recipe as a path, any other name as it is."""
+    """The path of a model in the recipe's folder; any other name unchanged."""
     path = recipe.resolve(model)
     return str(path) if path.is_dir() else model

@@ -1,10 +1,10 @@
 """One training step: any objective, bounded memory, any number of ranks.
 
-Three observations carry it. An objective is a function of the batch's vectors alone, so its gradient can be taken at
-the vectors first and pushed into the encoder afterwards, chunk by chunk (gradient caching, Gao et al. 2021, section
-3): activations never exceed one chunk, for any batch size. Rows of similar length share a chunk, so there is little
-padding for any order of the batch. And if every rank sees the vectors of all ranks, each can compute the whole loss and
-keep the gradient of its own rows: the sum over ranks is the gradient of one process.
+It is based on three observations. An objective is a function of the batch's vectors alone, so its gradient can be taken
+at the vectors first and pushed into the encoder afterwards, chunk by chunk (gradient caching, Gao et al. 2021, section
+3): activations never exceed those of one chunk, for any batch size. Rows of similar length share a chunk, so there is
+little padding for any order of the batch. And if every rank sees the vectors of all ranks, each can compute the whole
+loss and keep the gradient of its own rows: the sum over ranks is the gradient of one process.
 
 The price of gradient caching is a second forward pass. A batch of at most `graph_tokens` tokens keeps its graph and
 does not pay it; both paths give the same gradient, dropout included.
@@ -36,7 +36,7 @@ class StepLimits:
 
     @classmethod
     def on(cls, device: torch.device, *, chunk: int | None, graph: int | None, bf16: bool) -> StepLimits:
-        """The limits given, and those of the device for None: a core's cache is full soon, an accelerator late."""
+        """The limits given, and those of the device for None: small for a core's cache, large for an accelerator."""
         usual = (512, 3072) if device.type == "cpu" else (16_384, 32_768)
         return cls(usual[0] if chunk is None else chunk, usual[1] if graph is None else graph, bf16=bf16)
 
@@ -78,7 +78,7 @@ class Replay(AbstractContextManager[None]):
 
 
 class Embedded:
-    """The vectors of a batch, and the way back from their gradient into the encoder.
+    """The vectors of a batch, and backpropagation of their gradient into the encoder.
 
     vectors  (N, D) in the order of the batch, without a graph
     padded   tokens that were computed, padding included
@@ -165,8 +165,8 @@ def together(reports: Sequence[StepReport]) -> StepReport:
 def negatives(batch: Batch) -> float:
     """Mean number of rows of another meaning, hard negatives included, that the batch holds for a row of slot 0.
 
-    Rows that share its group or its key do not count. This is what a larger batch or more ranks buy; an objective may
-    take only some of them as candidates (InfoNCE leaves out the other anchors).
+    Rows that share its group or its key do not count. It grows with the batch and the number of ranks; an objective may
+    use only some of them as candidates (InfoNCE excludes the other anchors).
     """
     anchors = batch.slot == 0
     if not bool(anchors.any()):

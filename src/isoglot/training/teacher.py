@@ -1,4 +1,4 @@
-"""A teacher's vectors beside the batches of a stream, computed once for each distinct text and kept in the cache.
+"""A teacher's vectors for the batches of a stream, computed once per distinct text and cached.
 
 A folder of its own, named by the identity of the teacher (weights, tokenizer, prompt, pooling) and by everything that
 the stream's text depends on, is a `VectorStore` of unit vectors, and `rows.npy`, the row there of each sentence of the
@@ -85,7 +85,7 @@ def _compute(teacher: Encoder, corpus: Corpus, pivot: str, folder: Path, progres
 
 
 def _in_order(corpus: Corpus, pivot: str) -> Iterator[str]:
-    """What the teacher reads for every sentence of the stream, in the order of the table's rows."""
+    """The text that the teacher encodes for every sentence of the stream, in the order of the table's rows."""
     for _, groups in corpus.named():
         for group in groups:
             texts = [*group.texts, *group.hard_negatives]

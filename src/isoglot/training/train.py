@@ -1,4 +1,4 @@
-"""`isoglot.train`: an encoder and data in memory, or a recipe, made into a plan, carried out, and the best encoder."""
+"""`isoglot.train`: turns an encoder and data, or a recipe, into a plan, runs it, and returns the best encoder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Term, run
 from isoglot.training.progress import Display, Report, Status
 from isoglot.training.recipes import plan_of
 
-EVALUATIONS = 10  # per run by default; without a dev score, checkpoints per run
+EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
 ADAPTER_RATE = 5e-4
 
@@ -155,7 +155,7 @@ def train(
 def _listeners(
     stack: ExitStack, show: bool | None, progress: Progress | None, report: Report | None
 ) -> tuple[Report, Callable[[Status], None]]:
-    """What is called with messages and with steps."""
+    """The callbacks for messages and for steps."""
     quiet = progress is None and report is None
     display = stack.enter_context(Display()) if (is_interactive() and quiet if show is None else show) else None
     if display is not None and report is None:

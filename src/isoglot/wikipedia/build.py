@@ -1,4 +1,4 @@
-"""Wikipedia dumps to entity-linked sentences: the passes in order, each on disk before the next one begins.
+"""Converts Wikipedia dumps to entity-linked sentences, in passes that are each stored on disk.
 
     heads       language and namespaces of every dump
     redirects   one file a dump                                          parallel over dumps
@@ -49,8 +49,8 @@ from isoglot.wikipedia.wikitext import MARKUP, Limits, Paragraph, UnreadableErro
 Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
 Report = Callable[[str], None]
 
-_FORMAT = 1  # of the files in the work folder
-_KNOWN = (  # their paths
+_FORMAT = 1  # format of the files in the work folder
+_KNOWN = (  # pattern of their paths
     r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|warnings\.txt"
     r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
 )

@@ -1,4 +1,4 @@
-"""From parsed articles to the training set: frequency cut, hard negatives, caps, sample, files.
+"""Builds the training set from parsed articles: frequency cut, hard negatives, caps, sample, files.
 
 There are three passes over the pages: count links, draw the sample, write it. Memory holds a count for each
 linked entity, the types of those above the cut, and the numbers of the sample; never the text.

@@ -1,4 +1,4 @@
-"""Wikitext to paragraphs of plain text and to sentences, with the exact position of each link.
+"""Converts wikitext to paragraphs of plain text and to sentences, with the exact position of each link.
 
 The text is built once, in its final form, and a link's position is recorded while its words are appended. Nothing is
 searched for afterwards, so offsets are exact. Templates, tables, references, files, categories, headings and formulas

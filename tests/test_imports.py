@@ -64,6 +64,13 @@ def test_a_verb_needs_no_extra_and_imports_no_compiler(folder, verb):
     assert not modules & {*EXTRAS, *COMPILERS, "transformers", "openai", "starlette"}
 
 
+def test_searching_imports_neither_training_nor_the_tables_of_languages(folder):
+    done, modules = run(folder, VERBS["search"])
+    assert done.returncode == 0, done.stderr
+    unused = {"averaging", "fitting", "vocabulary", "converters", "int8"}
+    assert not modules & {"langcodes", "isoglot.settings", *(f"isoglot.encoders.{name}" for name in unused)}
+
+
 @pytest.mark.parametrize("words", ["--help", "--version", "search --help", "serve --help"])
 def test_help_and_version_import_nothing_heavy(folder, words):
     done, modules = run(folder, words)

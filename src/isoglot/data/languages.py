@@ -21,13 +21,13 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
-
-from langcodes import Language
-from langcodes.data_dicts import LANGUAGE_ALPHA3
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from isoglot.data.numbers import shown
 from isoglot.errors import CorpusError, nearest
+
+if TYPE_CHECKING:
+    from langcodes import Language
 
 UNKNOWN = "und"
 SKIPPED = "sentences in unknown languages"  # key of the counts
@@ -107,6 +107,8 @@ def _resolve(code: str) -> str | None:
         return UNKNOWN
     if not primary or primary in _NOT_MEANT:
         return None
+    from langcodes import Language  # its tables take longer to import than texts in unknown languages need
+
     try:
         parsed = Language.get(code, normalize=primary not in _OURS)
     except ValueError:
@@ -121,11 +123,13 @@ def _script_suffix(base: str, parsed: Language) -> str:
     script = parsed.script or (parsed.maximize().script if parsed.territory else None)
     if script is None or (base, script) in _PART_OF_USUAL:
         return ""
-    usual = Language.make(language=parsed.language).maximize().script
+    usual = parsed.make(language=parsed.language).maximize().script
     return f"_{script}" if script != usual or base in _ALWAYS_WITH_SCRIPT else ""
 
 
 def _advice(code: str) -> str:
+    from langcodes.data_dicts import LANGUAGE_ALPHA3
+
     known = [two for two in LANGUAGE_ALPHA3 if len(two) == 2] + [*LANGUAGE_ALPHA3.values()]
     advice = "write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' if the language is unknown"
     return nearest(code.strip(), known, otherwise=advice)
@@ -136,5 +140,7 @@ def tag(code: str | None) -> str | None:
     """The BCP 47 tag of a language code of any system, for the attribute `lang` of HTML; None if it is unknown."""
     if code is None or not is_language(code):
         return None
+    from langcodes import Language
+
     found = str(Language.get(code).to_tag())
     return found if found != "und" else None

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from langcodes import standardize_tag
-
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical
 
@@ -48,6 +46,8 @@ def write_tmx(path: str | Path, units: Iterable[Unit], *, source: str = ALL) -> 
 
 
 def _tag(code: str) -> str:
+    from langcodes import standardize_tag
+
     return standardize_tag(canonical(code))
 
 

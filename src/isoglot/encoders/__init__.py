@@ -1,18 +1,26 @@
 """Encoders: transformers and static tables, inference, the saved format, and named weights.
 
-Importing this loads torch but not transformers, which takes seconds and is imported when a transformer is opened.
+Importing this loads torch but not transformers, which takes seconds and is imported when a transformer is opened. What
+inference does not need is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from isoglot.encoders.averaging import average
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from isoglot.encoders.base import Encoder, encode
-from isoglot.encoders.fitting import fit_flow, fit_whitening
 from isoglot.encoders.loading import load
 from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
-from isoglot.encoders.vocabulary import trim
+
+if TYPE_CHECKING:
+    from isoglot.encoders.averaging import average
+    from isoglot.encoders.fitting import fit_flow, fit_whitening
+    from isoglot.encoders.vocabulary import trim
+
+_LATER = {"average": "averaging", "fit_flow": "fitting", "fit_whitening": "fitting", "trim": "vocabulary"}
 
 __all__ = [
     "DEFAULT",
@@ -26,3 +34,9 @@ __all__ = [
     "load",
     "trim",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'isoglot.encoders' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"isoglot.encoders.{_LATER[name]}"), name)

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,9 @@ from isoglot.encoders import configs, layout
 from isoglot.encoders.base import evaluating
 from isoglot.encoders.layers import read_tensors
 from isoglot.errors import EncoderError, nearest
-from isoglot.settings import AdapterSettings
+
+if TYPE_CHECKING:
+    from isoglot.settings import AdapterSettings
 
 FOLDER, CONFIG, WEIGHTS = "adapter", "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."  # prefix of tensor names in peft's files

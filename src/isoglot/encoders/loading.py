@@ -366,7 +366,7 @@ def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     """
     size = tokenizer.get_vocab_size(with_added_tokens=True)
     numbers: Iterable[int] = range(size)
-    if any(tokenizer.id_to_token(number) is None for number in numbers):  # with gaps; all pieces would be slow
+    if None in map(tokenizer.id_to_token, numbers):  # with gaps; all pieces would be slow
         numbers = sorted(set(tokenizer.get_vocab(with_added_tokens=True).values()))
     largest = max(numbers, default=-1)
     if largest >= rows:

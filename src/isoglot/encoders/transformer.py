@@ -19,10 +19,11 @@ from isoglot.encoders import adapters, layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.tokenizer import digest, prompted, ragged
-from isoglot.settings import AdapterSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+    from isoglot.settings import AdapterSettings
 
 # Poolings take the hidden states of all layers, first to last, each (N, T, D), and the mask (N, T), and give (N, D).
 # `states[0]` is the embedding layer's output, before any attention. "first-last" means two things in the literature:
@@ -161,7 +162,9 @@ class TransformerEncoder(Encoder):
         seed: int = 0,
     ) -> None:
         """Freeze the weights that these settings exclude from training. Raises ValueError."""
-        if adapter is not None and not isinstance(adapter, AdapterSettings):
+        if isinstance(adapter, Mapping):
+            from isoglot.settings import AdapterSettings
+
             adapter = AdapterSettings(**adapter)
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:

@@ -19,7 +19,6 @@ from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders import Encoder, load
 from isoglot.errors import CorpusError, OutputError, SearchError, shown
-from isoglot.index import exporting
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
@@ -425,6 +424,8 @@ class Index:
 
         Raises `OutputError` for another suffix, and for Parquet without pyarrow.
         """
+        from isoglot.index import exporting
+
         exporting.format_of(Path(path))
         check_output(path)
         if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):

@@ -14,7 +14,7 @@ import torch
 import isoglot
 from conftest import SENTENCES, build_tokenizer
 from isoglot.encoders import StaticEncoder
-from isoglot.encoders.base import identity
+from isoglot.encoders.base import cache_key, identity
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
@@ -181,3 +181,10 @@ def test_pooling_and_seed_of_a_transformer_matter(toy_transformer):
     models = [toy_transformer(pooling="mean"), toy_transformer(pooling="cls")]
     assert len({identity(model) for model in models}) == 2
     assert identity(models[0]) == identity(models[0].train())
+
+
+def test_cached_vectors_of_another_default_precision_have_another_name(toy_static, monkeypatch):
+    before = cache_key(toy_static)
+    monkeypatch.setattr("isoglot.encoders.base.settle", lambda precision, device: "bfloat16")
+    assert cache_key(toy_static) != before
+    assert cache_key(toy_static).startswith(identity(toy_static))

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
 from isoglot.data.vectors import unit
+from isoglot.encoders.device import settle
 from isoglot.errors import nearest, shown
 from isoglot.progress import Progress, bar
 
@@ -292,3 +293,12 @@ def identity(encoder: Encoder) -> str:
         checksum.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
         checksum.update(weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
     return checksum.hexdigest()
+
+
+def cache_key(encoder: Encoder) -> str:
+    """Name for cached vectors: the identity and, if it isn't float32, the precision that `encode` uses by default.
+
+    An accelerator encodes in bfloat16, so its vectors are kept apart from those of a CPU.
+    """
+    precision = settle(None, encoder.device)
+    return identity(encoder) if precision == "float32" else f"{identity(encoder)}-{precision}"

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from isoglot.encoders import Encoder
-from isoglot.encoders.base import identity
+from isoglot.encoders.base import cache_key
 from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
@@ -79,7 +79,7 @@ def function(
             raise EvaluationError("a cache needs an encoder, since changes of a function can't be detected")
         return Remembered(model)
     encoder = model
-    store = VectorStore(Path(cache) / identity(encoder)) if cache is not None else None
+    store = VectorStore(Path(cache) / cache_key(encoder)) if cache is not None else None
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         if progress is not None:

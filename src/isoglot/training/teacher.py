@@ -22,7 +22,7 @@ from isoglot.data.files import atomic_write
 from isoglot.data.table import Array, GroupTable
 from isoglot.data.vectors import open_array
 from isoglot.encoders import load
-from isoglot.encoders.base import Encoder, identity
+from isoglot.encoders.base import Encoder, cache_key
 from isoglot.encoders.device import resolve
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError
@@ -44,7 +44,7 @@ def teacher_columns(
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    key = hashlib.sha256(f"{identity(teacher)} {corpus.digest()}{pivot and f' {pivot}'}".encode()).hexdigest()[:32]
+    key = hashlib.sha256(f"{cache_key(teacher)} {corpus.digest()}{pivot and f' {pivot}'}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
     if not (folder / "rows.npy").exists():
         what = f"teacher {teacher.name}".rstrip()

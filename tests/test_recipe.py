@@ -120,7 +120,6 @@ def test_settings_are_frozen(file):
         ("encoder.kind=recurrent", r"encoder\.kind: unknown kind 'recurrent'; "),
         ("optimizer.lr=-1", r"optimizer\.lr: must be at least 1e-30 \(value -1\)"),
         ("optimizer.schedule=cosin", r"optimizer\.schedule.*'cosine'.*\(value 'cosin'\)"),
-        ("steps=4", r"exactly one of epochs and steps"),
         (f"streams=[{STREAM}, {STREAM}]", r"two streams have the same name; use different names"),
         ("extend=x", r"extend: no such setting \(value 'x'\); did you mean 'extends'\?"),
         ("sede=4", r"sede: no such setting \(value 4\); did you mean 'seed'\?"),
@@ -203,3 +202,17 @@ def test_long_values_are_broken_and_tables_have_headers():
     assert max(map(len, written.splitlines())) <= 120
     assert written.startswith('name = "x"\n\n[[streams]]\n')
     assert {"batching = { size = 8 }", "[optimizer]", "lr = 1e-5"} <= set(written.splitlines())
+
+
+def test_errors_call_a_packaged_recipe_by_its_name():
+    with pytest.raises(RecipeError, match=r"^demo/pairs: optimizer\.lr: "):
+        load("demo/pairs", ["optimizer.lr=fast"])
+
+
+def test_an_override_of_one_length_replaces_the_other(file):
+    for overrides, length in ((["steps=3"], (3, None)), (["steps=3", "epochs=2"], (None, 2))):
+        (stage,) = load(file, overrides).stages
+        assert (stage.steps, stage.epochs) == length
+    file.write_text(f"steps = 4\n{MINIMAL}")
+    with pytest.raises(RecipeError, match="exactly one of epochs and steps"):
+        load(file)

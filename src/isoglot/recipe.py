@@ -64,6 +64,7 @@ KINDS = (
     "twins",
     "towers",
 )  # kinds of encoders, which pydantic includes in the location of an error
+_LENGTHS = {"steps": "epochs", "epochs": "steps"}
 UNNAMED = {"streams": "train", "stages": "main"}  # default names of elements, as in settings.py
 PATHS = re.compile(
     r"(?:^|\.)(?:leakage\.\d+|sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
@@ -186,23 +187,30 @@ def _in(file: Path) -> list[str]:
 def _variants(file: Path) -> dict[str, dict[str, Any]]:
     found = _parsed(file).get("variants", {})
     if not isinstance(found, dict) or not all(isinstance(value, dict) for value in found.values()):
-        raise RecipeError(f"{file}: variants: write one table for each, [variants.NAME]")
+        raise RecipeError(f"{_place_of(file)}: variants: write one table for each, [variants.NAME]")
     return found
 
 
 def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
     """The settings in a file or in a variant in it, and their place."""
     if variant:
-        return _variants(file)[variant], f"{file}: variants.{variant}"
-    return {key: value for key, value in _parsed(file).items() if key != "variants"}, str(file)
+        return _variants(file)[variant], _place_of(file, variant)
+    return {key: value for key, value in _parsed(file).items() if key != "variants"}, _place_of(file)
+
+
+def _place_of(file: Path, variant: str = "") -> str:
+    """How messages call a file, or a variant in it: a packaged recipe by its name."""
+    if file.is_relative_to(PACKAGED):
+        return _called(file, variant)
+    return f"{file}: variants.{variant}" if variant else str(file)
 
 
 def _parsed(file: Path) -> dict[str, Any]:
     try:
         data = _loads(_read(file))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise RecipeError(f"{file}: not valid TOML: {error}") from error
-    _require_shallow(data, str(file))
+        raise RecipeError(f"{_place_of(file)}: not valid TOML: {error}") from error
+    _require_shallow(data, _place_of(file))
     return data
 
 
@@ -342,6 +350,8 @@ def _override(data: dict[str, Any], assignment: str) -> None:
         for part in parents:
             place = place[_place(part)] if isinstance(place, list) else place.setdefault(part, {})
         place[_place(last) if isinstance(place, list) else last] = found["value"]
+        if last in _LENGTHS and isinstance(place, dict):  # a recipe has one of them
+            place.pop(_LENGTHS[last], None)
     except (ValueError, IndexError, TypeError, AttributeError) as error:
         raise RecipeError(f"{said}: {shown(path, quotes=False)} does not exist in this recipe") from error
 

@@ -110,6 +110,95 @@ def test_stdin_and_stdout_are_dashes(run, made):
     assert (made / "whitened").is_dir()
 
 
+STDOUT = {  # verb -> its words without the output, and how the output begins
+    "encode": ("encode model a.txt", b'{"text": "The cat'),
+    "mine": ("mine model a.txt b.txt", b"2."),
+    "negatives": ("negatives model a.tsv", b'{"texts":'),
+    "filter": ("filter --model model a.tsv --threshold 0", b'{"texts":'),
+    "export": ("export index --format tsv", b"id\ttext\tlanguage\n"),
+    "report": ("report scores", b"<!DOCTYPE html>"),
+    "plot": ("plot model a.txt --layout pca", b"<!DOCTYPE html>"),
+}
+FOLDERS = {  # verb that writes a folder -> its words without the output
+    "demo": "demo",
+    "train": "train tiny.toml",
+    "sweep": "sweep tiny.toml",
+    "evaluate": "evaluate model --tasks retrieval --data a.tsv",
+    "compare": "compare a=scores b=scores",
+    "index": "index model a.txt",
+    "trim": "trim model a.txt",
+    "fit": "fit whitening model a.txt --dim 2",
+    "average": "average model model",
+    "convert": "convert model",
+    "wikipedia": "wikipedia a.txt --titles a.txt",
+}
+
+
+def test_a_dash_is_tested_for_every_verb_with_an_output():
+    there = {name for name, verb in VERBS.items() if any("--output" in one.opts for one in verb.params)}
+    assert there == set(STDOUT) | set(FOLDERS)
+
+
+@pytest.mark.parametrize("verb", STDOUT)
+def test_text_is_written_to_stdout(run, made, verb):
+    words, beginning = STDOUT[verb]
+    code, out, err = run(f"{words} -o -")
+    assert code == 0, err
+    assert out.startswith(beginning)
+    assert not (made / "-").exists()
+
+
+@pytest.mark.parametrize("verb", FOLDERS)
+def test_a_folder_is_not_written_to_stdout(run, made, verb):
+    code, out, err = run(f"{FOLDERS[verb]} -o -")
+    assert (code, out) == (1, b"")
+    assert b"isoglot: -: a folder can't be written to stdout" in err
+    assert not (made / "-").exists()
+
+
+def test_lines_of_stdin_are_indexed_mapped_and_counted(run, made):
+    text = (made / "a.txt").read_bytes()
+    for _ in range(2):  # the same lines again are no new sentences
+        assert run("index model deu=- -o piped", text)[0] == 0
+    assert run("index model - -o piped", b"one more\n")[0] == 0
+    rows = [json.loads(line) for line in run("export piped -o -")[1].splitlines()]
+    assert [(row["text"], row["language"]) for row in rows] == [
+        *((text, "deu") for text in SENTENCES),
+        ("one more", "und"),
+    ]
+    hits = json.loads(run("search - --model model cat -k 3 --json", text)[1])["hits"]
+    assert [hit["text"] for hit in hits] == [
+        hit["text"] for hit in json.loads(run("search a.txt --model model cat -k 3 --json")[1])["hits"]
+    ]
+    assert run("plot model - --layout pca -o -", text)[1].count(b"The cat sits on the mat.") > 0
+    assert run("trim model - -o trimmed", text)[0] == 0
+
+
+def test_json_lines_of_stdin_are_filtered(run):
+    kept = run("filter --model model a.tsv --threshold 0 -o -")[1]
+    assert kept
+    assert run("filter --model model - -o - --threshold 0", kept)[1] == kept
+    assert run("negatives model - -o -", kept)[0] == 0
+
+
+def test_results_of_stdin_are_a_page(run, made):
+    assert run("report - -o -", (made / "scores/results.json").read_bytes())[1].startswith(b"<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("words", ["report - -o x.html", "filter --model model - -o x.jsonl"])
+def test_errors_name_stdin_and_the_line(run, made, words):
+    code, out, err = run(words, b"{,\n")
+    assert (code, out) == (1, b"")
+    assert b"stdin:1: " in err
+    assert not [*made.glob("x.*")]
+
+
+def test_stdin_that_a_verb_does_not_read_is_an_error(run):
+    code, _, err = run("evaluate --vectors - --texts - -o x")
+    assert code == 1
+    assert b"isoglot: -: " in err
+
+
 @pytest.mark.parametrize("words", ["encode model a.txt -o - --json", "mine model a.txt b.txt -o - --json"])
 def test_two_outputs_on_stdout_are_wrong_usage(run, words):
     code, out, err = run(words)

@@ -154,12 +154,14 @@ def test_folders_that_are_no_index_are_refused(tmp_path):
     assert (tmp_path / "index.sqlite").read_text() == "mine"
 
 
-def test_another_format_is_refused(tmp_path):
+@pytest.mark.parametrize(("version", "advice"), [(1, "; make it again"), (99, "; upgrade isoglot, or make it again")])
+def test_another_format_is_refused_with_the_command_that_makes_the_index_again(tmp_path, version, advice):
     make(tmp_path / "i").store.close()
     with closing(sqlite3.connect(tmp_path / "i" / "index.sqlite")) as connection:
-        connection.execute("PRAGMA user_version = 1")
-    with pytest.raises(SearchError, match="has format 1"):
+        connection.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(SearchError, match=f"i: an index of format {version}, and this isoglot reads 4{advice}") as said:
         Index.open(tmp_path / "i")
+    assert f"isoglot index {ORIGIN.name} FILE" in str(said.value)
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "gone", "other"])

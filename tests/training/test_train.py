@@ -59,6 +59,20 @@ def test_pairs_in_memory_give_a_better_encoder_and_leave_the_given_one(toy_stati
     assert not np.array_equal(before, encode(better, pairs[90][0]))
 
 
+def test_results_do_not_call_a_model_by_a_temporary_folder(toy_static, tmp_path):
+    toy_static.name = "toy"
+    better = isoglot.train(toy_static, rows(8), steps=1)
+    assert better.name == "toy-trained"
+    assert isoglot.train(better, rows(8), steps=1).name == "toy-trained"
+    assert isoglot.evaluate(better, pairs=rows(4)).model == "toy-trained"
+    assert isoglot.train(toy_static, rows(8), steps=1, output=tmp_path / "run").name == "run"
+    write_corpus(tmp_path)
+    (tmp_path / "mine.toml").write_text(RECIPE, encoding="utf-8")
+    recipe = load_recipe(tmp_path / "mine.toml", ["steps=1"])
+    assert isoglot.train(tmp_path / "mine.toml", overrides=["steps=1"]).name == "mine"
+    assert isoglot.train(recipe).name == recipe.name
+
+
 @pytest.mark.parametrize("kind", ["groups", "pandas", "polars", "columns", "datasets", "iterator", "tuples of three"])
 def test_data_of_every_kind(kind, toy_static):
     pairs = rows(20)

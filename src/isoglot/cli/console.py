@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from isoglot.errors import IsoglotError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -157,16 +159,19 @@ def clock(seconds: float) -> str:
 
 
 @contextmanager
-def from_stdin(*paths: Path) -> Iterator[list[Path]]:
+def from_stdin(*paths: Path, suffix: str = "") -> Iterator[list[Path]]:
     """The paths to read: unchanged, except that `-` becomes a temporary file with the text of stdin."""
     if Path("-") not in paths:
         yield [*paths]
         return
     with tempfile.TemporaryDirectory(prefix="isoglot-") as folder:
-        text = Path(folder) / "stdin"
+        text = Path(folder) / f"stdin{suffix}"
         with text.open("wb") as stream:
             shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield [text if path == Path("-") else path for path in paths]
+        try:
+            yield [text if path == Path("-") else path for path in paths]
+        except IsoglotError as error:
+            raise type(error)(str(error).replace(str(text), "stdin")) from error
 
 
 @contextmanager

@@ -7,21 +7,35 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import say
-from isoglot.cli.options import IndexFolder
+from isoglot.cli.console import Progress, say, to_stdout
+from isoglot.cli.options import IndexFolder, output_format
 
 
 def export(
     index: IndexFolder,
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="Output file: .parquet (with vectors), .tsv, .jsonl or .tmx.")
+        Path,
+        typer.Option(
+            "--output", "-o", help="Output file: .parquet (with vectors), .tsv, .jsonl or .tmx; - for stdout."
+        ),
     ],
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="Output format: parquet, tsv, jsonl or tmx; default: by the name, jsonl for stdout."
+        ),
+    ] = None,
 ) -> None:
     """Export an index: Parquet for any vector database, TMX for a translation memory."""
-    from isoglot.data.files import check_output
     from isoglot.index import Index
+    from isoglot.index.exporting import FORMATS
 
-    check_output(output)
-    with Index.open(index) as found:
-        rows = found.export(output)
-    say(f"{rows:,} {'translation units' if output.suffix.lower() == '.tmx' else 'sentences'}: {output}")
+    stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
+    form = output_format(output, stdout | FORMATS, given=form)
+    with (
+        Index.open(index) as found,
+        to_stdout(output, form) as target,
+        Progress("exporting", unit="sentences") as progress,
+    ):
+        rows = found.export(target, format=form, progress=progress)
+    say(f"{rows:,} {'translation units' if form == 'tmx' else 'sentences'}: {output}")

@@ -7,13 +7,17 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import Progress, say, show_json, to_stdout
+from isoglot.cli.console import Progress, from_stdin, say, show_json, to_stdout
 from isoglot.cli.options import Device, Json, Pooling, Prompt, finite, open_encoder
 
 
 def filter(
     pairs: Annotated[
-        Path, typer.Argument(help="Pairs or larger groups: a .tsv, .jsonl or .tmx file, or a folder of aligned files.")
+        Path,
+        typer.Argument(
+            help="Pairs or larger groups: a .tsv, .jsonl or .tmx file, or a folder of aligned files; - for JSON lines "
+            "on stdin."
+        ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="Output file of JSON lines; - for stdout.")],
     model: Annotated[
@@ -44,25 +48,22 @@ def filter(
 
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
-    for path in filter_outputs(output, dropped):
-        check_output(path, inputs=[pairs, model])
-    encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
-    try:
-        with Progress("filtering", unit="bytes") as progress, to_stdout(output, "jsonl") as path:
-            counts = filter_file(
-                encoder, pairs, path, dropped=dropped, languages=languages, margin=margin, threshold=threshold,
-                k=k, block=block, progress=progress,
-            )  # fmt: skip
-    except ValueError as error:
-        raise RecipeError(f"filter: {error}") from error
+    if dropped == output:
+        raise typer.BadParameter("--output and --dropped are the same file; choose another")
+    with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:
+        for path in (target, dropped):
+            if path is not None:
+                check_output(path, inputs=[source, model])
+        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
+        try:
+            with Progress("filtering", unit="bytes") as progress:
+                counts = filter_file(
+                    encoder, source, target, dropped=dropped, languages=languages, margin=margin, threshold=threshold,
+                    k=k, block=block, progress=progress,
+                )  # fmt: skip
+        except ValueError as error:
+            raise RecipeError(f"filter: {error}") from error
     if as_json:
         show_json({"output": str(output), "dropped": dropped and str(dropped), "counts": counts})
     for name, found in counts.items():
         say(f"{name}: {', '.join(f'{count:,} {what}' for what, count in sorted(found.items()))}")
-
-
-def filter_outputs(output: Path, dropped: Path | None) -> list[Path]:
-    """The output files, without stdout. Raises BadParameter if they are the same."""
-    if dropped == output:
-        raise typer.BadParameter("--output and --dropped are the same file; choose another")
-    return [path for path in (output, dropped) if path is not None and str(path) != "-"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from isoglot.cli.console import Progress, on_interrupt, say
+from isoglot.cli.console import Progress, from_stdin, on_interrupt, say
 from isoglot.cli.options import Device, Pooling, Prompt, announce, model_and_files
+
+if TYPE_CHECKING:
+    from isoglot.index import Sentence
 
 
 def index(
@@ -17,8 +23,8 @@ def index(
         list[str],
         typer.Argument(
             metavar="[MODEL] FILE...",
-            help="Model (optional) and text, .tsv, .jsonl, .parquet or .tmx files; CODE=FILE sets the language, "
-            "deu,eng=FILE the languages of pairs.",
+            help="Model (optional) and text, .tsv, .jsonl, .parquet or .tmx files, or - for lines of stdin; CODE=FILE "
+            "sets the language, deu,eng=FILE the languages of pairs.",
         ),
     ],
     output: Annotated[
@@ -41,13 +47,13 @@ def index(
     """Build a search index of sentences, or add sentences to one."""
     from isoglot.data.files import check_output
     from isoglot.errors import SearchError
-    from isoglot.index import Index, read_sentences
+    from isoglot.index import Index
 
     on_interrupt("run the same command again to add the rest")
     model, sources = model_and_files(words)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
-    sentences = chain.from_iterable(read_sentences(source, language=language) for source in sources)
+    sentences = chain.from_iterable(sentences_of(source, language=language) for source in sources)
     try:
         announce(device)
         with Progress("indexing", unit="sentences") as bar:
@@ -58,3 +64,20 @@ def index(
     except ValueError as error:
         raise SearchError(f"index: {error}") from error
     typer.echo(output)
+
+
+def sentences_of(source: str, *, language: str = "und") -> Iterator[Sentence]:
+    """The sentences of FILE or CODE=FILE; of `-` the lines of stdin, whose ids do not depend on their place.
+
+    So lines of another call can be added to the same index, and a line that is in it already is skipped.
+    """
+    from isoglot.index import read_sentences
+
+    code, _, path = source.rpartition("=")
+    if path != "-":
+        yield from read_sentences(source, language=language)
+        return
+    with from_stdin(Path(path)) as (text,):
+        for one in read_sentences(str(text), language=code or language):
+            mark = sha256(f"{one.language}\t{one.text}".encode()).hexdigest()[:16]
+            yield replace(one, id=f"stdin:{mark}")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import Progress, say, to_stdout
+from isoglot.cli.console import Progress, from_stdin, say, to_stdout
 from isoglot.cli.options import Device, Pooling, Prompt, model_and_files, open_encoder, split
 
 
@@ -16,7 +16,8 @@ def negatives(
         list[str],
         typer.Argument(
             metavar="[MODEL] PAIRS",
-            help="Model (optional) and pairs: a .tsv, .jsonl or .tmx file, or a folder of two line-aligned files.",
+            help="Model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - for "
+            "JSON lines from stdin.",
         ),
     ],
     output: Annotated[
@@ -39,15 +40,14 @@ def negatives(
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
 
     model, (file,) = model_and_files(words, most=1)
-    pairs = Path(file)
     tests = [_place(path) for path in leakage or []]
-    check_output(output, inputs=[model, pairs, *tests])
-    groups = read_pairs(pairs, languages=split(languages), leakage=tests)
-    encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
-    with Progress("encoding") as progress:
-        found = add_hard_negatives(encoder, groups, count, progress=progress, report=say)
-    with to_stdout(output, "jsonl") as path:
-        write_jsonl(path, found)
+    with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
+        check_output(target, inputs=[model, pairs, *tests])
+        groups = read_pairs(pairs, languages=split(languages), leakage=tests)
+        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
+        with Progress("encoding") as progress:
+            found = add_hard_negatives(encoder, groups, count, progress=progress, report=say)
+        write_jsonl(target, found)
     say(f"{len(found):,} pairs with up to {count} hard negatives each: {output}")
 
 

@@ -69,9 +69,9 @@ def model_and_files(words: Sequence[str], *, most: int | None = None) -> tuple[s
 
 def _is_data(word: str) -> bool:
     path, source = Path(word), Path(word.partition("=")[2] or word)
-    return (
-        word == "-" or path.is_file() or (path.is_dir() and not _is_model(word)) or (source != path and source.exists())
-    )
+    if str(source) == "-" or path.is_file():
+        return True
+    return (path.is_dir() and not _is_model(word)) or (source != path and source.exists())
 
 
 def _is_model(word: str) -> bool:

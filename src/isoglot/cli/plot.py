@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import say
+from isoglot.cli.console import from_stdin, say, to_stdout
 from isoglot.cli.options import Device, Pooling, Prompt, model_and_files, open_encoder, split
 
 
@@ -16,14 +16,17 @@ def plot(
         list[str],
         typer.Argument(
             metavar="[MODEL] FILE... | sweep FOLDER",
-            help="Model (optional) and text, TSV, JSON lines or TMX files, or folders of aligned files; or `sweep` "
-            "and the folder of a finished sweep.",
+            help="Model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of "
+            "stdin; or `sweep` and the folder of a finished sweep.",
         ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", show_default="map.html; sweep.svg", help="Output file: .html, .svg, .png or .pdf."
+            "--output",
+            "-o",
+            show_default="map.html; sweep.svg",
+            help="Output file: .html, .svg, .png or .pdf; - for stdout (HTML; of a sweep, SVG).",
         ),
     ] = None,
     layout: Annotated[str, typer.Option(help="Projection: pca, tsne or umap.")] = "tsne",
@@ -53,14 +56,15 @@ def plot(
     from isoglot.report.plot import plot
 
     output = output or Path("map.html")
-    check_output(output, inputs=[model, *files, labels])
-    # A skipped blank line would shift the labels of the following lines.
-    groups = read_files(files, languages=split(languages), parallel=parallel, skip_empty=labels is None)
-    made = plot(
-        open_encoder(model, device=device, pooling=pooling, prompt=prompt), groups, output=output, method=layout,
-        color=color, labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
-        limit=limit, seed=seed, title=title or f"Sentence map: {model}",
-    )  # fmt: skip
+    with from_stdin(*files) as texts, to_stdout(output, "html") as target:
+        check_output(target, inputs=[model, *texts, labels])
+        # A skipped blank line would shift the labels of the following lines.
+        groups = read_files(texts, languages=split(languages), parallel=parallel, skip_empty=labels is None)
+        made = plot(
+            open_encoder(model, device=device, pooling=pooling, prompt=prompt), groups, output=target, method=layout,
+            color=color, labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
+            limit=limit, seed=seed, title=title or f"Sentence map: {model}",
+        )  # fmt: skip
     say(f"{made.note} Wrote {output}")
 
 
@@ -70,6 +74,7 @@ def _plot_sweep(folders: list[Path], output: Path) -> None:
 
     if len(folders) != 1:
         raise typer.BadParameter(f"pass one folder of a sweep, got {len(folders)}")
-    check_output(output, inputs=[folders[0] / "sweep.json"])
-    plot_sweep(folders[0], output)
+    with to_stdout(output, "svg") as target:
+        check_output(target, inputs=[folders[0] / "sweep.json"])
+        plot_sweep(folders[0], target)
     say(f"wrote {output}")

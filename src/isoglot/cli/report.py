@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import say
+from isoglot.cli.console import from_stdin, say, to_stdout
 from isoglot.cli.options import split
 
 
 def report(
     results: Annotated[
-        list[Path], typer.Argument(help="Folders of results, or results.json files; the first is the baseline.")
+        list[Path],
+        typer.Argument(help="Folders of results, or results.json files, - for stdin; the first is the baseline."),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output HTML file.")] = Path("page.html"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output HTML file; - for stdout.")] = Path("page.html"),
     seen: Annotated[str, typer.Option(help="Languages of the training data, separated by commas.")] = "",
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
 ) -> None:
@@ -24,6 +25,7 @@ def report(
     from isoglot.report.page import write_page
     from isoglot.report.scores import files_of, read_results
 
-    check_output(output, inputs=[file for path in results for file in files_of(path)])
-    write_page(output, [read_results(path) for path in results], seen=split(seen), title=title)
+    with from_stdin(*results) as paths, to_stdout(output, "html") as target:
+        check_output(target, inputs=[file for path in paths for file in files_of(path)])
+        write_page(target, [read_results(path) for path in paths], seen=split(seen), title=title)
     say(f"wrote {output}")

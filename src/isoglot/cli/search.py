@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isoglot.cli.index import sentences_of
 from isoglot.cli.options import Device, Effort, announce, default_model, note_fewer, split
 from isoglot.errors import CorpusError
 
@@ -32,7 +33,8 @@ def search(
     index: Annotated[
         Path,
         typer.Argument(
-            help="Folder of an index (`isoglot index`), or a file of sentences, which is indexed for this call."
+            help="Folder of an index (`isoglot index`), or a file of sentences, which is indexed for this call; - for "
+            "lines of stdin."
         ),
     ],
     queries: Annotated[
@@ -58,13 +60,15 @@ def search(
 ) -> None:
     """Find the sentences nearest to a query, in any language."""
     from isoglot.data.languages import canonical_list
-    from isoglot.index import Index, read_sentences
+    from isoglot.index import Index
 
     wanted, without = canonical_list(split(languages)), canonical_list(split(exclude))
     given = queries not in (None, [], ["-"])
+    if str(index) == "-" and not given:
+        raise typer.BadParameter("stdin is either the sentences or the queries; pass the queries as arguments")
     with (
-        Index.build(model or default_model(), read_sentences(str(index)), device=device)
-        if index.is_file()
+        Index.build(model or default_model(), sentences_of(str(index)), device=device)
+        if index.is_file() or str(index) == "-"
         else Index.open(index, model, device=device)
     ) as found:
         announce(device)

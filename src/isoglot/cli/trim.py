@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import say
+from isoglot.cli.console import from_stdin, say
 from isoglot.cli.options import Device, Output, Prompt, model_and_files, open_encoder
 
 
@@ -17,7 +17,8 @@ def trim(
         list[str],
         typer.Argument(
             metavar="[MODEL] CORPUS...",
-            help="Model (optional) and text, TSV, JSON lines or TMX files, or folders of aligned files.",
+            help="Model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of "
+            "stdin.",
         ),
     ],
     output: Output,
@@ -36,16 +37,15 @@ def trim(
     from isoglot.errors import EncoderError
 
     model, files = model_and_files(words)
-    corpus = [Path(file) for file in files]
+    check_output(output, inputs=[model, *files], folder=True, whole=True)
+    with exclusive(output), from_stdin(*map(Path, files)) as corpus:
 
-    class Texts:
-        """The sentences of the corpus; read a second time to check the result."""
+        class Texts:
+            """The sentences of the corpus; read a second time to check the result."""
 
-        def __iter__(self) -> Iterator[str]:
-            return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
+            def __iter__(self) -> Iterator[str]:
+                return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
 
-    check_output(output, inputs=[model, *corpus], folder=True, whole=True)
-    with exclusive(output):
         layout.prepare(output)
         encoder = open_encoder(model, device=device, prompt=prompt)
         try:

@@ -326,11 +326,11 @@ def check_output(
 
     `inputs` are the files and folders that are read; those that don't exist, such as the name of a packaged model, and
     None are skipped. None of them may be the output; a file that exists in an input folder is not written over. An
-    output that is replaced or removed as a `whole` may not hold an input either, nor lie in an input folder.
+    output that is replaced or removed as a `whole` may not hold an input either, nor lie in an input folder. `-`
+    means stdout, which only some verbs can write, and is rejected here.
     """
     with writing(path):
-        if "\0" in str(path):
-            raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
+        _must_be_a_name(path, folder=folder)
         target = Path(os.path.realpath(path))  # of a loop of links, a link of it
         if target.is_symlink():
             raise OutputError(f"{path}: is a loop of symbolic links; choose another output")
@@ -356,6 +356,14 @@ def check_output(
             if error.errno in _FULL:
                 raise
             raise OutputError(f"{path}: can't write into {nearest}: {error.strerror}; choose another output") from error
+
+
+def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
+    if "\0" in str(path):
+        raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
+    if str(path) == "-":
+        what = "a folder" if folder else "this output"
+        raise OutputError(f"-: {what} can't be written to stdout; pass another name")
 
 
 def _must_not_be_input(path: str | Path, target: Path, given: str | Path | None, *, whole: bool) -> None:
@@ -493,6 +501,8 @@ def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
         _refuse_special(path)
         file = Path(path).open("rb")  # noqa: SIM115 - closed below
     except FileNotFoundError:
+        if str(path) == "-":
+            raise CorpusError("stdin can't be read here; pass the name of a file", file=path) from None
         raise CorpusError("no such file; check the name", file=path) from None
     except OSError as error:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error

@@ -23,19 +23,23 @@ _BREAKS = re.compile(r"[\t\r\n]")
 Pieces = Iterable[tuple[Sequence[Sentence], Vectors]]
 
 
-def format_of(path: Path) -> str:
-    """The format for the suffix of a file name. Raises `OutputError` for any other suffix."""
+def format_of(path: Path, given: str | None = None) -> str:
+    """The format given, or that of the suffix of a file name. Raises `OutputError` for any other."""
+    if given is not None:
+        if given not in FORMATS.values():
+            raise OutputError(f"unknown format {given!r}; {nearest(given, FORMATS.values())}")
+        return given
     if (suffix := path.suffix.lower()) not in FORMATS:
         raise OutputError(f"{path}: can't infer a format from {path.suffix!r}; {nearest(suffix, FORMATS)}")
     return FORMATS[suffix]
 
 
-def write(path: Path, pieces: Pieces, origin: Origin, *, translated: bool) -> int:
-    """Write the sentences in the format of the file's suffix; the number of rows, or of a TMX of translation units.
+def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: bool) -> int:
+    """Write the sentences in a format; the number of rows, or of a TMX of translation units.
 
     `translated`: with columns for translations. Raises `OutputError`, also without pyarrow.
     """
-    form, names = format_of(path), _TRANSLATED if translated else _COLUMNS
+    names = _TRANSLATED if translated else _COLUMNS
     if form == "tmx":
         return write_tmx(path, _units(pieces))
     if form == "parquet":

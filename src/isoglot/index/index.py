@@ -79,6 +79,7 @@ class Index:
     def __init__(self, store: Store, model: Encoder | str | Path | None = None, *, device: str = "auto") -> None:
         self.folder, self.origin, self.store = store.folder, store.origin, store
         self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
+        self._adding = threading.Lock()  # for threads, which wait; `exclusive` refuses another process
         self._memory = np.empty((0, store.origin.dim), np.float32)  # without a folder: vectors, with room to grow
         self._structures: dict[str, Any] = {}  # without a folder: the FAISS structure
         self._languages: tuple[int, dict[str, int], NDArray[np.int32]] | None = None
@@ -258,7 +259,7 @@ class Index:
         records = _records(sentences, len(self), columns | {"translation_languages": translation_languages})
         if self.folder is None:
             return self._add(records, kind, progress)
-        with exclusive(self.folder):
+        with self._adding, exclusive(self.folder):
             return self._add(records, kind, progress)
 
     def _add(self, records: Iterator[Sentence], kind: str | None, progress: Progress | None) -> Added:
@@ -413,8 +414,10 @@ class Index:
             (temporary / "index").rename(target)
         return target
 
-    def export(self, path: str | Path) -> int:
-        """Write all sentences to a file, whose suffix is the format. Returns the number of rows or units.
+    def export(self, path: str | Path, *, format: str | None = None, progress: Progress | None = None) -> int:
+        """Write all sentences to a file, whose suffix is the format unless `format` names it without the dot.
+
+        Returns the number of rows or units.
 
         .parquet  id, text, language, `vector` (a list of D float32, of length one), and `translation` and
                   `translation_language` if any is known; the metadata name the model (`isoglot.model`,
@@ -426,17 +429,20 @@ class Index:
         """
         from isoglot.index import exporting
 
-        exporting.format_of(Path(path))
+        form = exporting.format_of(Path(path), format)
         check_output(path)
         if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{path}: lies in the index; choose a file outside of it")
-        return exporting.write(Path(path), self._pieces(), self.origin, translated=self.store.has_translations())
+        translated = self.store.has_translations()
+        return exporting.write(Path(path), form, self._pieces(progress), self.origin, translated=translated)
 
-    def _pieces(self) -> Iterator[tuple[list[Sentence], Vectors]]:
+    def _pieces(self, progress: Progress | None) -> Iterator[tuple[list[Sentence], Vectors]]:
         for start in range(0, len(self), _EXPORTED):
             rows = range(start, min(start + _EXPORTED, len(self)))
             sentences = self.store.by_row(rows)
             yield [sentences[row] for row in rows], self.vectors(rows)
+            if progress is not None:
+                progress(rows.stop, len(self))
 
     def _restructure(self, wanted: str) -> None:
         check_kind(wanted, self.origin.dim)

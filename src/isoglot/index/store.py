@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -226,10 +226,18 @@ class Store:
                 f"{path}: is not a finished index; make it with: isoglot index MODEL FILE -o {self.folder}"
             )
         if version != FORMAT:
+            again = f"make it again in another folder: isoglot index {self._model_name()} FILE... -o FOLDER"
+            upgrade = "" if version < FORMAT else "upgrade isoglot, or "
             raise SearchError(
-                f"{path}: has format {version}, this isoglot reads {FORMAT}; upgrade isoglot to read this index, or "
-                "make it again"
+                f"{self.folder}: an index of format {version}, and this isoglot reads {FORMAT}; {upgrade}{again}"
             )
+
+    def _model_name(self) -> str:
+        """The name of the model of an index of any format, as far as it can be read."""
+        with suppress(SearchError, ValueError, TypeError, KeyError):
+            name = json.loads(self._meta("origin") or "")["name"]
+            return name if isinstance(name, str) else "MODEL"
+        return "MODEL"
 
     def _origin(self) -> Origin:
         try:

@@ -105,7 +105,9 @@ def train(
     evaluate_every  steps between dev evaluations (or, without `dev`, checkpoints); by default a tenth of the run
     patience     stop after so many evaluations without a better one; 0: never
     output       a folder that keeps the run: `model/`, `log.jsonl`, checkpoints. The same call again continues a run
-                 that was interrupted, and returns the model of a finished one. None: a temporary folder, then removed
+                 that was interrupted, and returns the model of a finished one; the model's name
+                 is that of the folder. None: a temporary folder, removed at the end; the name is the recipe's, or
+                 MODEL-trained
     resume       False: reject a folder that contains a run
     seed         of batches and dropout; by default 0, or the recipe's
     device       auto: that of the encoder, or of the machine (CUDA, XPU, MPS, CPU)
@@ -122,12 +124,14 @@ def train(
         recipe = model if isinstance(model, Recipe) else _recipe(model, overrides)
         name = "" if isinstance(model, Recipe) else model
         plan, place = plan_of(recipe, seed=seed, name=name), resolve(device)
+        called = Path(name).stem if str(name).endswith(".toml") else str(name) or recipe.name
     else:
         if overrides:
             raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
         if output is None and "RANK" in os.environ:
             raise ValueError("several processes need a common folder; pass output")
         encoder = _encoder(model, data)
+        called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
         own = str(device) == "auto" and isinstance(model, Encoder)
         place = encoder.device if own else resolve(device)
         plan = _plan(
@@ -146,6 +150,7 @@ def train(
         outcome = run(plan, folder, device=place, resume=resume, report=shown_on[0], update=shown_on[1])
         best = load(outcome.model).to(place)
         if output is None:
+            best.name = called
             for part in best.modules():
                 if isinstance(part, Encoder):
                     part.origin = ""  # the folder is removed

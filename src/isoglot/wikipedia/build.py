@@ -70,7 +70,7 @@ class Sources:
     @property
     def files(self) -> list[str | Path | None]:
         """All of them, without codes."""
-        dumps = [name if Path(name).exists() else name.partition("=")[2] for name in self.dumps]
+        dumps = [name if Path(name).exists() else name.partition("=")[2] or name for name in self.dumps]
         return [*dumps, self.wikidata, self.titles, self.types]
 
     @property

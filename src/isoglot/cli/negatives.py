@@ -16,8 +16,8 @@ def negatives(
         list[str],
         typer.Argument(
             metavar="[MODEL] PAIRS",
-            help="Model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - for "
-            "JSON lines from stdin.",
+            help="Model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - "
+            "for JSON lines from stdin.",
         ),
     ],
     output: Annotated[

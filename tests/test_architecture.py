@@ -27,6 +27,7 @@ LAYERS += [
     "data",
     "options",
     "memory",
+    "processes",
     "plugins",
     "progress",
     "environment",

@@ -55,6 +55,13 @@ def lines(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Pr
     return line
 
 
+def clock(seconds: float) -> str:
+    """Seconds as m:ss or h:mm:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def is_interactive() -> bool:
     """Whether a bar is visible: stderr is a terminal, or this is a notebook that can show rich's bars."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()

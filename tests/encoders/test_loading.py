@@ -217,6 +217,25 @@ def test_a_fault_of_the_hub_cache_is_not_absence(tmp_path, monkeypatch):
         load("somebody/something")
 
 
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (None, r"^Model 'somebody/something' not found"),
+        ("", r"cache .*hub can't be read; check its permissions"),
+        ("models--somebody--something", r"something can't be read; check its permissions"),
+        ("models--somebody--something/refs/main", r"something has no complete snapshot; finish the download"),
+    ],
+)
+def test_each_fault_of_the_hub_cache_has_its_message(tmp_path, monkeypatch, made, message):
+    cache = tmp_path / "hub"
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    if made is not None:
+        (cache / made).parent.mkdir(parents=True, exist_ok=True)
+        (cache / made).write_text("abc")  # a file where a folder is expected, or a reference to a missing snapshot
+    with pytest.raises(EncoderError, match=message):
+        load("somebody/something")
+
+
 CODE = "import os, pathlib\npathlib.Path(os.environ['ISOGLOT_TEST_MARK']).touch()\nclass Model: pass\n"
 TEXTS = [*SENTENCES, "", "cat " * 80]
 

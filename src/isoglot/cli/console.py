@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from isoglot.errors import IsoglotError
+from isoglot.progress import clock
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,13 +150,6 @@ def state_line(done: int, total: int | None, *, rate: float, unit: str) -> str:
         speed = f", {rate:,.0f}/s" if rate else ""
     left = f", ETA {clock((total - done) / rate)}" if total and rate and done < total else ""
     return amount + speed + left
-
-
-def clock(seconds: float) -> str:
-    """Seconds as m:ss or h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 @contextmanager

@@ -17,8 +17,6 @@ forked, because torch's threads do not survive a fork; a script that uses them t
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +26,6 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from multiprocessing import parent_process
 from typing import Any
 
 import numpy as np
@@ -41,6 +38,7 @@ from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import autocast, resolve, settle
 from isoglot.errors import EncoderError
+from isoglot.processes import start_worker
 from isoglot.progress import Progress
 
 Rows = NDArray[np.floating]
@@ -446,18 +444,9 @@ def _spread(submit: Callable[[Tokens], Future[Rows]], ahead: int, pieces: Iterab
 
 def _start(encoder: Encoder, plan: Plan, places: Any) -> None:
     global _task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    start_worker()
     torch.set_num_threads(1)
     _task = partial(_applied, encoder.to(torch.device(places.get())).eval(), plan)
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent dies: a killed parent cannot notify it, and the queue stays open."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _work(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:

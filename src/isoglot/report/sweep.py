@@ -48,6 +48,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score, main_metrics
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES, Column
+from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, plain, write
 from isoglot.report.compare import LEVEL, Comparison, compare, p_shown, spread
@@ -57,7 +58,7 @@ from isoglot.report.tables import NOTHING, Grid, scale, to_markdown, to_text
 from isoglot.report.tables import shown as value_shown
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
-from isoglot.training.progress import Display, Report, clock
+from isoglot.training.progress import Display, Report
 from isoglot.training.recipes import check_files, choices_of, make_encoder, plan_of
 
 if sys.version_info >= (3, 11):

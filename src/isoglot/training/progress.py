@@ -20,6 +20,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from isoglot.data.files import atomic_write, writing
+from isoglot.progress import clock
 from isoglot.training import ranks
 from isoglot.training.step import StepReport
 
@@ -136,13 +137,6 @@ class Display:
             self.shown = time.monotonic()
             sys.stderr.write(f"{status.stage} {status.step}/{status.total}  {status.details}\n")
             sys.stderr.flush()
-
-
-def clock(seconds: float) -> str:
-    """Seconds as m:ss or h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 class RunLog:

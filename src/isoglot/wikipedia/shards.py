@@ -7,21 +7,19 @@ number of interruptions.
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
 from isoglot.data.files import atomic_write
 from isoglot.errors import IsoglotError
+from isoglot.processes import start_worker
 
 T = TypeVar("T")
 SHARD, JOB = 2048, 16  # items per shard on disk, items per call of a process
@@ -41,7 +39,7 @@ def mapping(workers: int) -> Iterator[Map]:
     if workers == 1:
         yield map
         return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_start)
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=start_worker)
 
     def spread(function: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]:
         waiting: deque[Future[Any]] = deque()
@@ -103,16 +101,3 @@ def read_shards(folder: Path) -> Iterator[str]:
 
 def _cut(block: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (block[start : start + size] for start in range(0, len(block), size))
-
-
-def _start() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and ends its workers
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """End this worker when its parent dies: a killed parent cannot notify it, and the queue stays open."""
-    parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

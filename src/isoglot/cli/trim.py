@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from isoglot.cli.console import from_stdin, say
+from isoglot.cli.console import Progress, from_stdin, say
 from isoglot.cli.options import Device, Output, Prompt, model_and_files, open_encoder
 
 
@@ -49,7 +49,10 @@ def trim(
         layout.prepare(output)
         encoder = open_encoder(model, device=device, prompt=prompt)
         try:
-            found = trimming(encoder, Texts(), minimum_count=minimum_count, keep_characters=keep_characters)
+            with Progress("reading", unit="sentences") as progress:
+                found = trimming(
+                    encoder, Texts(), minimum_count=minimum_count, keep_characters=keep_characters, progress=progress
+                )
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error
         found.encoder.save(output)

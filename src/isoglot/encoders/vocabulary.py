@@ -27,6 +27,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import ragged
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.progress import Progress
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
@@ -66,11 +67,13 @@ def trim(
     *,
     minimum_count: int = 1,
     keep_characters: bool = True,
+    progress: Progress | None = None,
 ) -> Trimmed:
     """A copy of a transformer or static encoder with only those pieces of its vocabulary that the texts use.
 
     minimum_count    keep pieces that occur at least this often; above 1, vectors of text with rarer pieces change
     keep_characters  keep all pieces of one character or byte too, so that unseen words are spelled and rarely unknown
+    progress         called with (texts read, None) in each of the passes over the texts
 
     The texts are read with the encoder's prompt before each, and without truncation to `max_length`. With a count of 1
     their vectors equal those of `encoder`, which a second pass over the texts verifies; an iterator, which can be read
@@ -83,7 +86,7 @@ def trim(
         raise ValueError(f"minimum_count must be at least 1, got {minimum_count}")
     inner = inside(encoder)
     texts = checked(texts)
-    met, count = used(_backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count)
+    met, count = used(_backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
     state = json.loads(_backend(inner).to_str())
@@ -92,7 +95,7 @@ def trim(
     trimmed = _copied(encoder, inner, cut(state, new), new)
     found = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, _size(encoder), minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
-        check(encoder, found, texts)
+        check(encoder, found, texts, progress=progress)
     return found
 
 
@@ -100,13 +103,16 @@ def _size(encoder: Encoder) -> int:
     return sum(weight.numel() for weight in encoder.parameters())
 
 
-def check(before: Encoder, after: Trimmed, texts: Iterable[str]) -> None:
+def check(before: Encoder, after: Trimmed, texts: Iterable[str], *, progress: Progress | None = None) -> None:
     """Raise EncoderError for the first text that the trimmed tokenizer splits into other pieces."""
-    stream = iter(texts)
+    stream, done = iter(texts), 0
     while block := list(islice(stream, _BLOCK)):
         if not _alike(before, after, block):
             text = next(text for text in block if not _alike(before, after, [text]))
             raise EncoderError(f"the trimmed tokenizer splits {text[:80]!r} differently; this kind cannot be trimmed")
+        done += len(block)
+        if progress is not None:
+            progress(done, None)
 
 
 def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
@@ -196,7 +202,9 @@ def kind_of(tokenizer: Tokenizer) -> str:
     return str(type(tokenizer.model).__name__)
 
 
-def used(tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1) -> tuple[set[int], int]:
+def used(
+    tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1, progress: Progress | None = None
+) -> tuple[set[int], int]:
     """The ids that the texts need, each met at least `minimum` times, and the number of texts that have any.
 
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
@@ -217,6 +225,8 @@ def used(tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1) -> tup
         seen = np.bincount(ids, minlength=len(counts))
         seen[: len(counts)] += counts
         counts = seen
+        if progress is not None:
+            progress(total, None)
         if unknown is not None:
             for row in np.unique(np.repeat(np.arange(len(block)), lengths)[ids == unknown]):
                 words.update(_unknown_words(tokenizer, block[row], unknown))

@@ -1,13 +1,14 @@
 """The three models of the package, from the data sets to folders with cards and checksums.
 
-    python scripts/models.py DATA OUTPUT [--only isoglot-static] [--steps 3] [--results COMPARISON]
+    python scripts/models.py DATA OUTPUT [--only isoglot-static] [--steps 3] [--results COMPARISON] [--publish]
 
 Runs commands of isoglot in OUTPUT; each is printed and goes into the model's card. What is there already is not made
 again, so the same command continues after an interruption. OUTPUT/isoglot-static, -base and -small are the models.
 
 Trained weights are averaged with those that training began from. The share is the one with the best mean of three dev
 scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's documents, STS-B dev. No
-test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the cards.
+test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the cards; with --publish
+the models are copied into the package, their cards into docs/models.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from isoglot.settings import BUNDLED
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"
+PACKAGE = Path(__file__).parents[1]
 SHARES = (0.4, 0.7, 1.0)  # of the trained weights in the average
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
 LICENCES = {
@@ -80,15 +82,15 @@ class Build:
         self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model", hidden=resume)
 
     def trim(self, model: str, folder: str) -> None:
-        """The model with the tokens that the training text uses 90 times, and all single characters."""
+        """The model with the tokens that the training text uses 90 times, the 50,000 most frequent, and all characters."""
         streams = recipes.load("models/small").stages[0].streams
         paths = dict.fromkeys(source.path.removeprefix("data:") for stream in streams for source in stream.sources)
         files = []
         for path in (self.data / path for path in paths):
             parts = [part for part in sorted(path.iterdir()) if part.is_dir()] if path.is_dir() else [path]
             files += [str(part) for part in parts]
-        self.isoglot("trim", model, *files, "--minimum-count", "90", "--output", folder, makes=folder)
-        self.log[-1] = f"isoglot trim {model} TRAINING-SETS --minimum-count 90 --output {folder}"
+        self.isoglot("trim", model, *files, "--minimum-count", "90", "--first", "50000", "--output", folder, makes=folder)
+        self.log[-1] = f"isoglot trim {model} TRAINING-SETS --minimum-count 90 --first 50000 --output {folder}"
 
     def average(self, run: str, start: str, folder: str) -> float:
         """Average RUN/model with `start` into a folder: the share of its weights that is best on dev data."""
@@ -173,6 +175,15 @@ class Build:
         card.describe(self.output / name, **facts)
 
 
+def publish(folder: Path) -> None:
+    """Copy a model into the package and its card into the docs."""
+    with layout.replacing(PACKAGE / "src" / "isoglot" / "models" / folder.name) as new:
+        shutil.copytree(folder, new, dirs_exist_ok=True)
+    pages = PACKAGE / "docs" / "models"
+    pages.mkdir(exist_ok=True)
+    shutil.copy(folder / card.README, pages / f"{folder.name}.md")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
@@ -180,6 +191,7 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(MODELS), help=f"some of {', '.join(MODELS)}, which needs {BASE}")
     parser.add_argument("--steps", type=int, default=0, help="steps of every run, for a trial")
     parser.add_argument("--results", type=Path, help="folder of scripts/comparison.py, whose scores go into the cards")
+    parser.add_argument("--publish", action="store_true", help="copy the models into the package, the cards into docs")
     words = parser.parse_args()
     words.output.mkdir(parents=True, exist_ok=True)
     build = Build(words.data.resolve(), words.output.resolve(), words.steps)
@@ -187,6 +199,8 @@ def main() -> None:
         build.log = []
         {STATIC: build.static, BASE: build.base, SMALL: build.small}[name]()
         build.describe(name, words.results)
+        if words.publish:
+            publish(words.output / name)
         print(words.output / name)
 
 

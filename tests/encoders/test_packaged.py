@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from isoglot.encoders import encode, load, packaged
+from isoglot.encoders import card, encode, load, packaged
 from isoglot.errors import EncoderError
 
 NAME = "glove-6b-50d"
@@ -133,3 +134,25 @@ def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
     scores = evaluate(lambda texts: encode(encoder, texts), ["tatoeba"], data=BUNDLED / "test", languages=["kor"])
     found = {score.metric: score.value for score in scores if score.subset == "kor-eng"}
     assert found["accuracy/xx-en"] == pytest.approx(0.778, abs=0.003)
+
+
+@pytest.mark.parametrize("name", packaged.included())
+def test_the_card_of_an_included_model_is_in_the_docs(name):
+    docs = Path(__file__).parents[2] / "docs" / "models" / f"{name}.md"
+    assert docs.read_text(encoding="utf-8") == (packaged.INCLUDED / name / card.README).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", packaged.included())
+def test_an_included_model_opens_in_sentence_transformers_with_equal_vectors(name, tmp_path, monkeypatch):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    try:
+        encoder = load(name)
+    except EncoderError as error:
+        pytest.skip(f"its backbone is not installed: {error}")
+    folder = tmp_path / name
+    encoder.save(folder)
+    texts = ["Guten Morgen, wie geht es dir?", "Good morning", "おはようございます", "a", "Ein Satz.\nZwei Sätze."]
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(texts)
+    ours = encoder.encode(texts)
+    np.testing.assert_allclose(theirs, ours, atol=1e-5)

@@ -206,10 +206,22 @@ def test_pieces_met_too_seldom_change_the_text_that_has_them():
         check(encoder, often, CORPUS)
 
 
+def test_the_first_pieces_are_kept_without_being_met():
+    encoder = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+    size = encoder.tokenizer.get_vocab_size()
+    met = set(trim(encoder, CORPUS[:1]).rows.tolist())
+    for first in (0, 20, size, size + 7):
+        kept = set(trim(encoder, CORPUS[:1], first=first).rows.tolist())
+        assert kept >= met | set(range(min(first, size)))
+        assert len(kept) < size or first >= size or len(met) == size
+
+
 def test_what_cannot_be_cut_is_said():
     toy = StaticEncoder.create(build_tokenizer(), 8)
     with pytest.raises(ValueError, match="minimum_count must be at least 1, got 0"):
         trim(toy, CORPUS, minimum_count=0)
+    with pytest.raises(ValueError, match="first must not be negative, got -1"):
+        trim(toy, CORPUS, first=-1)
     for nothing in ([], ["", ""]):
         with pytest.raises(CorpusError, match="no sentences"):
             trim(toy, nothing)

@@ -23,6 +23,9 @@ def trim(
     ],
     output: Output,
     minimum_count: Annotated[int, typer.Option(min=1, help="Minimum count of a token in the corpus.")] = 1,
+    first: Annotated[
+        int, typer.Option(min=0, help="Keep the first N pieces of the vocabulary, the most frequent ones, too.")
+    ] = 0,
     keep_characters: Annotated[
         bool, typer.Option(help="Keep all single characters, so that unseen words can be spelled.")
     ] = True,
@@ -51,7 +54,8 @@ def trim(
         try:
             with Progress("reading", unit="sentences") as progress:
                 found = trimming(
-                    encoder, Texts(), minimum_count=minimum_count, keep_characters=keep_characters, progress=progress
+                    encoder, Texts(), minimum_count=minimum_count, first=first, keep_characters=keep_characters,
+                    progress=progress,
                 )
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error

@@ -66,13 +66,17 @@ def trim(
     texts: Iterable[str],
     *,
     minimum_count: int = 1,
+    first: int = 0,
     keep_characters: bool = True,
     progress: Progress | None = None,
 ) -> Trimmed:
     """A copy of a transformer or static encoder with only those pieces of its vocabulary that the texts use.
 
     minimum_count    keep pieces that occur at least this often; above 1, vectors of text with rarer pieces change
+    first            keep the first so many pieces of the vocabulary too, which are the most frequent ones of the text
+                     that the tokenizer was trained on: text unlike the corpus is split into fewer pieces
     keep_characters  keep all pieces of one character or byte too, so that unseen words are spelled and rarely unknown
+    progress         called with (texts read, None) in each of the passes over the texts
     progress         called with (texts read, None) in each of the passes over the texts
 
     The texts are read with the encoder's prompt before each, and without truncation to `max_length`. With a count of 1
@@ -84,12 +88,15 @@ def trim(
     """
     if minimum_count < 1:
         raise ValueError(f"minimum_count must be at least 1, got {minimum_count}")
+    if first < 0:
+        raise ValueError(f"first must not be negative, got {first}")
     inner = inside(encoder)
     texts = checked(texts)
     met, count = used(_backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
     state = json.loads(_backend(inner).to_str())
+    met |= set(range(min(first, _backend(inner).get_vocab_size())))
     rows = np.array(sorted(needed(met | _named_in(inner), state, keep_characters=keep_characters)), np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
     trimmed = _copied(encoder, inner, cut(state, new), new)

@@ -7,8 +7,8 @@ again, so the same command continues after an interruption. OUTPUT/isoglot-stati
 
 Trained weights are averaged with those that training began from. The share is the one with the best mean of three dev
 scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's documents, STS-B dev. No
-test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the cards; with --publish
-the models are copied into the package, their cards into docs/models.
+test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the cards; with
+--publish the models are copied into the package, their cards into docs/models.
 """
 
 from __future__ import annotations
@@ -82,14 +82,16 @@ class Build:
         self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model", hidden=resume)
 
     def trim(self, model: str, folder: str) -> None:
-        """The model with the tokens that the training text uses 90 times, the 50,000 most frequent, and all characters."""
+        """With the tokens that the training text has 90 times, the 50,000 most frequent, and all characters."""
         streams = recipes.load("models/small").stages[0].streams
         paths = dict.fromkeys(source.path.removeprefix("data:") for stream in streams for source in stream.sources)
         files = []
         for path in (self.data / path for path in paths):
             parts = [part for part in sorted(path.iterdir()) if part.is_dir()] if path.is_dir() else [path]
             files += [str(part) for part in parts]
-        self.isoglot("trim", model, *files, "--minimum-count", "90", "--first", "50000", "--output", folder, makes=folder)
+        self.isoglot(
+            "trim", model, *files, "--minimum-count", "90", "--first", "50000", "--output", folder, makes=folder
+        )
         self.log[-1] = f"isoglot trim {model} TRAINING-SETS --minimum-count 90 --first 50000 --output {folder}"
 
     def average(self, run: str, start: str, folder: str) -> float:

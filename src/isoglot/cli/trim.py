@@ -54,7 +54,11 @@ def trim(
         try:
             with Progress("reading", unit="sentences") as progress:
                 found = trimming(
-                    encoder, Texts(), minimum_count=minimum_count, first=first, keep_characters=keep_characters,
+                    encoder,
+                    Texts(),
+                    minimum_count=minimum_count,
+                    first=first,
+                    keep_characters=keep_characters,
                     progress=progress,
                 )
         except EncoderError as error:

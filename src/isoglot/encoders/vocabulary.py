@@ -77,7 +77,6 @@ def trim(
                      that the tokenizer was trained on: text unlike the corpus is split into fewer pieces
     keep_characters  keep all pieces of one character or byte too, so that unseen words are spelled and rarely unknown
     progress         called with (texts read, None) in each of the passes over the texts
-    progress         called with (texts read, None) in each of the passes over the texts
 
     The texts are read with the encoder's prompt before each, and without truncation to `max_length`. With a count of 1
     their vectors equal those of `encoder`, which a second pass over the texts verifies; an iterator, which can be read
@@ -92,7 +91,9 @@ def trim(
         raise ValueError(f"first must not be negative, got {first}")
     inner = inside(encoder)
     texts = checked(texts)
-    met, count = used(_backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count, progress=progress)
+    met, count = used(
+        _backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count, progress=progress
+    )
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
     state = json.loads(_backend(inner).to_str())

@@ -163,7 +163,7 @@ def test_broken_toml_is_named_with_its_line(file):
 
 
 def test_streams_beside_stages_are_refused():
-    with pytest.raises(RecipeError, match="optimizer can't be used beside stages"):
+    with pytest.raises(RecipeError, match="optimizer can't be combined with stages"):
         parse({"name": "x", "encoder": {"kind": "static"}, "stages": [], "optimizer": {"lr": 1}})
 
 

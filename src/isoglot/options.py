@@ -62,7 +62,7 @@ def _is_text(value: Any) -> bool:
 def _are_texts(value: Any) -> bool:
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return False
-    return not isinstance(value, Sequence | Set) or all(map(_is_text, value))  # an iterator is left as it is
+    return not isinstance(value, Sequence | Set) or all(map(_is_text, value))  # an iterator is passed through
 
 
 # Expected type -> test of a value, and the message for a value that fails it.

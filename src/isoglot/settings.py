@@ -98,7 +98,7 @@ class StaticSettings(_Settings):
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
     lowercase: Flag = Field(True, description="fold case before tokenising")
     max_length: Length | None = Field(None, description="maximum tokens per sentence; None: the model's own, or 256")
-    token_weights: Flag = Field(False, description="train one scalar per token beside its vector")
+    token_weights: Flag = Field(False, description="train one scalar per token in addition to its vector")
     scale: Positive = Field(0.02, description="standard deviation of the initial vectors")
 
     @model_validator(mode="after")
@@ -152,7 +152,7 @@ class BackboneSettings(_Opened):
     dim: Width | None = Field(
         None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
     )
-    freeze_embeddings: Flag = Field(False, description="leave the word embeddings as they are")
+    freeze_embeddings: Flag = Field(False, description="do not train the word embeddings")
     train_layers: Ranges | None = Field(
         None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'
     )
@@ -336,7 +336,7 @@ class EvaluationSettings(_Settings):
     subset: Text = Field("mean", description="subset of the score that decides")
     metric: Text = Field("accuracy/mean", description="metric of the score that decides; an error is minimised")
     every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
-    patience: Limit = Field(0, description="stop after so many evaluations without a better one; 0: never")
+    patience: Limit = Field(0, description="stop after this many evaluations without a better one; 0: never")
 
 
 class MemorySettings(_Settings):
@@ -382,7 +382,7 @@ class Recipe(_Settings):
             return data
         own = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
         if own and "stages" in data:
-            raise ValueError(f"{own[0]} can't be used beside stages: write it inside each [[stages]]")
+            raise ValueError(f"{own[0]} can't be combined with stages: write it inside each [[stages]]")
         if not own:
             return data
         return {k: v for k, v in data.items() if k not in own} | {"stages": [{key: data[key] for key in own}]}

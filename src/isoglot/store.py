@@ -102,7 +102,7 @@ def map_rows(path: Path, count: int, width: int, dtype: DTypeLike = np.float32) 
 class Rows:
     """A table of vectors that grows in one file, and its journal.
 
-    `note` says what the rows are of, as passed to `begin`, or is None; `records` are the finished blocks: how many
+    `note` identifies the content, as passed to `begin`, or is None; `records` are the finished blocks: how many
     `rows` there are with each, its checksum `crc`, and what `append` was given. With `replace`, for caches and work
     folders, files that are not of this version or whose journal is damaged count as absent, and `begin` replaces them.
     Otherwise they are an `OutputError`, so that no foreign file is overwritten.
@@ -197,7 +197,7 @@ class Rows:
         self._ends.append(end + len(line))
 
     def verify(self) -> None:
-        """Read all rows, and drop the first block that is not as it was written, and those that follow."""
+        """Read all rows; drop the first damaged block and those that follow."""
         table, start = self.table, 0
         for number, record in enumerate(self.records):
             if _checksum(table[start : record["rows"]]) != record["crc"]:
@@ -206,7 +206,7 @@ class Rows:
             start = record["rows"]
 
     def cut(self, blocks: int) -> None:
-        """Keep only so many blocks; the next append removes the others from disk."""
+        """Keep only the first `count` blocks; the next append removes the others from disk."""
         del self.records[blocks:]
         del self._ends[blocks + 2 :]
 

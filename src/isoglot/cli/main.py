@@ -1,4 +1,4 @@
-"""The command line. Each verb imports what it needs when it runs, so that help answers at once.
+"""The command line. Each verb imports what it needs when it runs, so that help is fast.
 
 Results go to files or to stdout, messages to stderr. An error is one line and exit code 1; `--debug` adds the
 traceback. Wrong usage of the command line itself is exit code 2, Ctrl-C 130 and SIGTERM 143.

@@ -21,7 +21,7 @@ def list_recipes() -> None:
 
 def show(
     recipe: Recipe,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself, without what it extends.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file unchanged, without its bases.")] = False,
 ) -> None:
     """Print a recipe, complete with everything it extends."""
     from isoglot import recipe as recipes

@@ -38,7 +38,7 @@ from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.progress import Progress, lines
 
-Counts = dict[str, Counter[str]]  # by the name of a source; of what is left out and kept
+Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the name of a source
 JOINED = "joined"  # name of all sources as one
 
 
@@ -145,7 +145,7 @@ class FileSource(Source):
 
 @dataclass
 class Corpus:
-    """Sources, and what is done to their groups before they are tokenised.
+    """Sources, and the filters applied to their groups before they are tokenised.
 
     languages    keep only sentences in these; empty: all
     join         merge groups that share a sentence, up to `largest` sentences
@@ -236,7 +236,7 @@ class Corpus:
         return self._digest(self.join, self.largest, *more)
 
     def text_digest(self, *more: object) -> str:
-        """`digest`, of what `texts` gives: joining makes no difference."""
+        """The `digest` of `texts`, which does not depend on joining."""
         return self._digest(*more)
 
     def _digest(self, *more: object) -> str:

@@ -76,7 +76,7 @@ def align(
 
 
 def write_vectors(aligned: Aligned, folder: Path, *, source: Path) -> Path:
-    """Write the table into the folder beside its entities, and the note; returns the table's path."""
+    """Write the table and its note into the folder of the entities; returns the table's path."""
     path = folder / VECTORS
     note = {
         "entities": digest(folder / TABLE),

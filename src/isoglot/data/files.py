@@ -131,8 +131,8 @@ def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
 def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:
     """The object in a line of JSON lines.
 
-    Raises `CorpusError` for a line that is blank, not JSON or no object, for a name that an object holds twice, for
-    NaN and infinity, and for half of a surrogate pair, which JSON can escape and UTF-8 cannot hold.
+    Raises `CorpusError` for a line that is blank, not JSON or no object, for a duplicate name in an object, for
+    NaN and infinity, and for half of a surrogate pair, which JSON can escape and UTF-8 cannot encode.
     """
     if not text.strip():
         raise CorpusError("is empty; remove the line", file=file, line=line)
@@ -177,7 +177,7 @@ def without_compression(name: str) -> str:
 
 
 def hidden(target: Path, ending: str) -> Path:
-    """`.NAME.ending` beside `target`: the name of a temporary file or folder for an output.
+    """`.NAME.ending` next to `target`: the name of a temporary file or folder for an output.
 
     A name that is too long for the ending is truncated, and a digest keeps it unique.
     """
@@ -399,8 +399,8 @@ MARK = ".isoglot"  # in a folder that `own` made
 def own(folder: Path, kind: str, known: str) -> None:
     """Claim `folder` for one `kind` of work of this library, or raise `OutputError`.
 
-    A folder that is absent or empty gets the mark; any other must have it, and hold no file but those whose path in it
-    the regular expression `known` matches. Enter `exclusive` before.
+    A folder that is absent or empty gets the mark; any other must have it, and may contain only files whose path in it
+    matches the regular expression `known`. Enter `exclusive` before.
     """
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / MARK
@@ -420,8 +420,8 @@ def work_folder(
     folder: Path, kind: str, known: str, *, keep: bool, inputs: Iterable[str | Path | None] = ()
 ) -> Iterator[Path]:
     """A folder of intermediate files from which a killed run resumes; locked, and removed after success unless `keep`
-    is set. It may contain only files whose path in it the regular expression `known` matches. Raises `OutputError` for
-    any other folder, for one that is or holds an input, and while another run uses it.
+    is set. It may contain only files whose path in it matches the regular expression `known`. Raises `OutputError` for
+    any other folder, for one that is or contains an input, and while another run uses it.
     """
     check_output(folder, inputs=inputs, folder=True, whole=True)
     with exclusive(folder):

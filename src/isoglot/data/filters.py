@@ -46,9 +46,9 @@ def select_languages(
 ) -> Iterator[Group]:
     """The groups with only the sentences in `languages`; a code without a script stands for all its scripts.
 
-    Groups cut to fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`; groups
-    that lost a sentence and stay are counted in `counts["shortened"]`. A group that was smaller stays if all of it is
-    wanted. Kept in memory: nothing. Raises `CorpusError` for an unknown language.
+    Groups cut to fewer than `smallest` sentences are dropped and counted in `counts["of other languages"]`; groups that
+    lost a sentence and stay are counted in `counts["shortened"]`. A group that was smaller stays if all of its
+    languages are selected. Kept in memory: nothing. Raises `CorpusError` for an unknown language.
     """
     wanted = frozenset(canonical_list(languages))
     counts = Counter() if counts is None else counts
@@ -76,7 +76,7 @@ def deduplicate(
 ) -> Iterator[Group]:
     """The groups without exact repetitions, the first of each kept.
 
-    Groups repeat each other when they hold the same sentences in the same languages, in any order, and the same hard
+    Groups are repetitions if they have the same sentences in the same languages, in any order, and the same hard
     negatives. Dropped ones are counted in `counts["repeated"]`. One `seen` for several calls finds repetitions across
     their sources. Kept in memory: 11 to 22 bytes for each group kept.
     """

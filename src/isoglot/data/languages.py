@@ -35,7 +35,7 @@ OnUnknown: TypeAlias = Literal["error", "skip"]
 LONGEST_CODE = 64  # characters; a longer text is not a code, and nearest codes are not searched for it
 
 # Where our reading differs from the library's. It turns hbs into Serbian and keeps Norwegian apart from Bokmål, which
-# no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba tests kzj beside dtp.
+# no corpus does; corpora write Tagalog and Filipino for the same texts; and Tatoeba has test sets for both kzj and dtp.
 _OURS = {
     **{"sh": "hbs", "hbs": "hbs", "kzj": "kzj"},
     **{"nb": "nor", "nob": "nor", "no": "nor", "nor": "nor"},
@@ -89,7 +89,7 @@ def is_language(code: str) -> bool:
 
 
 def matches(code: str, wanted: Collection[str]) -> bool:
-    """Whether a language code is among the wanted ones; a wanted code without a script accepts every script."""
+    """Whether a language code is among the requested ones; a requested code without a script accepts every script."""
     return code in wanted or code.partition("_")[0] in wanted
 
 

@@ -16,7 +16,7 @@ LARGEST = 3.4e38  # float32, in which tables keep numbers
 
 
 def finite(text: str) -> float:
-    """The number, finite in float32, that a text holds, white space around it allowed. Raises `ValueError`."""
+    """Parse a number that is finite in float32; white space around it is allowed. Raises `ValueError`."""
     value = float(text) if _FLOAT.fullmatch(text.strip()) else math.nan
     if not fits(value):
         raise ValueError(f"{shown(text)} is not a number that is finite in float32")
@@ -24,7 +24,7 @@ def finite(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """The whole number of at most 18 digits that a text holds, white space around it allowed. Raises `ValueError`."""
+    """Parse a whole number of at most 18 digits; white space around it is allowed. Raises `ValueError`."""
     if not _WHOLE.fullmatch(text.strip()):
         raise ValueError(f"{shown(text)} is not a whole number of at most 18 digits")
     return int(text)

@@ -28,7 +28,7 @@ def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def unit(rows: NDArray[Any], dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """A copy of rows (N, D) at length one, computed in `dtype`; a row of zeros stays as it is.
+    """A copy of rows (N, D) at length one, computed in `dtype`; a row of zeros is unchanged.
 
     Raises ValueError, naming the first row, for NaN or infinity.
     """

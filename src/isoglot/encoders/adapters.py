@@ -4,7 +4,7 @@ A linear layer W x + b of a chosen layer becomes W x + b + (alpha / r) B A x (th
 d_in) and B (d_out, r) are trained, and B begins at zero, so that training begins at the backbone. W + (alpha / r) B A
 is never formed in training, since its gradient would have the size of W.
 
-A saved model has the merged weights and is an ordinary model. The folder `adapter` inside it holds A and B alone, in
+A saved model has the merged weights and is an ordinary model. The folder `adapter` inside it contains only A and B, in
 the layout of the library peft with an entry `isoglot` of our own: the SHA-256 of the backbone's weights and the
 settings of the encoder. `isoglot.load` opens it as the backbone with the adapter merged.
 

@@ -38,7 +38,7 @@ class Encoder(nn.Module):
     card         training data and scores for the model card; None if unknown
     pooling      how a sentence's token states are pooled, a key of `POOLINGS`; "" if the encoder has no choice
     normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
-    pads         whether forward pads its rows to the longest, so that rows of similar length should meet
+    pads         whether forward pads its rows to the longest, so that chunks should have rows of similar length
     pad          id of the padding token; None without padding
     concurrent   whether several threads may call forward at once, each with one of torch's threads; on a CPU that is
                  faster than one call with all of them, unless forward is too small for a thread

@@ -91,7 +91,7 @@ class Int8Encoder(Encoder):
         return f"int8-{self.own.fingerprint}"
 
     def write(self, folder: Path, *, name: str | None = None) -> None:  # noqa: ARG002 - nothing is saved
-        """Raise EncoderError: the float32 encoder is what is saved."""
+        """Raise EncoderError: only the float32 encoder can be saved."""
         raise EncoderError(
             f"{folder}: an encoder computing in int8 can't be saved; save the encoder it was made from, "
             'with weights="int8" for a small file'
@@ -99,7 +99,7 @@ class Int8Encoder(Encoder):
 
 
 def quantize(encoder: Encoder) -> Encoder:
-    """The encoder in int8, exported once for its weights; an encoder in int8 is returned as it is.
+    """The encoder in int8, exported once for its weights; an encoder in int8 is returned unchanged.
 
     Raises EncoderError if it is not a transformer on a CPU, or the extra `onnx` is not installed.
     """

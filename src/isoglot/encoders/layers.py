@@ -148,7 +148,7 @@ def write_weights(folder: Path, weights: dict[str, Tensor]) -> None:
 # Flows
 
 PERMUTATIONS = ("random", "reversed")
-_FASTER = 3.0  # log-scales are stored divided by this, so that they learn so many times as fast (published code)
+_FASTER = 3.0  # log-scales are stored divided by this, so that they learn faster by this factor (published code)
 
 
 class ActNorm(nn.Module):
@@ -352,8 +352,8 @@ Layer = Dense | Flow
 class WithLayer(Encoder):
     """`encoder`, which is shared and not copied, and `layer` after it; tokens, prompt and length are the encoder's.
 
-    The layer comes after the pooling and before any scaling to length one, here and in the saved folder. This is how
-    what is fitted later (fitting.py) becomes a part of the model. A transformer has a place of its own for dense
+    The layer comes after the pooling and before any scaling to length one, here and in the saved folder. So a layer
+    that is fitted later (fitting.py) becomes a part of the model. A transformer has a place of its own for dense
     layers, and a folder that ends in these alone is read as one.
 
     Raises ValueError if the layer takes vectors of another width.

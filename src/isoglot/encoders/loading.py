@@ -106,7 +106,8 @@ def expanded(name: str) -> Path:
 
 
 def _name(name: str) -> str:
-    """How results name a model: a packaged name or hub id as it is; a folder by its own name, `model` by its parent's.
+    """The name of a model in results: a packaged name or hub id unchanged; a folder by its own name, `model` by its
+    parent's.
 
     Training writes RUN/model and possibly RUN/model/adapter, so RUN identifies the model.
     """
@@ -193,7 +194,7 @@ def _read(folder: Path, pooling: str | None, given: dict[str, Any], *, is_tower:
 
 
 def _is_adapter(folder: Path) -> bool:
-    """Whether a folder holds an adapter alone."""
+    """Whether a folder contains only an adapter."""
     return (folder / adapters.CONFIG).is_file() and not (folder / "config.json").is_file()
 
 

@@ -37,7 +37,7 @@ WEIGHTS, TOKENIZER = "packed.safetensors", "tokenizer.json.xz"
 _PLAIN_WEIGHTS, _PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"
 _SCALES = ".scales"
 _CANDIDATES = (1.0, 1.06, 0.97, 0.94, 0.9, 0.86, 0.81, 0.76)  # starting scales, relative to that of the largest value
-_TOGETHER = 1 << 16  # groups quantised at once
+_TOGETHER = 1 << 16  # groups quantised per block
 _LARGEST = 1 << 29  # bytes of a tokenizer.json that are expanded at most
 
 

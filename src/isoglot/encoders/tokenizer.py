@@ -55,7 +55,7 @@ def train_tokenizer(
     min_frequency      pairs seen less often are not joined (bpe)
     longest_piece      most characters in a piece
 
-    Raises ValueError for an impossible vocabulary, EncoderError if the texts hold nothing to learn from.
+    Raises ValueError for an impossible vocabulary, EncoderError if the texts contain no words.
     """
     specials = [UNKNOWN, *(token for token in special_tokens if token != UNKNOWN)]
     if vocabulary <= len(specials):
@@ -136,7 +136,7 @@ def prompted(texts: Sequence[str], prompt: str | None, own: str) -> Sequence[str
 
 @contextmanager
 def unpadded(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
-    """A block in which the tokenizer cuts at `max_length` and pads nothing; afterwards it is as it was.
+    """A block in which the tokenizer cuts at `max_length` and pads nothing; afterwards its settings are restored.
 
     These settings are the tokenizer's own, so that a block is for one thread at a time: encoders of different lengths
     may share a tokenizer.

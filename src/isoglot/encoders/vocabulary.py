@@ -1,7 +1,7 @@
 """Reduces the vocabulary of an encoder to the tokens of a corpus: a smaller table, the same vectors for that text.
 
 A table of 250,000 pieces is most of a small multilingual model. The rows of the pieces that stay, and everything after
-the table, are copied as they are. Pieces are chosen so that text of the corpus *must* be cut as before; the argument is
+the table, are copied unchanged. Pieces are chosen so that text of the corpus *must* be cut as before; the argument is
 given for each of the three algorithms (`used`, `needed`). A tokenizer is read and written as its tokenizer.json.
 """
 
@@ -243,7 +243,7 @@ def used(
 
 
 def _unknown_words(tokenizer: Tokenizer, text: str, unknown: int) -> Iterator[str]:
-    """The words of a text, as the model meets them, that are the unknown token."""
+    """The words of a text, after pre-tokenisation, that become the unknown token."""
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # as `ragged` reads it
     encoding = tokenizer.encode(text, add_special_tokens=False)
     for number, (start, stop) in zip(encoding.ids, encoding.offsets, strict=True):
@@ -270,7 +270,7 @@ def needed(ids: Set[int], state: Mapping[str, Any], *, keep_characters: bool) ->
 
     **Special and added tokens**, all. **Characters**, if they are kept: pieces of one character or byte.
     **Unigram** gives an unknown character the least score of the vocabulary minus 10. The piece of least score is kept,
-    so this stays what it was, and stays below the score of a character's own piece that is gone: no rival gains.
+    so this does not change, and stays below the score of a character's own piece that is gone: no rival gains.
     **BPE** makes, again and again, the merge of least rank that fits. All that it made of a covered word is part of a
     piece in the end, so pieces are kept with everything that merges to them, and merges in their order. At each step
     the merge that was the least of all is there still, and the least of fewer.

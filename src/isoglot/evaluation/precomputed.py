@@ -44,7 +44,7 @@ def export_texts(
 class Precomputed:
     """A function that looks texts up: row i of the `.npy` table (N, D) `vectors` belongs to line i of `texts`.
 
-    `texts` holds JSON strings when its name ends in `.jsonl`, plain lines otherwise. Raises `EvaluationError` for files
+    `texts` contains JSON strings if its name ends in `.jsonl`, else plain lines. Raises `EvaluationError` for files
     that do not fit and for a row that is not finite and, when it is called, for a text that is not there.
     """
 
@@ -66,7 +66,7 @@ class Precomputed:
             if first != row and not np.array_equal(self._table[first], self._table[row]):
                 raise EvaluationError(
                     f"{texts}: lines {first + 1} and {row + 1} are the same text, and their rows of {vectors} differ; "
-                    "encode without dropout, and each text alike"
+                    "encode without dropout"
                 )
 
     def __call__(self, texts: Sequence[str]) -> NDArray[Any]:

@@ -59,7 +59,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A table: what it is, its columns, and the languages of a task where it is not run on all."""
+    """A suite: description, columns, and the languages of tasks that are not run on all."""
 
     about: str
     columns: tuple[Column, ...]

@@ -104,5 +104,5 @@ def _table(answer: Any, rows: int) -> NDArray[np.float32]:
 
 
 def unit(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Rows (N, D) at length 1 in double precision; a zero vector stays as it is."""
+    """Rows (N, D) at length 1 in double precision; a zero vector is unchanged."""
     return vectors.unit(rows, np.float64)

@@ -155,7 +155,7 @@ class Index:
         pooling: str | None,
         device: str,
     ) -> tuple[Encoder, Origin, bool]:
-        """The encoder, what an index records of it, and whether the folder holds an index, which is made by it."""
+        """The encoder, its record for the index, and whether the folder already contains an index built with it."""
         if isinstance(model, Encoder) and not (prompt is None and pooling is None):
             raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
         there = None

@@ -33,7 +33,7 @@ from isoglot.index.store import Sentence
 _PLAIN = {"id", "text", "language", "translation", "translation_language", SCORE}
 _MINED = {3: ("source", "target"), 5: ("source_id", "target_id", "source", "target")}  # columns after the score
 _IDS = {"id", "source_id", "target_id"}
-_ASIDE = {"id", SCORE, IGNORED}  # columns of a table of languages that are no sentences
+_ASIDE = {"id", SCORE, IGNORED}  # columns of a table of languages that are not sentences
 _ROWS = 4096  # rows of Parquet read at a time
 
 

@@ -337,7 +337,7 @@ def _has_tables(path: Path) -> bool:
 
 
 def is_index(folder: Path) -> bool:
-    """Whether the folder holds an index whose creation was finished."""
+    """Whether the folder contains a completely created index."""
     path = folder / NAME
     if not path.is_file():
         return False

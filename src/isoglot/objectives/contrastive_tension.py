@@ -22,9 +22,9 @@ from isoglot.options import within
 class ContrastiveTension(Objective):
     """Distinguish a sentence from `negatives` others; vectors of twins are (N, 2D), f1 and f2 concatenated.
 
-    The sentences of a batch, put in order of slot and group, which is a random order of the corpus, are cut into
-    blocks of 1 + `negatives`: the first is the anchor, the others are its negatives. With the paper's K = 7 a batch of
-    16 sentences holds two blocks, that is its 16 pairs. Sentences that fill no block are in no pair.
+    The sentences of a batch, put in order of slot and group, which is a random order of the corpus, are cut into blocks
+    of 1 + `negatives`: the first is the anchor, the others are its negatives. With the paper's K = 7 a batch of 16
+    sentences has two blocks, that is its 16 pairs. Sentences that fill no block are in no pair.
 
     Deviation: a negative that means the same as its anchor (of its group, or of equal key) is left out. The loss is
     the mean over the pairs, where the paper sums: RMSprop is invariant to a factor.

@@ -34,12 +34,13 @@ class DualMomentum(Objective):
     queue          how many keys of each slot are kept; two times 409,600 keys of 384 dimensions are 1.3 GB
     momentum       m of the moving average; 0: the key encoder has the weights of the trained one
     in_batch_keys  `on`: the keys of the batch's other pairs are candidates too; `off` as in MoCo's code
-    key_dropout    `on`: the key encoder drops out as the trained one does, as in MoCo's code; the paper does not say
+    key_dropout    `on`: the key encoder drops out as the trained one does, as in MoCo's code; the paper does not
+                   specify it
     seed           random seed of the unit vectors that fill the queues at first
 
     The two queues share their places: a pair's keys enter and leave together. Rows of other slots and hard negatives
     play no part, and groups of one give nothing. For a queue to be of one language, let slots be languages (`anchor =
-    "first"`). A stream holds at most one such objective, for the keys are a column of the batch.
+    "first"`). A stream may have only one such objective, because the keys are a column of the batch.
 
     Deviation: a key in the queue, or in the batch, that means the same as the query's pair is left out, where the paper
     counts it as a negative. It happens when the queue is longer than an epoch.
@@ -102,8 +103,8 @@ class DualMomentum(Objective):
     def after_step(self, encoder: nn.Module, batch: Batch) -> None:
         """Update the key encoder (equation 1), then replace the oldest keys by those of the batch.
 
-        MoCo's code moves it between a step's queries and keys. The queries leave the weights as they are, so that is
-        the same moment as here, right after the step before, whose keys are computed already.
+        MoCo's code moves it between a step's queries and keys. The queries do not change the weights, so this is
+        equivalent to the update here, right after the preceding step.
         """
         both = zip(self.key_encoder.parameters(), encoder.parameters(), strict=True)
         # Frozen weights are shared; trained ones are float32, also under autocast.

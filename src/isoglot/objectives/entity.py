@@ -1,4 +1,4 @@
-"""Entity contrast, a sentence against what it links to: EASE (Nishikawa et al. 2022, eq. 2).
+"""Entity contrast, a sentence against the entity that it links to: EASE (Nishikawa et al. 2022, eq. 2).
 
     loss_i = -log  exp(cos(z_i, φ(e_i))/T) / sum_j [exp(cos(z_i, φ(e_j))/T) + exp(cos(z_i, φ(e_j-))/T)]
 
@@ -44,7 +44,7 @@ class EntityContrast(Objective):
                      `entities`, the folder of the entities, a file of that library; none: all are drawn
     missing          entities without a vector are drawn at `random`, or are an `error`
     dim              dimension of the entities' vectors without a file; 0: that of the encoder
-    seed             of all that is drawn, so that it is alike on all ranks
+    seed of all sampling, equal on all ranks
 
     Raises ValueError for a number out of its range, an unknown choice, a stream without entities, or missing vectors
     where they are an error; `CorpusError` for vectors that cannot be read or are those of other entities.

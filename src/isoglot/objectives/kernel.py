@@ -185,7 +185,7 @@ class _Matrix:
         if equation.favoured is not None and equation.favour:
             favour = logits.new_full((), equation.favour)
             logits = logits.index_put(self._cells_of(equation.favoured, rows), favour, accumulate=True)
-        # Not minus infinity, so that a row of nothing but dropped cells has finite gradients.
+        # Not minus infinity, so that a row with only dropped cells has finite gradients.
         return self._without_dropped(logits, rows, torch.finfo(logits.dtype).min)
 
     def _scale(self, cosines: Tensor, rows: slice | Tensor) -> Tensor:

@@ -26,11 +26,11 @@ class MultiPositive(Objective):
     anchors        `first`: slot 0 of each group, in a language sampled uniformly by the batching; `every`: each row
     candidates     `batch`: every row but the anchor itself; `non-anchors`: the rows of slot other than 0, which with
                    pairs is InfoNCE
-    rescale        `matrix`, `row` or `off`: the scope of min-max; the paper does not say, nor whether its extremes
-                   carry gradient (`extremes`: `detached` or `live`)
+    rescale        `matrix`, `row` or `off`: the scope of min-max; the paper does not specify it, nor whether its
+                   extremes carry gradient (`extremes`: `detached` or `live`)
     hard_negatives `shared`: hard negatives of all groups are candidates, as in SimCSE; `own`: only the anchor's
 
-    Deviation: rows of another group with the same key (the same premise met twice) are left out, where the paper
+    Deviation: rows of another group with the same key (such as the same premise twice) are left out, where the paper
     would count them as negatives.
 
     Raises ValueError for a temperature out of range (see `options`) and an unknown switch.

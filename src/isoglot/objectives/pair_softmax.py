@@ -4,7 +4,7 @@
 
 The papers differ in two options. SBERT has one layer over the pooled vectors: `layers = 0, vectors = "raw"`.
 MoCo-BERT (Wang et al. 2021, appendix B) has an MLP over representations "computed as stated in the paper", which are
-of length one: `layers = 2, vectors = "unit"`, and weight 0.1 beside its contrastive loss.
+of length one: `layers = 2, vectors = "unit"`, and weight 0.1 relative to its contrastive loss.
 """
 
 from __future__ import annotations

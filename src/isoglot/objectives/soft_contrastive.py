@@ -27,10 +27,10 @@ WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of weights of L_cross and L
 
 
 class SoftContrastive(Objective):
-    """The pairs of a batch (slots 0 and 1 of each group) as alike, across languages, as a teacher finds them.
+    """Make the pairs of a batch (slots 0 and 1 of each group) as similar, across languages, as the teacher's vectors.
 
     labels       `priority`: a_i is the teacher's vector of the sentence whose language stands first in `priority`
-                 (eq. 4; of two equal ones, slot 0), chosen for each pair by itself; `average`: similarities are the
+                 (eq. 4; of two equal ones, slot 0), chosen for each pair separately; `average`: similarities are the
                  mean of both sides' (eq. 5); `hard`: w is the identity (eq. 3), which needs no teacher
     priority     languages, the most trusted first; empty: in the order in which the stream's sources first name them
     tcm          `paper`: tcm_lambda L_cross + L_mono (eq. 7); `code`: L_cross + 2 L_mono, as the released code adds

@@ -106,7 +106,8 @@ def _lacks(name: str, there: int, count: int) -> str:
 def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
     """The subsets of one task and metric in which the systems that have them were evaluated on the same data.
 
-    `rows` have a score of each system, None where it lacks one. An average is alike if all is that it is over.
+    `rows` have a score of each system, None where it lacks one. An average is comparable if everything it averages over
+    is.
     """
     first = {subset: next(score for score in row if score) for subset, row in rows.items()}
     groups: dict[str, list[list[Score]]] = {}

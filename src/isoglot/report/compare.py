@@ -8,7 +8,7 @@ the averages are compared.
 
 A system trained with several seeds is the mean over them, in every bootstrap sample too. Resampling items does not
 cover the variance between training runs, so the standard deviation over the seeds is shown too, and a t-test over the
-seeds beside the test over the items. Scores that cannot be compared are skipped and reported.
+seeds in addition to the test over the items. Scores that cannot be compared are skipped and reported.
 
 Columns of a suite, each a mean over scores of one or several tasks, are compared as rows of one table.
 """
@@ -482,7 +482,7 @@ def _groups(task: str, metric: str, scores: Runs, names: list[str], left_out: li
 def _table(
     task: str, metric: str, scores: Runs, names: list[str], left_out: list[str], *, resamples: int, seed: int
 ) -> Table:
-    """Rows of what all systems have, of the same data; reasons for the others are added to `left_out`."""
+    """Rows of the scores that all systems have on the same data; reasons for the others are added to `left_out`."""
     groups = _groups(task, metric, scores, names, left_out)
     chosen, family = _chosen(groups)
     if len(chosen) < len(groups):
@@ -576,7 +576,7 @@ def resample(
 ) -> dict[str, Samples]:
     """Samples of each named subset that has items, and of each average that is the plain mean of such subsets.
 
-    In `groups` an average follows what it is over, and all systems with an item set of a subset have the same.
+    In `groups` an average follows its subsets, and all systems with an item set of a subset have the same.
     Samples depend on the seed, on the task and on the name of the subset or the id of its item set.
     """
     complete: dict[str, Group] = {}

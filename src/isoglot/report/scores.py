@@ -66,8 +66,8 @@ class Scores(list[Score]):
     `scores["tatoeba", "mean", "accuracy/mean"]` is one `Score`; a number or a slice works as in any list.
 
     model     name or folder of the model
-    settings  what it was evaluated with, such as prompt, pooling, maximum length and fingerprint; flat
-    suites    requested suites, whose tables are shown first, each with lines on what it lacks
+    settings  settings of the evaluation, such as prompt, pooling, maximum length and fingerprint; flat
+    suites    requested suites, whose tables are shown first, each with lines on missing scores
     named     requested tasks, which are shown even if a suite has a number of them
     missing   lines on the data that were missing
     """
@@ -311,8 +311,8 @@ def read_results(path: str | Path) -> Scores:
 def declared(task: str, metric: str) -> Metric:
     """What a task declares of a metric.
 
-    A name that no task has (`xsim/own/k10`) counts as a variant of the first task that begins alike and has the metric.
-    Without one, higher is better.
+    A name that no task has (`xsim/own/k10`) counts as a variant of the first task with the same beginning that has the
+    metric. Without one, higher is better.
     """
     family = task.partition("/")[0]
     tasks = [TASKS[task]] if task in TASKS else [TASKS[name] for name in TASKS if name.partition("/")[0] == family]
@@ -436,7 +436,7 @@ def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
     if not path.exists():
         return {}
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: sentences hold U+2028 and the like
+        lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: sentences may contain U+2028
     except (OSError, UnicodeDecodeError) as error:
         raise EvaluationError(f"{path}: cannot be read as details ({error}); remove it, or evaluate again") from error
     found: dict[Name, tuple[Detail, ...]] = {}

@@ -8,7 +8,7 @@ run is read, not repeated; an interrupted one is resumed.
 A design is the same as TOML, one file for each or a table of a file with several:
 
     title = "MPCL: many positives at once, or one"
-    recipe = "cpu/mpcl"                   # of arms that name none
+    recipe = "cpu/mpcl"                   # of arms without a recipe
     control = "+Single"                   # what the others are compared with; default: the first arm
     set = ["optimizer.lr=1e-4"]           # changes to all arms
     arms = [{ name = "untrained", untrained = true }, { name = "+Single", recipe = "cpu/mpcl-single" },
@@ -295,7 +295,7 @@ class Sweep:
         return "\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in self.grids())
 
     def to_dict(self) -> dict[str, Any]:
-        """The sweep as `sweep.json` holds it; `plot_sweep` reads it."""
+        """The content of `sweep.json`; `plot_sweep` reads it."""
         arms = [{"name": arm.name, "recipe": arm.recipe, "set": list(arm.set), "at": arm.at} for arm in self.arms]
         rows = self.comparison.tables[0].rows
         units = {row.subset: {"unit": row.unit, "lower_is_better": row.lower_is_better} for row in rows}
@@ -338,7 +338,7 @@ def sweep(
     over       `KEY=VALUE,VALUE`: each arm with each value; several entries make a grid
     seeds      their number, from 1 on, or the seeds themselves
     overrides  changes to all arms, `KEY=VALUE`
-    tasks      tasks to score the encoders on, beside the columns of the design: a column for each average of their main
+    tasks      tasks to evaluate in addition to the columns of the design: a column for each average of their main
                metrics, or for each subset where there is none. The dev score of the recipes is a column of its own
     languages  only these languages of all tasks
     data       folder of the data sets; default: $ISOGLOT_DATA, else data/
@@ -635,7 +635,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
 
 
 def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[tuple[Any, str]]], list[Any], str]:
-    """For each line its points (value of the axis, name of the arm); the axis' ticks, and what it is."""
+    """For each line its points (value of the axis, name of the arm); the axis' ticks and its label."""
     varied = [arm for arm in arms if arm["at"]]
     if not varied:
         return {"": [(arm["name"], arm["name"]) for arm in arms]}, [arm["name"] for arm in arms], ""

@@ -1,7 +1,7 @@
 """Scores as tables: one model by language, several models side by side, or the main table of a paper.
 
 Each function makes a `Grid` of plain cells, which a terminal, Markdown and HTML all show. Shares are percentages with
-one decimal; distances are shown as they are.
+one decimal; distances are shown unscaled.
 """
 
 from __future__ import annotations

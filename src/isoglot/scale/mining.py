@@ -54,7 +54,7 @@ def neighbours_shards(
     if block < TILE or block % TILE:
         raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
     left, right = _opened(x), _opened(y)
-    neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # rejects what it would later
+    neighbours(_rows(left, 0, 0), _rows(right, 0, 0), k, metric="cosine", budget=budget)  # raise its errors now
     pieces = [(i, j) for j in _cuts(len(right), block) for i in _cuts(len(left), block)]
     n, m = len(left), len(right)
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))

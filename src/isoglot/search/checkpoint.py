@@ -63,7 +63,7 @@ class Checkpoint:
         return int(known["tiles"])
 
     def save(self, key: str, tiles: int, tables: Sequence[Best]) -> None:
-        """Write the tables as they are after so many tiles. Raises `OutputError` if they can't be written."""
+        """Write the tables after `done` tiles. Raises `OutputError` if they can't be written."""
         header = json.dumps({"key": key, "tiles": tiles}).encode() + b"\n"
         checksum = hashlib.sha256(header)
         for part in _parts(tables):

@@ -214,7 +214,7 @@ def neighbours(
     """The k rows of `y` (M, D) nearest to each row of `x` (N, D), and the other way round.
 
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
-    budget      maximum working memory in bytes, beside the arrays passed and returned
+    budget      maximum working memory in bytes, without the arrays passed and returned
     matmul      a faster and less exact matrix product: it finds `k + spare` candidates, which are then scored in
                 float32; called by one thread at a time
     checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
@@ -352,7 +352,7 @@ def _threads() -> int:
 
 
 def _limited(threads: int) -> AbstractContextManager[object]:
-    """A context in which BLAS uses so many threads."""
+    """A context in which BLAS uses `count` threads."""
     limits: AbstractContextManager[object] = _blas().limit(limits=threads)
     return limits
 

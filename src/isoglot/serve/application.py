@@ -68,7 +68,8 @@ def create_app(
     name           what clients call the model; None: the last part of its name or of that the index was made with, or
                    "model"
     effort         as for `Index.search`
-    allow_hosts    host names that requests may be for, beside IP addresses, localhost and this machine's name; "*": any
+    allow_hosts    host names that requests may be for, in addition to IP addresses, localhost and this machine's name;
+                   "*": any
     allow_origins  web origins, such as "https://example.org", whose pages may make requests; "*": any
     token          what requests must send as `Authorization: Bearer TOKEN`; the files of the page, `/health` and
                    `/ready` need none; None: no request needs one
@@ -134,8 +135,7 @@ class _Shared:
     async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
         """The result of the function, run in a thread; large ones run one at a time.
 
-        They hold Python's global lock for milliseconds at a stretch, and every thread that does makes the event loop
-        wait longer for its turn.
+        They hold Python's global lock for milliseconds, and every such thread delays the event loop.
         """
 
         def run() -> Result:
@@ -250,7 +250,7 @@ def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, e
     about = {"model": model, "sentences": len(index), "kind": index.kind, "languages": languages}
 
     def find(asked: list[_Asked]) -> list[list[Hit]]:
-        """Encoded together; searched together as far as they are alike."""
+        """Encode all queries together; search those with equal settings together."""
         vectors = encode_queries(encoder, [one.query for one in asked], index.origin)
         found: list[list[Hit]] = [[] for _ in asked]
         for way in dict.fromkeys(one.way for one in asked):

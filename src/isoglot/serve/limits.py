@@ -18,7 +18,7 @@ class Limits:
     answer       seconds for the client to take an answer
     work         seconds for a request to be encoded and searched, waiting included; then it gets 504 and is dropped
     grace        seconds allowed for open requests when the server stops
-    requests     requests that wait for the encoder at once; more get 503
+    requests     maximum requests waiting for the encoder; more get 503
     small, large bytes up to which a body is always read, and how many larger ones are held in memory at once
     connections  open connections; another one replaces the one that has been idle longest
     """

@@ -70,7 +70,7 @@ class Choice:
     """The best encoder by the mean of some dev scores.
 
     every     steps between evaluations; 0: only at the end of a stage
-    patience  stop after so many evaluations without a better one; 0: never
+    patience  stop after this many evaluations without a better one; 0: never
     folder    where the best encoder is saved; set by the `Selector`
     best      its score, None before the first one that is a finite number
     latest    the last score
@@ -145,7 +145,7 @@ def require_one_direction(devs: Sequence[Dev]) -> None:
 
 
 def number(value: float) -> float | None:
-    """A score as JSON can hold it: None where it is not a finite number."""
+    """A score for JSON: None if it is not finite."""
     return value if math.isfinite(value) else None
 
 

@@ -1,8 +1,8 @@
 """Checkpoints that survive a kill, a full disk and truncated files.
 
-A checkpoint is one file and a manifest with its digest, each written beside its place and renamed into it, the
-manifest last. A file without a manifest or with another digest is ignored: resuming falls back to
-the checkpoint before it, which is deleted only when a newer one is complete.
+A checkpoint is one file and a manifest with its digest, each written to a temporary file and renamed, the manifest
+last. A file without a manifest or with another digest is ignored: resuming falls back to the checkpoint before it,
+which is deleted only when a newer one is complete.
 """
 
 from __future__ import annotations

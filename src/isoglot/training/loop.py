@@ -225,8 +225,8 @@ def run(
     update  called after each step
 
     SIGINT and SIGTERM during a step are obeyed after it, when a checkpoint is written. Raises CheckpointError if the
-    folder contains a run that must not or cannot be continued, OutputError while another run writes there, or if
-    something else is in the place of what will be written.
+    folder contains a run that must not or cannot be continued, OutputError while another run writes there, or if other
+    files are in the place of its output.
     """
     began = time.monotonic()
     selector = Selector(plan.choices, output)  # first, to find mistakes in evaluations early
@@ -324,7 +324,7 @@ class Run:
                 stream.close()
 
     def _describe(self, plan: StagePlan) -> None:
-        """Add the data of the stage to the card of what is saved, and to `data.json` of the run."""
+        """Add the data of the stage to the model card and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
             with suppress(OSError, ValueError):  # not those of an earlier stage
@@ -546,7 +546,7 @@ class Signals:
             self._deferring = False
 
     def obey(self, received: int, frame: FrameType | None = None) -> None:
-        """Do what the signal does by itself; returns if its handler does."""
+        """Apply the default effect of the signal; returns if its handler does."""
         self.received = 0
         handler = self._before.get(received)
         if not callable(handler):
@@ -565,7 +565,7 @@ def alone(plan: Plan, output: Path, models: Sequence[Path]) -> Iterator[None]:
     """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
 
     Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run
-    holds, and for anything in the place of what will be written that is an input or that no run wrote. Rank 0 checks
+    holds, and for files in the place of its output that are inputs or that no run wrote. Rank 0 checks
     for all.
     """
     with ExitStack() as held:

@@ -167,7 +167,7 @@ def average_gradients(module: nn.Module) -> None:
     """
     if world() == 1:
         return
-    held = [parameter for parameter in module.parameters() if parameter.grad is not None]  # on every rank alike
+    held = [parameter for parameter in module.parameters() if parameter.grad is not None]  # the same on every rank
     dense = [parameter for parameter in held if not _sparse(parameter)]
     _sum_dense([cast(Tensor, parameter.grad) for parameter in dense])
     for parameter in held:

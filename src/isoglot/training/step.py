@@ -28,7 +28,7 @@ from isoglot.training import ranks
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """Tokens, padding included, that go through the encoder at once, and most tokens whose graph is kept."""
+    """Tokens, padding included, that go through the encoder per chunk, and maximum tokens whose graph is kept."""
 
     chunk_tokens: int = 512
     graph_tokens: int = 3072

@@ -103,7 +103,7 @@ def train(
                  without translations (SimCSE), else 1
     teacher      an encoder whose vectors the objective reads, such as those of `distillation`
     evaluate_every  steps between dev evaluations (or, without `dev`, checkpoints); by default a tenth of the run
-    patience     stop after so many evaluations without a better one; 0: never
+    patience     stop after this many evaluations without a better one; 0: never
     output       a folder that keeps the run: `model/`, `log.jsonl`, checkpoints. The same call again continues a run
                  that was interrupted, and returns the model of a finished one; the model's name
                  is that of the folder. None: a temporary folder, removed at the end; the name is the recipe's, or

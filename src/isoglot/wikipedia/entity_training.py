@@ -58,7 +58,7 @@ def train(
 ) -> str:
     """Train on dumps of one Wikipedia (`FILE` or `CODE=FILE`) and save the model in the library's format.
 
-    Returns the code of that Wikipedia; entities have its titles. Needs disk space beside `output` for the text of the
+    Returns the code of that Wikipedia; entities have its titles. Needs disk space next to `output` for the text of the
     dump. Raises `CorpusError` for files that are not dumps, dumps of several Wikipedias, and too little text;
     `EncoderError` if the library or its tokenizer for the language is not installed.
     """

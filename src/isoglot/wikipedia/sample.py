@@ -88,7 +88,7 @@ def write_choice(
     with atomic_write(output / SENTENCES) as file:
         for number, row in instances(defaultdict(Counter)):
             if number in wanted[row["lang"]]:
-                wanted[row["lang"]].discard(number)  # an article that lies in two dumps is met twice
+                wanted[row["lang"]].discard(number)  # an article in two dumps is read twice
                 used.update([row["entity"], *row["hard"]])
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     labels = labels_of(tables, used)
@@ -213,7 +213,7 @@ class Sample:
         new = np.asarray(self._new, np.int64).reshape(-1, 2)
         self._new = []
         numbers = np.concatenate([self._numbers, new[:, 0]])
-        # An article that lies in two dumps is met twice; its instances have the same numbers.
+        # An article in two dumps is read twice; its instances have the same numbers.
         numbers, first = np.unique(numbers, return_index=True)
         entities = np.concatenate([self._entities, new[:, 1]])[first]
         kept = _rank(entities) < self._share

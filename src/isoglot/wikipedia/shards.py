@@ -72,7 +72,7 @@ def write_shards(
 ) -> None:
     """Write `folder/000000.jsonl`, ... with the lines that `work` returns for the items, `size` items per file.
 
-    Existing files are kept; `folder/complete` is written last, and a folder with it is left as it is. `progress` is
+    Existing files are kept; `folder/complete` is written last, and a folder with it is not changed. `progress` is
     called with the number of items done.
     """
     if (folder / "complete").exists():

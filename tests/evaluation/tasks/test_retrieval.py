@@ -597,14 +597,14 @@ def test_english_of_tico_is_the_one_beside_the_language(tmp_path):
     XSIM["xsim/tico"].run(lambda new: asked.append(new[0]) or by_text(new), tmp_path, languages=["ko"])
     assert sorted(asked) == ["english for ko 0", "ko 0"]
     (tmp_path / "tico-19" / "en-ko" / "tico19-test.en.xz").unlink()
-    with pytest.raises(EvaluationError, match=r"xsim/tico, language en: beside .*, its text for ko is missing"):
+    with pytest.raises(EvaluationError, match=r"xsim/tico, language en: .* is present, but its text for ko is missing"):
         XSIM["xsim/tico"].run(by_text, tmp_path)
 
 
 def test_a_part_of_sib_that_is_missing_is_named(tmp_path):
     CASES["xsim/sib"].write(tmp_path)
     (tmp_path / "sib-200" / "annotated" / "kor_Hang" / "dev.tsv.xz").unlink()
-    with pytest.raises(EvaluationError, match=r"xsim/sib, language kor_Hang: beside .*, its dev is missing"):
+    with pytest.raises(EvaluationError, match=r"xsim/sib, language kor_Hang: .* is present, but its dev is missing"):
         XSIM["xsim/sib"].run(by_text, tmp_path)
     with pytest.raises(EvaluationError, match=r"^xsim/sib/k5, language kor_Hang: beside"):
         XSim(XSIM["xsim/sib"].texts, k=5).run(by_text, tmp_path)

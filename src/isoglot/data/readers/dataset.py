@@ -23,7 +23,7 @@ def read_dataset(
     """The groups of a dataset saved in a folder by `save_to_disk`; needs the `datasets` library.
 
     `columns` and `hard_negatives` map a column to the language of its sentences, as in `{"en": "eng"}`; without
-    `columns` the names of the columns say what they are, as for `groups_of`. A null or blank sentence is left out.
+    `columns` the names of the columns define their meaning, as for `groups_of`. A null or blank sentence is left out.
     `split` names one where the folder contains several. With `on_unknown_language = "skip"`, sentences in a language
     that is not known are left out and counted. Raises `CorpusError` for a row without any text, a column that is
     missing or contains no strings, and where the library, the folder or the split is missing.

@@ -24,7 +24,7 @@ def read_jsonl(
     """One group per line; `language` is that of sentences that come without one.
 
     With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Raises
-    `CorpusError` for a line that is blank, no JSON object, of no known shape, names an unknown language, or holds a
+    `CorpusError` for a line that is blank, no JSON object, of no known shape, with an unknown language, or with a
     number that is not finite.
     """
     codes = (canonical(language, file=path),)

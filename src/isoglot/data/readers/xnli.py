@@ -131,7 +131,7 @@ class _Drawn:
         return Group(texts, langs, self._key(row.premise), (_text(contradiction, third),), (self.pool[third],))
 
     def groups(self, rows: Iterable[Row], opposite: _Opposite, *, hypotheses: bool) -> Iterator[Group]:
-        """Each premise in every language, and each hypothesis where they are asked for."""
+        """Each premise in every language, and each hypothesis if requested."""
         for row in rows:
             hard: tuple[str, ...] = ()
             langs: tuple[str, ...] = ()

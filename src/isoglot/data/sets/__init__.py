@@ -1,4 +1,4 @@
-"""Data sets by name: a catalogue with addresses, licences and checksums, downloading, and checking what is there."""
+"""Data sets by name: a catalogue with addresses, licences and checksums, downloading, and checking of local copies."""
 
 from isoglot.data.sets.catalogue import DataSet, address, catalogue, command, find
 from isoglot.data.sets.check import Finding, check, present

@@ -16,7 +16,7 @@ from isoglot.data.sets.content import Content, measure, stored
 from isoglot.errors import CorpusError
 
 LOCK = "checksums.tsv"
-DOWNLOADS = ".downloads"  # folder of what was fetched for a set that is not complete yet
+DOWNLOADS = ".downloads"  # folder of the downloads of an incomplete set
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,7 +178,7 @@ def _known(part: Path) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict) or set(found) != {"etag", "changed", "length"}:
         return None
-    # Without a validator nothing shows that the rest belongs to what is there.
+    # Without a validator the rest may belong to another version.
     return found if found["etag"] or found["changed"] else None
 
 

@@ -791,7 +791,7 @@ def _label_records(path: Path, text_field: str, label_field: str) -> Iterator[Ro
 
 
 def tnews(data: Path) -> Parts:
-    """TNEWS: JSON lines `dev.json`; in a folder of another name only beside `labels.json`."""
+    """TNEWS: JSON lines `dev.json`; in a folder of another name only together with `labels.json`."""
     places = ("tnews", "tnews_public", "data/tnews", "clue/tnews", "CLUE/tnews")
     path = _find(data, (*places, "") if _find(data, ("",), "labels.json") else places, "dev.json")
     load = partial(_label_records, path, "sentence", "label") if path else None
@@ -812,7 +812,9 @@ def own_clusters(data: Path) -> Parts:
 
 
 def xnli(data: Path) -> Parts:
-    """XNLI as XTREME stores it: premise, hypothesis and label, or without the label and `labels.<split>.txt` beside."""
+    """XNLI as XTREME stores it: premise, hypothesis and label, or without the label and with a file
+    `labels.<split>.txt`.
+    """
     found = []
     for split in ("dev", "test"):
         for code in _words("ar bg de el en es fr hi ru sw th tr ur vi zh"):
@@ -852,7 +854,8 @@ def _has_labels(path: Path) -> bool:
 
 
 def _labelled_pairs(path: Path, classes: Sequence[str], beside: Path | None) -> Iterator[Row]:
-    """Two sentences and a label in columns of a file; under PAWS-X's header; with the labels in a file beside; or none.
+    """Two sentences and a label in columns of a file; under PAWS-X's header; with the labels in a separate file; or
+    none.
 
     Without labels anywhere the rows have none.
     """

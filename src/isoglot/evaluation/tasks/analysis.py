@@ -177,8 +177,8 @@ ALIGNMENT: dict[str, Alignment] = {
 class Translations:
     """One meaning: its sentence in each language, by code, and the place (`file:line`) of each.
 
-    Codes are those of the files, in the order of the alphabet, English last. `name` is the same whichever languages are
-    asked for: a line or id of a public set, for user data a digest of all sentences.
+    Codes are those of the files, in the order of the alphabet, English last. `name` does not depend on the requested
+    languages: a line or id of a public set, for user data a digest of all sentences.
     """
 
     name: str

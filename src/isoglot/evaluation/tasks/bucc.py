@@ -51,7 +51,7 @@ Found = dict[str, dict[str, tuple[Source, Source, Source]]]
 class Split:
     """One split of a pair of languages. `gold` are rows (source, target), each pair once, in the order of its file.
 
-    `name` is the split's name in the files; `where` (task, subset) opens the messages of what is wrong.
+    `name` is the split's name in the files; `where` (task, subset) opens the error messages.
     """
 
     name: str
@@ -159,7 +159,7 @@ class Mining:
 
     `k`, `margin`, `direction` and `floor` (the lowest score ever kept) are those of `search.mine`. `repeated` names
     what becomes of a sentence that is in its file more than once: "merged" takes part once and in no pair that
-    counts, since nobody can say which of its ids is meant; "kept" leaves the copies to compete. `design`: see
+    counts, since its id is ambiguous; "kept" leaves the copies to compete. `design`: see
     `DESIGNS`. Subsets are named as the files are (`zh-en`).
     """
 

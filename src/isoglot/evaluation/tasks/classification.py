@@ -103,7 +103,7 @@ def combined(classes: tuple[Label, ...], gold: Ids, answers: Sequence[tuple[Ids,
 def logistic(train: Floats, gold: Ids, *, strength: float = 1.0, iterations: int = 100) -> Classifier:
     """Logistic regression of scikit-learn with its defaults, learnt from vectors (N, D).
 
-    `gold` (N,) holds the numbers 0 to K-1, all of them. Fitting ends after `iterations` of L-BFGS even where more
+    `gold` (N,) contains all numbers from 0 to K-1. Fitting ends after `iterations` of L-BFGS even where more
     would change something: the published protocols do that and keep the numbers.
     """
     from sklearn.exceptions import ConvergenceWarning
@@ -332,7 +332,7 @@ def clean(text: str) -> str:
 class ZeroShot:
     """A set of topics learnt in English: the tasks `mldoc`, `mldoc/raw` and `sib-200/zero-shot`.
 
-    `prepare` is done to each text before it is encoded; without it the text is encoded as it stands. Subsets are the
+    `prepare` is done to each text before it is encoded; without it the text is encoded unchanged. Subsets are the
     set's codes, English among them; the averages leave it out.
     """
 

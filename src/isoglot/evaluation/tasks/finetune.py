@@ -35,7 +35,7 @@ _UNKNOWN = np.zeros((0, 2), np.float32)  # no probabilities
 
 @dataclass(frozen=True, slots=True)
 class PawsXFinetune:
-    """The task `paws-x/finetune`. It needs the encoder itself (`encode.model`), and leaves it as it was.
+    """The task `paws-x/finetune`. It needs the encoder itself (`encode.model`), and does not modify it.
 
     `seed` is the random seed of the classifier, the order and the dropout; the other fields are the protocol's.
     """

@@ -314,7 +314,7 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[int, Group]]:
 
 
 def origin(data: Path, number: int) -> str:
-    """Where the group of this number in `read_groups` was read: file and line, or what is nearest to that."""
+    """The place of the group of this number in `read_groups`: file and line, or file and unit."""
     path = _file(data)
     if path is None or path.is_dir() or ".tmx" in path.suffixes[-2:]:
         return f"{path}, {'line' if path and path.is_dir() else 'unit'} {number + 1}"
@@ -375,7 +375,7 @@ class NWay:
         if missing:
             there = next(path for splits in texts.values() for one in splits.values() for path in one.part.files)
             lacks = f"its {missing[0]}" if parts else f"its text for {partner}"
-            raise EvaluationError(f"{where}, language {code}: beside {there}, {lacks} is missing; add it")
+            raise EvaluationError(f"{where}, language {code}: {there} is present, but {lacks} is missing; add it")
         rows = [row for split in self.splits for row in parts[split].read(f"{where}, language {code}")]
         if self.lines is not None:
             rows = [row for row in rows if int(row.id) in range(*self.lines)]

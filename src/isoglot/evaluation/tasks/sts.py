@@ -205,8 +205,8 @@ def _short(text: str) -> str:
 class EnglishSts:
     """One English set, subset `eng`, with the metrics `spearman/all`, `/wmean`, `/mean` and those of Pearson.
 
-    `origins` are pairs of a set and its split; the first that is there is read. Where the task has `corpora` and the
-    set does not say of which a pair is, the pairs are put together in the first way only.
+    `origins` are pairs of a set and its split; the first that is there is read. If the task has `corpora` and the set
+    does not record the corpus of a pair, only the first way of combining is used.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(

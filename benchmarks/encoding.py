@@ -79,8 +79,8 @@ def child(setting: Values) -> None:
     np.save(folder / "vectors.npy", vectors)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)  # processes that a side started and that have ended
     cpu = spent.cpu + used.ru_utime + used.ru_stime
-    told = {"wall": spent.wall, "cpu": cpu, "loaded": loaded, "peak": memory(peak=True), "texts": len(texts)}
-    (folder / "result.json").write_text(json.dumps(told), encoding="utf-8")
+    figures = {"wall": spent.wall, "cpu": cpu, "loaded": loaded, "peak": memory(peak=True), "texts": len(texts)}
+    (folder / "result.json").write_text(json.dumps(figures), encoding="utf-8")
 
 
 def compare(options: argparse.Namespace, work: Path, kind: str, group: str) -> dict[str, list[Values]]:
@@ -96,9 +96,9 @@ def compare(options: argparse.Namespace, work: Path, kind: str, group: str) -> d
     shared["onnx"] = options.onnx
     for number in range(options.rounds):
         for side in sides if number % 2 == 0 else sides[::-1]:
-            told = run({**shared, "side": side, "precision": SIDES[side][1]}, options, work / f"{kind}-{side}")
-            results[side].append(told)
-            say(f"{kind} round {number + 1} {side}: {told['texts'] / told['wall']:,.0f} texts/s")
+            figures = run({**shared, "side": side, "precision": SIDES[side][1]}, options, work / f"{kind}-{side}")
+            results[side].append(figures)
+            say(f"{kind} round {number + 1} {side}: {figures['texts'] / figures['wall']:,.0f} texts/s")
     return results
 
 
@@ -129,26 +129,26 @@ def agreement(results: dict[str, list[Values]], work: Path, *, kind: str, group:
 
     reference = REFERENCE[group] if REFERENCE[group] in results else next(iter(results))
     known = np.load(work / f"{kind}-{reference}" / "vectors.npy")
-    told = {}
+    figures = {}
     for side in results:
         rows = np.load(work / f"{kind}-{side}" / "vectors.npy")
         apart = np.abs(known - rows).max()
         cosine = (known * rows).sum(axis=1) / np.linalg.norm(known, axis=1) / np.linalg.norm(rows, axis=1)
-        told[side] = {"worst": float(cosine.min()), "median": float(np.median(cosine)), "apart": float(apart)}
-    return told
+        figures[side] = {"worst": float(cosine.min()), "median": float(np.median(cosine)), "apart": float(apart)}
+    return figures
 
 
 def summary(results: dict[str, list[Values]], near: dict[str, Values], group: str) -> dict[str, Values]:
     """Medians, ratios within a round to every base that ran, and how near the vectors are, by side."""
-    told: dict[str, Values] = {}
+    figures: dict[str, Values] = {}
     for side, values in results.items():
         wall, peak = (median(value[name] for value in values) for name in ("wall", "peak"))
-        told[side] = {"texts/s": values[0]["texts"] / wall, "peak_mb": peak, **near[side]}
+        figures[side] = {"texts/s": values[0]["texts"] / wall, "peak_mb": peak, **near[side]}
         for base in (base for base in BASES[group] if base in results):
             for name in ("wall", "cpu"):
                 ratios = [one[name] / own[name] for one, own in zip(results[base], values, strict=True)]
-                told[side][f"x {base} ({name})"] = median(ratios)
-    return told
+                figures[side][f"x {base} ({name})"] = median(ratios)
+    return figures
 
 
 def table(found: dict[str, Values], kind: str) -> str:
@@ -197,7 +197,7 @@ def main() -> None:
     from isoglot.settings import BUNDLED
 
     options.data = options.data or BUNDLED / "pairs"
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="benchmark-") as folder:
         work = Path(folder)
         options.sides = options.sides.split(",")
@@ -214,10 +214,10 @@ def main() -> None:
         for kind, group in itertools.product(options.lengths.split(","), groups):
             runs = compare(options, work, kind, group)
             found = summary(runs, agreement(runs, work, kind=kind, group=group), group)
-            told[f"{kind} {group}"] = {"summary": found, "runs": runs}
+            figures[f"{kind} {group}"] = {"summary": found, "runs": runs}
             print(table(found, kind) + "\n", flush=True)
             if options.json:
-                options.json.write_text(json.dumps({"left out": reasons, **told}, indent=1), encoding="utf-8")
+                options.json.write_text(json.dumps({"left out": reasons, **figures}, indent=1), encoding="utf-8")
     return None
 
 

@@ -1,9 +1,9 @@
-"""What both sides of a benchmark are handed: the same pairs, the same tokenizer and the same untrained transformer.
+"""The input of both sides of a benchmark: the same pairs, tokenizer and untrained transformer.
 
 All of it is made from one folder of translated text and written into one working folder: `train.jsonl`,
 `held-out.jsonl` (a pair per line: texts and languages, English first) and `model/` (a sentence-transformers folder,
-which either library opens). No sentence stands in two pairs, so there is no false negative that one library would
-treat otherwise than the other, and no held-out sentence is trained on.
+which either library opens). No sentence is in two pairs, so there are no false negatives, which the libraries would
+treat differently, and no held-out sentence is trained on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def prepare(data: Path, work: Path, *, pairs: int, held_out: int, vocabulary: in
     """Write the material of a run into the folder `work`; raises ValueError if `data` holds too few pairs."""
     chosen = list(distinct(groups(data)))
     if len(chosen) < pairs + held_out:
-        raise ValueError(f"{data}: holds {len(chosen)} distinct pairs with English; {pairs + held_out} are needed")
+        raise ValueError(f"{data}: contains {len(chosen)} distinct pairs with English; {pairs + held_out} are needed")
     texts = (text for pair in chosen for text in pair["texts"])
     make_model(texts, work / "model", vocabulary=vocabulary, seed=seed)
     drawn = random.Random(seed).sample(chosen, pairs + held_out)

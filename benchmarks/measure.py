@@ -1,8 +1,8 @@
-"""Time and memory of the process that asks, and runs in processes of their own.
+"""Measures time and memory of the calling process, and runs scripts in new processes.
 
 What one library leaves behind (imported modules, grown heaps, warm caches) must not count for the other, so every run
-is a fresh process, and rival runs take turns: whatever else the machine does meanwhile then hits all of them alike.
-Processor seconds (user and system, all threads) suffer less from a busy machine than the clock on the wall does.
+is a fresh process, and competing runs alternate: other work on the machine then affects all of them equally. Processor
+seconds (user and system, all threads) depend less on other work on the machine than wall-clock time.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ STATUS = Path("/proc/self/status")
 
 
 class Moment(NamedTuple):
-    """Seconds on the wall's clock and seconds of processor time, both since some fixed past."""
+    """Wall-clock seconds and processor seconds, both since a fixed moment."""
 
     wall: float
     cpu: float
 
     def since(self, other: Moment) -> Moment:
-        """How much of both has passed between another moment and this one."""
+        """The differences from another moment."""
         return Moment(self.wall - other.wall, self.cpu - other.cpu)
 
 

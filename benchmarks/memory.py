@@ -1,12 +1,12 @@
-"""Peak memory and seconds of one training step: what bounds them is the chunk, not the batch and not the queue.
+"""Peak memory and seconds of one training step, which depend on the chunk, not on the batch or the queue.
 
     python benchmarks/memory.py                        # all cases; the batch of 8,192 groups takes its time
     python benchmarks/memory.py --groups 256 1024      # smaller batches
     python benchmarks/memory.py --no-batch             # the queue alone
 
 *Queue.* A step of dual momentum contrast against two queues of 409,600 keys of 384 dimensions, by a static encoder, so
-that the queue is all there is to measure. `cells` is the greatest number of logits that exist at once; `whole` makes
-all of them in one block, and keeps none of them for the backward pass either.
+that only the queue is measured. `cells` is the greatest number of logits that exist at once; `whole` makes all of them
+in one block, and keeps none of them for the backward pass either.
 
 *Batch.* A step on many pairs of sentences, by the first layers of the packaged multilingual-e5-small, its word table
 frozen. `chunk` is the number of tokens that pass through the encoder at once; `whole` embeds the batch in one piece and

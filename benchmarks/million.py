@@ -10,8 +10,9 @@ one does beyond the others, filling empty lists of neighbours, is left out, and 
 fewer candidates beat the known ones, is not counted on. In turns with it, `product`: the product of one stripe alone.
 With `--stripes 0`, the time of the whole search stands beside the estimate.
 
-Memory is told in two parts: what the process holds for itself, imports and results included, at its highest (sampled at
-every tile), and the files it maps, which the system may drop when it needs room. Their sum is the most it can come to.
+Memory is reported in two parts: what the process holds for itself, imports and results included, at its highest
+(sampled at every tile), and the files it maps, which the system may drop when it needs room. Their sum is the most it
+can come to.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ STRIPE, TILE = 4096, 2048
 
 
 class EnoughError(Exception):
-    """The stripes asked for are done."""
+    """The requested stripes are done."""
 
 
 def own() -> float:
@@ -78,11 +79,11 @@ def summary(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace) 
     full = options.size // STRIPE
     mapped = 2 * options.size * options.dim * 4 / 1e6
     alone = statistics.median(run["stripes"][0] for run in runs["product"])
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     for side, values in runs.items():
         last = statistics.median(run["stripes"][:full][-1] for run in values)
         held = max(run["own"] for run in values)
-        told[side] = {
+        figures[side] = {
             "stripe_s": last,
             "first_stripe_s": statistics.median(run["stripes"][0] for run in values),
             "measured_hours": statistics.median(sum(run["stripes"]) for run in values) / 3600
@@ -96,7 +97,7 @@ def summary(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace) 
             "at_most_mb": held + mapped,
             "peak_mb": max(run["peak"] for run in values),
         }
-    return told
+    return figures
 
 
 def table(sides: dict[str, Any], options: argparse.Namespace) -> str:
@@ -131,7 +132,7 @@ def main() -> None:
         one(options.one[0], Path(options.one[1]), options.k, options.stripes)
         return
     if options.size < STRIPE:
-        parser.error(f"--size: a stripe has {STRIPE} rows; give as many or more, not {options.size}")
+        parser.error(f"--size: a stripe has {STRIPE} rows; pass at least as many, not {options.size}")
     sides = ["isoglot", "product", *(["bfloat16"] if options.bfloat16 else [])]
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
@@ -140,9 +141,9 @@ def main() -> None:
         for turn in range(options.rounds):
             for side in sides if turn % 2 == 0 else sides[::-1]:
                 words = ["--one", side, folder, "-k", str(options.k), "--stripes", str(options.stripes)]
-                told = fresh(Path(__file__), words, result=Path(folder) / "result.json", environment=threads)
-                runs[side].append(told)
-                sys.stderr.write(f"round {turn + 1}, {side}: {told['stripes'][-1]:.2f} s for its last stripe\n")
+                figures = fresh(Path(__file__), words, result=Path(folder) / "result.json", environment=threads)
+                runs[side].append(figures)
+                sys.stderr.write(f"round {turn + 1}, {side}: {figures['stripes'][-1]:.2f} s for its last stripe\n")
     found = summary(runs, options)
     keep(options, found, runs)
     print(table(found, options))

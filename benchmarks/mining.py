@@ -1,11 +1,11 @@
-"""Exact mining beside FAISS: neighbours both ways, in fresh processes that take turns.
+"""Exact mining compared with FAISS: neighbours both ways, in fresh processes that alternate.
 
     python benchmarks/mining.py --size 50000 --rounds 5 --output mining.json
 
 Every run maps the same two tables of random unit vectors and finds the k nearest both ways: isoglot by `neighbours`,
 faiss by two searches in two flat indexes, product by the multiplication alone, block by block as isoglot does it: the
 rate of the machine. With --bfloat16 the product in bfloat16 with rescoring takes part; it pays where the processor has
-such instructions. The table tells medians over the rounds, `x faiss`, how many times as fast as faiss within a round,
+such instructions. The table has medians over the rounds, `x faiss`, how many times as fast as faiss within a round,
 the share of the machine's rate that one product of all rows would reach, peak memory with imports, the share of the
 neighbours of isoglot in float32 that a side gives in the same place, and the share of the pairs mined from them (ratio
 margin, both directions, best first) that are mined from the side's. Half of the rows have a translation. `million.py`
@@ -121,11 +121,11 @@ def agreement(work: Path, side: str) -> dict[str, float]:
 
 def summary(runs: dict[str, list[dict[str, Any]]], work: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Medians, ratios within a round, and shares of the machine's rate, by side."""
-    told: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
     operations = 2 * options.size**2 * options.dim
     for side, values in runs.items():
         walls = [value["wall"] for value in values]
-        told[side] = {
+        figures[side] = {
             "wall": statistics.median(walls),
             "cpu": statistics.median(value["cpu"] for value in values),
             "times_faiss": ratio(runs["faiss"], values, "wall"),
@@ -136,8 +136,8 @@ def summary(runs: dict[str, list[dict[str, Any]]], work: Path, options: argparse
             "before_mb": max(value["before"] for value in values),
         }
         if side != "product":
-            told[side] |= agreement(work, side)
-    return told
+            figures[side] |= agreement(work, side)
+    return figures
 
 
 def ratio(base: list[dict[str, Any]], own: list[dict[str, Any]], name: str) -> float:

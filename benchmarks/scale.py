@@ -1,4 +1,4 @@
-"""Time and cost of encoding and mining N sentences, worked out from rates that were measured.
+"""Estimates time and cost of encoding and mining N sentences from measured rates.
 
     python benchmarks/scale.py                                        the rates of docs/scale.md
     python benchmarks/scale.py --encode 2000 --product 20e12 --scan 1e12 --price 3.0      others, of an accelerator say
@@ -44,7 +44,7 @@ def lists(n: int) -> int:
 
 
 def plan(n: int, rates: Rates) -> Plan:
-    """What it takes; both sides are encoded, and neighbours are found both ways."""
+    """The cost of encoding both sides and finding neighbours both ways."""
     exact = 2 * n * n * rates.dim / rates.product
     # For each way: every vector and every query is compared with all centres, and a query with the lists it probes.
     centres = 2 * (2 * n * lists(n) * rates.dim) / rates.product
@@ -61,7 +61,7 @@ def plan(n: int, rates: Rates) -> Plan:
 
 def table(rates: Rates) -> str:
     """The plans as a Markdown table."""
-    head = "| sentences a side | encode, hours | exact, hours | IVF, hours | vectors | codes | encode | exact | IVF |"
+    head = "| sentences per side | encode, hours | exact, hours | IVF, hours | vectors | codes | encode | exact | IVF |"
     lines = [head, "|---|" + "---:|" * 8]
     for n in SIZES:
         found = plan(n, rates)
@@ -72,7 +72,7 @@ def table(rates: Rates) -> str:
 
 
 def number(value: float) -> str:
-    """Two digits that count, and no more."""
+    """Two significant digits."""
     if value <= 0:
         return "0"
     rounded = round(value, 1 - math.floor(math.log10(value)))

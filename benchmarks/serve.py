@@ -1,7 +1,7 @@
-"""Requests a second of the server with isoglot's encoder, and with sentence-transformers behind the same server.
+"""Requests per second of the server with isoglot's encoder, and of the same server with sentence-transformers.
 
-Both sides are the same application on the same server, asked by the same clients for the embedding of one text a
-request; only what encodes differs. The sides alternate in rounds, so that other work on the machine meets both.
+Both sides are the same application on the same server, requested by the same clients with one text per request; only
+the encoder differs. The sides alternate in rounds, so that other work on the machine meets both.
 
     python benchmarks/serve.py MODEL TEXTS --clients 32 --requests 400 --rounds 3
 """
@@ -46,7 +46,7 @@ class Rival(Encoder):
 
 
 def encode(encoder: Encoder, texts: Sequence[str]) -> Any:
-    """What the server calls for a slice of requests."""
+    """Called by the server for a slice of requests."""
     if isinstance(encoder, Rival):
         return encoder.model[0].encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
     return np.asarray(isoglot.encoders.encode(encoder, texts, normalize_embeddings=True), np.float32)
@@ -66,7 +66,7 @@ def running(encoder: Encoder) -> Iterator[Server]:
 
 
 def ask(server: Server, texts: Sequence[str], clients: int) -> tuple[float, float]:
-    """Requests a second, and the 95th percentile of their seconds, of clients that each keep one connection."""
+    """Requests per second, and the 95th percentile of their seconds, of clients that each keep one connection."""
 
     def client(own: Sequence[str]) -> list[float]:
         connection, taken = HTTPConnection("127.0.0.1", server.port, timeout=300), []
@@ -109,7 +109,7 @@ def main() -> None:
                 found[name].append(rate)
     for name, rates in found.items():
         rate, late = (statistics.median(column) for column in zip(*rates, strict=True))
-        print(f"{name}: {rate:.1f} requests a second, 95% within {late:.2f} s")
+        print(f"{name}: {rate:.1f} requests per second, 95% within {late:.2f} s")
     ratios = [a[0] / b[0] for a, b in zip(*found.values(), strict=True)]
     print(
         f"ratio {statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}); vectors differ by {far:.1e}"

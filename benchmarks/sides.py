@@ -1,7 +1,7 @@
-"""The two sides of the training benchmark: one run of either library, what it measures of itself, and its judge.
+"""The two sides of the training benchmark: one run of either library, its measurements, and the evaluation.
 
-Either side is driven as its user would drive it: isoglot by a recipe, sentence-transformers by its trainer. What is
-equal and what differs stands in training.py.
+Each library is used in its usual way: isoglot by a recipe, sentence-transformers by its trainer. training.py lists what
+is equal and what differs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Setting:
 
 
 class Probe:
-    """What one run measures of itself, from its first line to its last step."""
+    """The measurements of one run, from its first line to its last step."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.real, self.computed = setting, 0, 0
@@ -54,7 +54,7 @@ class Probe:
         self.values["steps"] = self.values.get("steps", 0) + 1
 
     def trained(self, model: Path) -> Values:
-        """The last step is done and the model saved: all that was measured, and how good the model is."""
+        """The model is saved: returns all measurements and the scores of the model."""
         spent: Moment = self.latest.since(self.began)
         self.values |= {"wall": spent.wall, "cpu": spent.cpu, "peak": memory(peak=True)}
         self.values |= {"computed": self.computed, "padding": 1 - self.real / self.computed}

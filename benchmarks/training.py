@@ -6,7 +6,7 @@
 
 Equal on both sides: the weights at the start (BERT, 6 layers of width 384, random), the tokenizer, the pairs and how
 often each is seen (once), pairs in a batch, the loss (InfoNCE from English to the translation, temperature .05, which
-there is called MultipleNegativesRankingLoss with scale 20), mean pooling, dropout, most tokens of a sentence (128),
+there is called MultipleNegativesRankingLoss with scale 20), mean pooling, dropout, maximum tokens per sentence (128),
 AdamW, learning rate with linear decay to zero, gradient norm clipped at 1, float32, number of threads. Either side is
 driven as its user would: here a recipe, there the trainer; settings that are not named above are each library's own.
 
@@ -39,7 +39,7 @@ from sides import SIDES, Setting, Values
 
 
 def compare(options: argparse.Namespace, work: Path) -> dict[str, list[Values]]:
-    """The results of both sides, round by round, after the material has been made."""
+    """The results of both sides, round by round."""
     material.prepare(
         options.data, work, pairs=options.pairs, held_out=options.held_out, vocabulary=options.vocabulary, seed=0
     )
@@ -52,13 +52,16 @@ def compare(options: argparse.Namespace, work: Path) -> dict[str, list[Values]]:
             run = work / f"{side}-{number}"
             run.mkdir()
             results[side].append(one_run(options, side=side, run=run, seed=number))
-            told = results[side][-1]
-            say(f"round {number + 1} {side}: {options.pairs / told['wall']:.1f} pairs/s, peak {told['peak']:.0f} MB")
+            figures = results[side][-1]
+            say(
+                f"round {number + 1} {side}: {options.pairs / figures['wall']:.1f} pairs/s, peak "
+                f"{figures['peak']:.0f} MB"
+            )
     return results
 
 
 def one_run(options: argparse.Namespace, *, side: str, run: Path, seed: int) -> Values:
-    """One run of one side in a fresh process; nothing is found in a cache."""
+    """One run of one side in a fresh process without a cache."""
     own = ("batch", "lr", "threads", "freeze_embeddings", "pool", "chunk_tokens", "graph_tokens")
     named = {name: getattr(options, name) for name in own}
     setting = Setting(side=side, work=str(run.parent), folder=str(run), seed=seed, **named)
@@ -94,7 +97,7 @@ def table(results: dict[str, list[Values]], start: Values, *, pairs: int) -> str
 
 
 def say(words: str) -> None:
-    """Words to people go to stderr, the table to stdout."""
+    """Messages go to stderr, the table to stdout."""
     print(words, file=sys.stderr, flush=True)
 
 
@@ -105,16 +108,18 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         "--data", type=Path, help="folder of translated text; without it, the text bundled with isoglot"
     )
     parser.add_argument("--pairs", type=int, default=1280, help="pairs to train on, each seen once")
-    parser.add_argument("--held-out", type=int, default=500, help="pairs to judge by")
+    parser.add_argument("--held-out", type=int, default=500, help="pairs to evaluate on")
     parser.add_argument("--batch", type=int, default=64, help="pairs in a batch")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each side")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--lr", type=float, default=5e-4, help="learning rate of the first step")
-    parser.add_argument("--vocabulary", type=int, default=32000, help="most tokens of the tokenizer")
-    parser.add_argument("--freeze-embeddings", action="store_true", help="leave the word embeddings as they are")
-    parser.add_argument("--pool", type=int, help="isoglot: batches among which like lengths meet; 1: batches at random")
-    parser.add_argument("--chunk-tokens", type=int, help="isoglot: positions that pass through the encoder at once")
-    parser.add_argument("--graph-tokens", type=int, help="isoglot: positions whose activations are kept")
+    parser.add_argument("--vocabulary", type=int, default=32000, help="vocabulary size of the tokenizer")
+    parser.add_argument("--freeze-embeddings", action="store_true", help="do not train the word embeddings")
+    parser.add_argument(
+        "--pool", type=int, help="isoglot: number of batches that are sorted by length together; 1: random batches"
+    )
+    parser.add_argument("--chunk-tokens", type=int, help="isoglot: token positions per chunk of the encoder")
+    parser.add_argument("--graph-tokens", type=int, help="isoglot: token positions whose activations are kept")
     parser.add_argument("--json", type=Path, help="file for the results of every run")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(given)

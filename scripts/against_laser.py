@@ -25,10 +25,10 @@ from isoglot.search import Pairs, mine, tune
 
 Sides = tuple[list[str], list[str]]
 Gold = set[tuple[int, int]]
-Errors = dict[tuple[str, str], int]  # how a hit is told, direction -> count
+Errors = dict[tuple[str, str], int]  # how a hit is compared, direction -> count
 
 DIM, SOURCES, TARGETS, PLANTED, COPIES = 64, 1500, 1800, 700, 40
-REPEATED = [*range(PLANTED), *range(-COPIES, 0)]  # pairs 600 to 639 stand there twice
+REPEATED = [*range(PLANTED), *range(-COPIES, 0)]  # pairs 600 to 639 occur twice
 MARGINS = ("ratio", "distance", "absolute")
 READS_VECTORS = """
 import numpy
@@ -52,7 +52,7 @@ def material(seed: int) -> tuple[list[str], list[str], np.ndarray, np.ndarray, G
 
 
 def laser_xsim(laser: Path, x: np.ndarray, y: np.ndarray, margin: str, lines: Path | None = None) -> int:
-    """Errors of `xsim.py` from x to y, told by the lines of a file, or by index."""
+    """Errors of `xsim.py` from x to y, compared by the lines of a file, or by index."""
     spec = importlib.util.spec_from_file_location("laser_xsim", laser / "source" / "xsim.py")
     assert spec is not None
     assert spec.loader is not None
@@ -139,7 +139,7 @@ def write(folder: Path, texts: Sides, x: np.ndarray, y: np.ndarray, gold: Gold) 
 
 
 def compare(laser: Path, folder: Path, seed: int, margin: str) -> str:
-    """One line of agreement; an assertion says where it ends."""
+    """Print one line if all agrees; assertions report differences."""
     source, target, x, y, gold = material(seed)
     write(folder, (source, target), x, y, gold)
     errors = xsim_errors(laser, folder, (source, target), x, y, margin)

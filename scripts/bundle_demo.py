@@ -11,7 +11,7 @@ DATA holds `opus-tatoeba-v2021-08-07/<aaa>-<bbb>/<aaa>.txt.xz` (sentence pairs) 
     mine/<xxx>-eng.{<xxx>.xz,eng.xz,gold.tsv}  two shuffled files, and which lines of them are translations
     ATTRIBUTION.md                       where the text is from, under which licence, and what was changed
 
-What is special here: every choice is made by the hash of a sentence, so the same DATA gives the same bytes. No
+Every choice is made by the hash of a sentence, so the same DATA gives the same bytes. No
 sentence of dev, in any language, is in the training pairs, and none of the test is in either, both by the rule of
 `isoglot.data.filters`; the script ends with an error if one is left.
 """

@@ -179,11 +179,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--cache", type=Path, help="folder that keeps vectors")
-    parser.add_argument("--models", default="", help="only these, besides the base; default: all that are installed")
+    parser.add_argument("--cache", type=Path, help="Folder in which vectors are cached.")
+    parser.add_argument(
+        "--models", default="", help="Models to compare, in addition to the base; default: all installed ones."
+    )
     parser.add_argument("--tasks", default="", help='only these tasks, also others than the columns\'; "all"')
-    parser.add_argument("--page", type=Path, help="page to write; default: OUTPUT/comparison.md")
-    parser.add_argument("--design", type=Path, default=DESIGN, help="TOML file of models and columns")
+    parser.add_argument("--page", type=Path, help="Output page; default: OUTPUT/comparison.md.")
+    parser.add_argument("--design", type=Path, default=DESIGN, help="TOML file of models and columns.")
     words = parser.parse_args()
     run(words, tomllib.loads(words.design.read_text(encoding="utf-8")))
 
@@ -209,7 +211,7 @@ def run(words: argparse.Namespace, design: Settings, report: Callable[[str], Non
             encoder = encoders[name] = opened(model, words.output)
         except EncoderError as error:
             absent.append(name)
-            report(f"{name}: left out: {error}")
+            report(f"{name}: skipped: {error}")
             continue
         results[name] = Scores((), name, {"dims": encoder.dim})
         for task in tasks if words.tasks else [task for task in tasks if task in model.get("tasks", tasks)]:
@@ -258,7 +260,7 @@ def written(
         rows.append((name, models[name]["what"], str(encoder.dim), f"{size(models[name], words.output):,.1f}", *speed))
     header = ("model", "", "dimensions", "MB on disk", "texts per second", f"times {base}")
     parts = [INTRODUCTION.format(base=base)]
-    parts += [f"Not installed, so left out: {', '.join(absent)}.\n"] if absent else []
+    parts += [f"Not installed, skipped: {', '.join(absent)}.\n"] if absent else []
     parts.append(f"## Models\n\n{to_markdown(Grid('Models', header, tuple(rows)))}")
     parts.append(
         f"Speed: sentences of Tatoeba in {len(SPEED_LANGUAGES)} languages, models in turns, medians of {ROUNDS} rounds "

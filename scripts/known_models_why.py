@@ -31,7 +31,7 @@ PROMPT, LANGUAGES = "query: ", ("pms", "kab", "nds", "tat", "swh", "deu")
 
 
 def mining(data: Path, cache: Path | None) -> Iterator[str]:
-    """Of each model: gold found as the nearest, and how well one threshold tells gold pairs from all others."""
+    """For each model: gold pairs found as nearest, and how well one threshold separates gold pairs from others."""
     split = load("zh-en", find("bucc", ("bucc2018",), data)["zh-en"][SAMPLE], task="bucc")
     rows, columns = (np.array(side) for side in zip(*split.gold, strict=True))
     for model in ("multilingual-e5-small", "use-multilingual-v3"):

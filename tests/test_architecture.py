@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -133,6 +134,49 @@ def test_nothing_names_this_machine():
     for path in [*MODULES, *ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "scripts").glob("*.py")]:
         text = path.read_text(encoding="utf-8")
         assert not any(word in text for word in forbidden), path
+
+
+# Phrases that readers must decode, each with what to write instead.
+WORDING = {
+    r"is no (folder|file|function|number|model|list|text|language)\b": "is not a ...",
+    r"(tells?|told)\b": "reports, specifies",
+    r"go(es)? on (with|from)\b": "resumes, continues",
+    r"mend(s|ed)?\b": "fix",
+    r"(give|name) one\b": "pass, set",
+    r"in the clothes of\b": "wrapped as",
+    r"in place of\b": "instead of",
+    r"perhaps\b": "possibly",
+    r"but for\b": "except for",
+    r"lest\b|thereof\b|hitherto\b|wherein\b|whereby\b": "a plain conjunction",
+    r"refuse[sd]? ": "rejects",
+    r"an? (object|row|sentence|group|pair|score|text) an? (line|row|file|query|column|sentence)\b": "one ... per ...",
+    r"one an? (line|row|file|query)\b": "one per ...",
+    r"most (bytes|tokens|times|seconds|texts) of\b": "maximum",
+}
+
+
+def wording(text: str) -> list[str]:
+    plain = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    found = ((re.search(rf"\b(?:{phrase})", plain, re.IGNORECASE), instead) for phrase, instead in WORDING.items())
+    return [f"{match[0]!r}: write {instead}" for match, instead in found if match]
+
+
+def strings(tree: ast.AST) -> str:
+    """The messages and the help of a module: its strings of more than two words."""
+    values = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return "\n".join(value for value in values if value.count(" ") > 1)
+
+
+def test_the_wording_of_docs_help_and_errors_is_plain():
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "docs").glob("*/*.md")]
+    history = {"results.md", "log.md", "CHANGELOG.md"}
+    texts = {path: path.read_text(encoding="utf-8") for path in pages if path.name not in history}
+    texts |= {path: strings(ast.parse(path.read_text(encoding="utf-8"))) for path in MODULES}
+    assert {str(path.relative_to(ROOT)): found for path, text in texts.items() if (found := wording(text))} == {}
+    assert wording("'x' is no folder, one a line") == [
+        "'is no folder': write is not a ...",
+        "'one a line': write one per ...",
+    ]
 
 
 # What one opens to follow a sentence from a list in memory over a batch and its vectors to a loss and a step, and what

@@ -14,7 +14,7 @@ The settings of a recipe are merged over its base:
 
 - tables are merged key by key; a table with another `kind` replaces the base's;
 - any other value, lists included, replaces the base's value;
-- a table in place of a list changes elements of it, each addressed by its `name` or its number; the number after the
+- a table instead of a list changes elements of it, each addressed by its `name` or its number; the number after the
   last one adds an element;
 - `false` removes a value of the base that is not itself true or false.
 

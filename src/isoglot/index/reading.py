@@ -6,7 +6,7 @@
 `*.tsv`      a header of the same columns, or language codes, each cell a sentence; without one `score`, sentence and
              translation, as `isoglot mine` writes them, with or without ids
 `*.tmx`      a translation memory
-`*.de-en`    two Moses files, if there is no file of that name
+`*.de-en`    two Moses files, unless a file has this name
 others       one sentence per line
 
 Sentences of one line or unit are translations: the first is shown with the second one, all others with the first. The

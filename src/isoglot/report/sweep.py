@@ -133,7 +133,7 @@ class Design(_Table):
         if self.control and self.control not in (names := [arm.name for arm in self.arms]):
             raise ValueError(f"control {self.control!r} is not an arm; {nearest(self.control, names)}")
         if bare := [arm.name for arm in self.arms if not (arm.recipe or self.recipe)]:
-            raise ValueError(f"arm {bare[0]!r} has no recipe; name one in the arm, or one for all")
+            raise ValueError(f"arm {bare[0]!r} has no recipe; set one in the arm, or one for all")
         return self
 
 

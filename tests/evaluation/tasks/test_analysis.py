@@ -328,7 +328,9 @@ def test_a_vector_that_is_not_finite_is_told_with_the_line_of_its_id(tmp_path):
 def test_a_file_that_is_missing_is_told_by_the_task_that_wants_it(tmp_path):
     sib(tmp_path, ("deu_Latn", "eng_Latn"))
     (tmp_path / "sib-200" / "annotated" / "deu_Latn" / "dev.tsv.xz").unlink()
-    with pytest.raises(EvaluationError, match=r"^centroids, set sib, language deu_Latn: .* is present, but its dev is missing"):
+    with pytest.raises(
+        EvaluationError, match=r"^centroids, set sib, language deu_Latn: .* is present, but its dev is missing"
+    ):
         Centroids(source="sib").run(by_text, tmp_path)
 
 

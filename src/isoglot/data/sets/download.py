@@ -67,7 +67,7 @@ class _InterruptedError(Exception):
 def download(address: str, target: Path, *, network: Network | None = None, progress: Transfer | None = None) -> None:
     """Fetch `address` into the file `target`, resuming from `target.part` of an earlier call.
 
-    Raises `CorpusError` if the server refuses the request, or if every attempt was interrupted; the bytes received are
+    Raises `CorpusError` if the server rejects the request, or if every attempt was interrupted; the bytes received are
     kept for the next call. The content is not verified here: check it against a checksum.
     """
     network = network or Network()

@@ -326,7 +326,7 @@ def check_output(
 
     `inputs` are the files and folders that are read; those that don't exist, such as the name of a packaged model, and
     None are skipped. None of them may be the output; a file that exists in an input folder is not written over. An
-    output that is replaced or removed as a `whole` may not hold an input either, nor lie in an input folder. `-`
+    output that is replaced or removed as a `whole` may not contain an input either, nor be inside an input folder. `-`
     means stdout, which only some verbs can write, and is rejected here.
     """
     with writing(path):

@@ -213,7 +213,7 @@ def kind_of(tokenizer: Tokenizer) -> str:
 def used(
     tokenizer: Tokenizer, texts: Iterable[str], *, minimum: int = 1, progress: Progress | None = None
 ) -> tuple[set[int], int]:
-    """The ids that the texts need, each met at least `minimum` times, and the number of texts that have any.
+    """The ids that the texts need, each used at least `minimum` times, and the number of texts that have any.
 
     **Unigram** takes the path of greatest score. Without pieces that are on no winning path, rivals score what they
     did or are gone. See `needed` for the one exception.

@@ -153,6 +153,9 @@ class BackboneSettings(_Opened):
         None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
     )
     freeze_embeddings: Flag = Field(False, description="do not train the word embeddings")
+    sparse_embeddings: Flag = Field(
+        False, description="update only those word embeddings whose tokens are in the batch, as in a static encoder"
+    )
     train_layers: Ranges | None = Field(
         None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'
     )

@@ -206,6 +206,12 @@ def test_memory_is_that_of_the_rows_and_no_second_copy(monkeypatch):
     assert rows.nbytes < peak < 1.5 * rows.nbytes
 
 
+def test_a_few_texts_need_no_thread(monkeypatch):
+    expected = encode(STATIC, SENTENCES)
+    monkeypatch.setattr(engine, "ThreadPoolExecutor", None)
+    np.testing.assert_array_equal(encode(STATIC, SENTENCES), expected)
+
+
 @given(st.lists(st.sampled_from(["", "a", "b", "cc", "ddd"]), max_size=40), st.integers(1, 7), st.integers(1, 9))
 def test_windows_hold_every_text_once_in_order(texts, size, characters):
     def tokenize(found):

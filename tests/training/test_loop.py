@@ -20,6 +20,7 @@ from isoglot.errors import CheckpointError, CorpusError, EncoderError, IsoglotEr
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best, checkpoint, loop
+from isoglot.training.optimizer import AdamW
 from isoglot.training.progress import Status
 from runs import train
 
@@ -517,3 +518,19 @@ def test_a_signal_during_an_evaluation_ends_the_run_at_once(project, monkeypatch
     monkeypatch.setenv("ISOGLOT_CACHE", str(project / "cache"))
     train(recipe, project / "broken", resume=True)
     assert_same(state_of(project / "straight"), state_of(project / "broken"))
+
+
+def test_word_embeddings_of_a_recipe_may_have_row_sparse_gradients(transformer_recipe, monkeypatch):
+    file = transformer_recipe / "tiny.toml"
+    file.write_text(file.read_text().replace('head = "tanh"', 'head = "tanh"\nsparse_embeddings = true'))
+    updated, by_row = [], AdamW._step_rows
+
+    def watched(self, parameter, *given):
+        updated.append(parameter.shape)
+        by_row(self, parameter, *given)
+
+    monkeypatch.setattr(AdamW, "_step_rows", watched)
+    train(load_recipe(file), transformer_recipe / "run")
+    table = load(transformer_recipe / "run/model").backbone.get_input_embeddings().weight
+    assert updated == [table.shape] * 14
+    assert not torch.equal(table, load(transformer_recipe / "base").backbone.get_input_embeddings().weight)

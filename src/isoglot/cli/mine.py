@@ -75,7 +75,7 @@ def mine(
     pooling: Pooling = None,
     budget: Annotated[str, typer.Option(help="Maximum working memory of the comparison, such as 2GB.")] = "256MB",
     precision: Annotated[
-        str, typer.Option(help="Precision of the comparison: float32, or bfloat16 with float32 rescoring.")
+        str, typer.Option(help="Precision of the comparison: float32, or bfloat16, which finds the same pairs.")
     ] = "float32",
     index: Annotated[
         str | None,

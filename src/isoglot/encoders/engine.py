@@ -47,7 +47,7 @@ Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, w
 
 CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that fits a core's cache; one that fills an accelerator
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
-CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 16_384, 65_536  # texts sorted together: a hundred chunks or so
+CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 4_096, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
@@ -225,9 +225,14 @@ def windows(texts: Iterable[str], size: int, tokenize: Callable[[list[str]], Tok
 
     At most three windows are in memory: one being computed, one being tokenised, one being read.
     """
+    parts = _cut(texts, size)
+    head = list(islice(parts, 2))
+    if len(head) == 1:  # a few texts: starting a thread would take longer than a static encoder needs for one of them
+        yield _window(head[0][1], head[0][0], tokenize)
+        return
     with ThreadPoolExecutor(1, thread_name_prefix="tokenize") as pool:
         waiting: deque[Future[Window]] = deque()
-        for first, part in _cut(texts, size):
+        for first, part in chain(head, parts):
             waiting.append(pool.submit(_window, part, first, tokenize))
             if len(waiting) > 1:
                 yield waiting.popleft().result()

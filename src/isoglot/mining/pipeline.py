@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, overload
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, work_folder
@@ -46,6 +47,7 @@ from isoglot.search import (
     Neighbours,
     Pairs,
     Quality,
+    Rounded,
     approximate,
     choose,
     estimate,
@@ -213,7 +215,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     prompt           instead of the model's own
     pooling, device  for a model that is loaded by name
     dtype            of the vectors: float32 or float16
-    precision        "float32", or "bfloat16" and candidates scored again in float32
+    precision        of the comparison: "float32", or "bfloat16", which gives the same neighbours: candidates are scored
+                     in float32
     budget           maximum working memory of the comparison: bytes, or "512MB"
     index, probes    approximate neighbours by FAISS: "ivf", "ivf-pq", "hnsw" or a name of its index_factory
     output           also write the pairs to this file; `format` and `write_ids` as in `MinedPairs.save`
@@ -553,17 +556,18 @@ def _cut(
     return MinedPairs(kept, sides, threshold, languages=languages)
 
 
-def bfloat16(rows: Floats, columns: Floats, out: Floats) -> None:
-    """Inner products of rows (H, D) with columns (W, D) in bfloat16, into `out` (H, W) float32.
-
-    For `matmul` of `neighbours`: eight bits of each score are right, and `neighbours` scores its candidates again.
-    Without hardware support for bfloat16 this is slower than float32.
-    """
-    import torch
-
-    # The arrays may be read-only, which torch warns about; nothing is written to them.
-    left, right = (torch.from_numpy(np.require(part, requirements="W")).bfloat16() for part in (rows, columns))
+def _multiply(rows: Floats, columns: Floats, out: Floats) -> None:
+    left, right = (_bfloat16(part) for part in (rows, columns))
     torch.from_numpy(out).copy_(left @ right.T)
+
+
+def _bfloat16(rows: Floats) -> torch.Tensor:
+    # The arrays may be read-only, which torch warns about; nothing is written to them.
+    return torch.from_numpy(np.require(rows, requirements="W")).bfloat16()
+
+
+# For `matmul` of `neighbours`. bfloat16 has eight bits of mantissa. Slower than float32 without hardware support.
+bfloat16 = Rounded(_multiply, lambda rows: _bfloat16(rows).float().numpy(), relative=2.0**-8)
 
 
 def size_of(size: int | str) -> int:

@@ -32,6 +32,21 @@ Metric = Literal["dot", "cosine"]
 # Fills the third table (H, W) with the inner products of the rows of the first (H, D) and the second (W, D).
 Matmul = Callable[[Floats, Floats, Floats], None]
 
+
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A matrix product in a number format of low precision, and what bounds the errors of its scores.
+
+    multiply  as `Matmul`: multiplies `rounded(rows)` with `rounded(columns)`, summed in float32
+    rounded   float32 rows (N, D) as the product reads them
+    relative  maximum relative error of a score by writing it in the format of the product
+    """
+
+    multiply: Matmul
+    rounded: Callable[[Floats], Floats]
+    relative: float
+
+
 BUDGET = 1 << 28
 SPARE = 12
 
@@ -206,7 +221,7 @@ def neighbours(
     *,
     metric: Metric = "dot",
     budget: int = BUDGET,
-    matmul: Matmul | None = None,
+    matmul: Matmul | Rounded | None = None,
     spare: int = SPARE,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
@@ -216,7 +231,8 @@ def neighbours(
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
     budget      maximum working memory in bytes, without the arrays passed and returned
     matmul      a faster and less exact matrix product: it finds `k + spare` candidates, which are then scored in
-                float32; called by one thread at a time
+                float32; called by one thread at a time. With `Rounded` the neighbours are those of float32: where the
+                bound of its errors does not prove that no neighbour is missing, rows are searched again in float32
     checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
                 the same result
     progress    called with (tiles done, tiles in total)
@@ -231,21 +247,76 @@ def neighbours(
     forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
     if n and m:
         tile = tile_shape(n, m, x.shape[1], kept, budget)
-        workers = _threads() if matmul is None else 1
+        product = matmul.multiply if isinstance(matmul, Rounded) else matmul
+        workers = _threads() if product is None else 1
         while workers > 1 and tile_shape(n, m, x.shape[1], kept, budget, workers=workers) != tile:
             workers -= 1  # tiles are unchanged, and so are the bits of their products
-        state = f"{kept} {metric} {tile} {getattr(matmul, '__name__', 'float32')}"
+        state = f"{kept} {metric} {tile} {getattr(product, '__name__', 'float32')}"
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
         _search(
-            x, y, forward, backward, metric=metric, tile=tile, matmul=matmul or multiply, workers=workers,
+            x, y, forward, backward, metric=metric, tile=tile, matmul=product or multiply, workers=workers,
             saver=saver, progress=progress,
         )  # fmt: skip
         if matmul is not None:
-            forward = rescore(x, y, forward, k, metric=metric, budget=budget)
-            backward = rescore(y, x, backward, k, metric=metric, budget=budget)
+            bounds = _bounds(x, y, matmul, metric, height=tile[0]) if isinstance(matmul, Rounded) else None
+            forward = _mended(x, y, forward, k, bounds and bounds[0], metric=metric, budget=budget)
+            backward = _mended(y, x, backward, k, bounds and bounds[1], metric=metric, budget=budget)
     if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
         raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
+
+
+def _mended(
+    x: NDArray[Any], y: NDArray[Any], best: Best, k: int, bound: Bound | None, *, metric: Metric, budget: int
+) -> Best:
+    """The best k of the candidates by their float32 scores; with a bound, certainly the best k of all rows of `y`.
+
+    A row of `y` that is no candidate has at most the score of the last candidate in the product, and so at most that
+    plus the bound in float32. A row of `x` whose k-th score is not greater is searched again.
+    """
+    kept = rescore(x, y, best, k, metric=metric, budget=budget)
+    if bound is None or best.ids.shape[1] == len(y):
+        return kept
+    last = best.scores[:, -1]
+    unsure = np.flatnonzero(~(kept.scores[:, -1] > last + bound.absolute + bound.relative * np.abs(last)))
+    step = max(1, budget // (16 * x.shape[1]))  # these rows are copied
+    for start in range(0, len(unsure), step):
+        rows = unsure[start : start + step]
+        again = neighbours(x[rows], y, k, metric=metric, budget=budget)
+        kept.scores[rows], kept.ids[rows] = again.forward_scores, again.forward_ids
+    return kept
+
+
+class Bound(NamedTuple):
+    """Maximum error of the scores of each row (N,), beside a part that is relative to the score."""
+
+    absolute: NDArray[np.float64]
+    relative: float
+
+
+def _bounds(x: NDArray[Any], y: NDArray[Any], product: Rounded, metric: Metric, *, height: int) -> tuple[Bound, Bound]:
+    """Bounds of the errors of a product for the rows of `x` and for those of `y`.
+
+    With x' and y' the rounded vectors: |x y - x' y'| <= |x - x'| |y| + |x'| |y - y'|. Sums of D products in float32, in
+    any order, are off by at most D 2^-24 |x'| |y'|, and so are the scores in float32 (Higham 2002, eq. 3.5); twice that
+    covers both, rounded up.
+    """
+
+    def lengths(vectors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        size, error = np.empty(len(vectors)), np.empty(len(vectors))
+        for start in range(0, len(vectors), height):
+            rows = load(vectors, start, start + height, metric)
+            away = product.rounded(rows)
+            size[start : start + height] = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(away, axis=1))
+            error[start : start + height] = np.linalg.norm(rows - away, axis=1)
+        return size * 1.0001, error * 1.0001  # lengths are computed in float32 themselves
+
+    (long, off), (other_long, other_off) = lengths(x), lengths(y)
+    sums = 4 * x.shape[1] * 2.0**-24
+    return (
+        Bound(off * other_long.max() + long * (other_off.max() + sums * other_long.max()), product.relative),
+        Bound(other_off * long.max() + other_long * (off.max() + sums * long.max()), product.relative),
+    )
 
 
 def _check(x: NDArray[Any], y: NDArray[Any], k: int, metric: str) -> None:

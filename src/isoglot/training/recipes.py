@@ -324,6 +324,7 @@ def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encod
             layers=settings.layers,
             dim=settings.dim,
             freeze_embeddings=settings.freeze_embeddings,
+            sparse_embeddings=settings.sparse_embeddings,
             train_layers=settings.train_layers,
             adapter=settings.adapter,
             seed=seed,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, say, show_json, to_stdout
-from isoglot.cli.options import Device, Json, Pooling, Prompt, finite, open_encoder
+from isoglot.cli.options import Device, Json, Margin, Neighbours, Pooling, Prompt, finite, open_encoder
 
 
 def filter(
@@ -23,12 +23,12 @@ def filter(
     model: Annotated[
         str | None, typer.Option(help="Model: a folder, a packaged name, or a hub id; default: the default model.")
     ] = None,
-    margin: Annotated[str, typer.Option(help="Margin: ratio, distance or absolute.")] = "ratio",
+    margin: Margin = "ratio",
     threshold: Annotated[
         float | None,
         typer.Option(callback=finite, help="Minimum score; default: 1 for ratio, 0 for distance."),
     ] = None,
-    k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")] = 4,
+    k: Neighbours = 4,
     block: Annotated[
         int, typer.Option(min=2, help="Number of sentences per block that are compared with each other.")
     ] = 100_000,

@@ -13,9 +13,12 @@ from isoglot.cli.options import (
     Device,
     Gpus,
     Json,
+    Margin,
+    Neighbours,
     Pooling,
     Prompt,
     Ray,
+    Work,
     device_line,
     finite,
     imported,
@@ -37,8 +40,8 @@ def mine(
             "--output", "-o", help="Output file: .tsv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout."
         ),
     ],
-    k: Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")] = 4,
-    margin: Annotated[str, typer.Option(help="Margin: ratio, distance or absolute.")] = "ratio",
+    k: Neighbours = 4,
+    margin: Margin = "ratio",
     direction: Annotated[str, typer.Option(help="Selection of pairs: max, intersection, forward or backward.")] = "max",
     threshold: Annotated[
         float | None, typer.Option(callback=finite, help="Minimum score; default: keep all pairs.")
@@ -82,9 +85,7 @@ def mine(
         typer.Option(help="Approximate search with FAISS: ivf, ivf-pq, hnsw, or an index_factory string."),
     ] = None,
     probes: Annotated[int, typer.Option(min=1, help="Number of IVF cells to probe; requires --index.")] = 32,
-    work: Annotated[
-        Path | None, typer.Option(help="Folder for intermediate files, kept; default: OUTPUT.work, removed at the end.")
-    ] = None,
+    work: Work = None,
     every: Annotated[float, typer.Option(min=0, callback=finite, help="Seconds between checkpoints.")] = 60.0,
     ray: Ray = "",
     cores: Cores = 1,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say
+from isoglot.cli.options import Work
 
 
 def wikipedia(
@@ -48,9 +49,7 @@ def wikipedia(
     max_length: Annotated[int, typer.Option(min=1, help="Maximum width of a sentence in columns.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for hard negatives and samples.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
-    work: Annotated[
-        Path | None, typer.Option(help="Work folder, kept; default: OUTPUT.work, removed at the end.")
-    ] = None,
+    work: Work = None,
 ) -> None:
     """Extract sentences with linked entities from Wikipedia dumps; the same command resumes."""
     from isoglot.wikipedia import Choice, Limits, Sources, build

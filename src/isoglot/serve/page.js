@@ -34,7 +34,7 @@ async function ask(path, options = {}) {
   const headers = { ...options.headers, ...(token && { Authorization: `Bearer ${token}` }) };
   const answer = await fetch(path, { ...options, headers });
   if (answer.status === 401) {
-    const given = prompt("This server has a token:");
+    const given = prompt("Access token of this server:");
     if (given) {
       sessionStorage.setItem("token", given);
       return ask(path, options);

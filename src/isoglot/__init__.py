@@ -65,7 +65,9 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'isoglot' has no attribute {name!r}")
+        from isoglot.errors import nearest
+
+        raise AttributeError(f"module 'isoglot' has no attribute {name!r}; {nearest(name, __all__, most=len(__all__))}")
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value  # a subpackage of the same name, imported later, must not replace it
     return value

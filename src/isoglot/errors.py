@@ -18,10 +18,16 @@ Every message names the place, the invalid value and the fix. Wrong arguments of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
 from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 
 EXTRAS = {"sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap"}
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -94,6 +100,28 @@ def naming_extras() -> Iterator[None]:
         raise MissingExtraError(f"{package} is not installed, and this needs it: {install}") from error
 
 
+def hinting(**elsewhere: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """A decorator: an unknown keyword argument is a TypeError that says what to pass instead.
+
+    elsewhere   what to do about names that other libraries use, in place of the most similar name
+    """
+
+    def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        known = signature(function).parameters
+
+        @wraps(function)
+        def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+            for name in given:
+                if name not in known:
+                    hint = elsewhere.get(name) or nearest(name, [one for one in known if one != "self"])
+                    raise TypeError(f"{function.__name__} has no argument {name!r}; {hint}")
+            return function(*args, **given)
+
+        return call
+
+    return decorate
+
+
 def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:
     """The end of a message about an unknown name: the known name with the most similar spelling, ignoring case.
 
@@ -111,7 +139,7 @@ def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str =
 def shown(value: object, *, quotes: bool = True, most: int = 80) -> str:
     """A value for a message: its `repr`, or a string without quotes; on one line, truncated if long."""
     try:
-        text = repr(value)
+        text = repr(value) if isinstance(value, str) else " ".join(repr(value).split())
     except ValueError:  # an integer of thousands of digits
         text = "a number of thousands of digits"
     if isinstance(value, str) and not quotes:

@@ -16,13 +16,23 @@ from torch import Tensor, nn
 from isoglot.data.batch import Tokens
 from isoglot.data.vectors import unit
 from isoglot.encoders.device import settle
-from isoglot.errors import nearest, shown
+from isoglot.errors import hinting, nearest, shown
 from isoglot.progress import Progress, bar
 
 if TYPE_CHECKING:
     from isoglot.encoders.card import Card
     from isoglot.encoders.mteb import MtebModel
 
+# What members of sentence-transformers' models are called here.
+_ELSEWHERE = {
+    "fit": "isoglot.train(encoder, pairs)",
+    "save_pretrained": "save(folder)",
+    "save_to_hub": "save(folder), and upload the folder",
+    "push_to_hub": "save(folder), and upload the folder",
+    "encode_multi_process": "encode(texts, workers=4)",
+    "start_multi_process_pool": "encode(texts, workers=4)",
+    "evaluate": "isoglot.evaluate(encoder, ...)",
+}
 _QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
 
 
@@ -108,6 +118,24 @@ class Encoder(nn.Module):
         """The encoders that training chooses from by dev score; without a dev score, the first one."""
         return (self,)
 
+    def __call__(self, tokens: Tokens) -> Tensor:
+        """`forward`, for training. Raises TypeError for texts, which `encode` takes."""
+        if isinstance(tokens, str | list | tuple):
+            raise TypeError("an encoder is called with Tokens; to encode texts: encoder.encode(texts)")
+        return cast(Tensor, super().__call__(tokens))
+
+    def __getattr__(self, name: str) -> Tensor | nn.Module:
+        try:
+            return super().__getattr__(name)
+        except AttributeError as error:
+            if name not in _ELSEWHERE:
+                raise
+            raise AttributeError(f"an Encoder has no {name}; use {_ELSEWHERE[name]}") from error
+
+    def extra_repr(self) -> str:
+        """What `repr` shows before the modules."""
+        return f"{self.name or 'unnamed'}, dim={self.dim}, max_length={self.max_length}, device={self.device}"
+
     @property
     def device(self) -> torch.device:
         """The device of the encoder's weights; the CPU if it has none."""
@@ -138,7 +166,15 @@ class Encoder(nn.Module):
     @overload
     def encode(self, texts: str | Iterable[str], *, convert_to_tensor: Literal[True], **settings: Any) -> Tensor: ...
 
-    def encode(  # type: ignore[misc]  # the overloads name only the one that decides the type
+    @hinting(  # type: ignore[misc]  # the overloads name only the argument that decides the type
+        convert_to_numpy="arrays are the default; leave it out",
+        device="move the encoder: encoder.to(device), or isoglot.load(name, device=...)",
+        sentences="pass the texts first",
+        inputs="pass the texts first",
+        output_value="only vectors of sentences are given; leave it out",
+        pool="pass workers=4, or a list of devices",
+    )
+    def encode(
         self,
         texts: str | Iterable[str],
         *,
@@ -216,6 +252,13 @@ class Encoder(nn.Module):
         """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
         rows, columns = (unit(self._vectors(side)) for side in (a, b))
         return np.asarray(rows @ columns.T, np.float32)
+
+    def similarity_pairwise(self, a: Any, b: Any) -> NDArray[np.float32]:
+        """(N,) cosines of N texts or vectors with those at the same places of the other side."""
+        first, second = (unit(self._vectors(side)) for side in (a, b))
+        if first.shape != second.shape:
+            raise ValueError(f"pairs need two sides of one shape, got {first.shape} and {second.shape}")
+        return np.asarray((first * second).sum(axis=1), np.float32)
 
     def for_mteb(self, *, name: str = "") -> MtebModel:
         """The encoder as a model for `mteb.evaluate`; `name` (organisation/model) replaces its own in the results."""

@@ -134,6 +134,8 @@ def checked(texts: object) -> Iterable[str]:
         return [texts]
     if not isinstance(texts, Iterable) or isinstance(texts, bytes | Mapping):
         raise TypeError(f"texts must be a string or an iterable of strings, got {type(texts).__name__}")
+    if hasattr(texts, "columns") or hasattr(texts, "column_names"):  # its iterator gives names, or rows
+        raise TypeError(f"texts is a table ({type(texts).__name__}); pass one of its columns, such as table['text']")
     return texts
 
 

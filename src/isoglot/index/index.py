@@ -18,7 +18,7 @@ from isoglot.data.files import atomic_write, check_output, digest, exclusive, te
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders import Encoder, load
-from isoglot.errors import CorpusError, OutputError, SearchError, shown
+from isoglot.errors import CorpusError, OutputError, SearchError, hinting, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
@@ -77,6 +77,8 @@ class Index:
     """
 
     def __init__(self, store: Store, model: Encoder | str | Path | None = None, *, device: str = "auto") -> None:
+        if not isinstance(store, Store):
+            raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
         self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
         self._adding = threading.Lock()  # for threads, which wait; `exclusive` refuses another process
@@ -338,6 +340,7 @@ class Index:
         exclude: str | Collection[str] = (),
         effort: int | None = None,
     ) -> list[list[Hit]]: ...
+    @hinting(top_k="pass k", n="pass k", limit="pass k")
     def search(
         self,
         queries: str | Sequence[str] | NDArray[Any],

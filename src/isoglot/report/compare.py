@@ -374,9 +374,11 @@ def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Score
     if isinstance(system, str | Path):
         joined = [read_results(part) for part in parts_of(system)]
         return joined[0] if len(joined) == 1 else _union(label, joined)
-    scores = tuple(system)
+    scores = tuple(system) if isinstance(system, Iterable) else (system,)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
-        raise TypeError(f"{label}: expected scores, Scores or a folder of results, not {type(wrong[0]).__name__}")
+        raise TypeError(
+            f"{label}: expected a result of isoglot.evaluate or a folder of results, not {type(wrong[0]).__name__}"
+        )
     return Scores(scores, label)
 
 

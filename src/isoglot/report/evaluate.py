@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isoglot import __version__, environment
 from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of
@@ -48,8 +50,8 @@ def evaluate(
 ) -> Scores:
     """Score a model.
 
-    model         an encoder, a name or folder for `isoglot.load`, a function from N texts to an array (N, D), or
-                  `Precomputed` vectors
+    model         an encoder, a name or folder for `isoglot.load`, a function from N texts to an array (N, D), a
+                  model of another library with `encode(texts)`, or `Precomputed` vectors
     tasks         names of tasks and suites (`isoglot tasks` lists them), or `Task` objects
     data          the folder with the tasks' files; default: $ISOGLOT_DATA, else data/
     pairs         translations that were held out, scored by retrieval in both directions: a list of pairs or tuples of
@@ -88,7 +90,8 @@ def evaluate(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
     root, report = Path(data) if data is not None else environment.data_folder(), report or _ignore
-    vectors = function(opened, cache=cache, progress=progress)
+    encode = opened if isinstance(opened, Encoder) or not hasattr(opened, "encode") else _encoder_of(opened)
+    vectors = function(encode, cache=cache, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
             _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
@@ -127,8 +130,13 @@ def _collect(
         raise
 
 
+def _encoder_of(model: Any) -> Encode:
+    """The function of a model of another library, such as sentence-transformers."""
+    return lambda texts: np.asarray(model.encode(list(texts)))
+
+
 def _check_model(model: Any) -> None:
-    if not isinstance(model, str | Path | Encoder) and not callable(model):
+    if not isinstance(model, str | Path | Encoder) and not callable(model) and not hasattr(model, "encode"):
         raise TypeError(
             f"model is of type {type(model).__name__}; pass an Encoder, a name or folder, or a function from a list of "
             "N texts to an array (N, D)"

@@ -24,7 +24,7 @@ from isoglot.encoders import StaticEncoder, TransformerEncoder, load, packaged
 from isoglot.encoders.base import Encoder, identity
 from isoglot.encoders.device import resolve
 from isoglot.encoders.twins import Twins
-from isoglot.errors import RecipeError, shown
+from isoglot.errors import RecipeError, hinting, shown
 from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
@@ -44,6 +44,21 @@ RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of ot
 ADAPTER_RATE = 5e-4
 
 
+@hinting(
+    learning_rate="pass lr",
+    warmup_steps="pass warmup, a number of steps",
+    num_train_epochs="pass epochs",
+    num_epochs="pass epochs",
+    max_steps="pass steps",
+    per_device_train_batch_size="pass batch_size",
+    loss="pass objective",
+    train_dataset="pass data",
+    eval_dataset="pass dev",
+    evaluator="pass dev",
+    eval_steps="pass evaluate_every",
+    output_dir="pass output",
+    resume_from_checkpoint="pass output; the same call resumes",
+)
 def train(
     model: str | Path | Encoder | Recipe,
     data: Any = None,

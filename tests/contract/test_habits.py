@@ -1,0 +1,148 @@
+"""Habits of notebooks with sentence-transformers, pandas and datasets: each works, or gets an answer in one sentence."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import datasets
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import isoglot
+from conftest import SENTENCES, build_tokenizer
+from isoglot.encoders import StaticEncoder
+
+LEFT, RIGHT = SENTENCES[:4], SENTENCES[4:8]
+PAIRS = list(zip(LEFT, RIGHT, strict=True))
+
+
+class Foreign:
+    """A model of another library."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def encode(self, texts, **settings):
+        return self.model.encode(texts).tolist()
+
+
+def trained(model, data, **settings):
+    return isoglot.train(model, data, steps=1, **settings).encode(LEFT).shape == (4, 8)
+
+
+WORKS = {
+    "encode a string": lambda m: m.encode("one").shape == (8,),
+    "encode a list": lambda m: m.encode(LEFT).shape == (4, 8),
+    "encode nothing": lambda m: m.encode([]).shape == (0, 8),
+    "encode a tuple, a generator": lambda m: np.array_equal(m.encode(tuple(LEFT)), m.encode(t for t in LEFT)),
+    "encode a part of a series": lambda m: m.encode(pd.Series(SENTENCES)[2:5]).shape == (3, 8),
+    "encode an array of strings": lambda m: m.encode(np.array(LEFT)).shape == (4, 8),
+    "encode a column of a dataset": lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})["t"]).shape == (4, 8),
+    "map a dataset": lambda m: (
+        datasets.Dataset.from_dict({"t": LEFT}).map(lambda rows: {"v": m.encode(rows["t"])}, batched=True).shape
+        == (4, 2)
+    ),
+    "tensors": lambda m: isinstance(m.encode(LEFT, convert_to_tensor=True), torch.Tensor),
+    "names of settings": lambda m: np.allclose(
+        np.linalg.norm(m.encode(LEFT, batch_size=2, show_progress_bar=False, normalize_embeddings=True), axis=1), 1
+    ),
+    "fewer dimensions": lambda m: m.encode(LEFT, truncate_dim=3).shape == (4, 3),
+    "queries and documents": lambda m: m.encode_query("a").shape == m.encode_document("a").shape == (8,),
+    "similarity of vectors": lambda m: m.similarity(m.encode(LEFT), m.encode(RIGHT)).shape == (4, 4),
+    "similarity of texts": lambda m: m.similarity("a cat", LEFT).shape == (1, 4),
+    "similarity of pairs": lambda m: np.allclose(
+        m.similarity_pairwise(LEFT, RIGHT), np.diag(m.similarity(LEFT, RIGHT)), atol=1e-6
+    ),
+    "dimensions": lambda m: m.dim == m.get_sentence_embedding_dimension() == m.get_embedding_dimension() == 8,
+    "length": lambda m: m.max_seq_length == m.max_length,
+    "to a device": lambda m: m.to("cpu").device == torch.device("cpu"),
+    "repr": lambda m: "dim=8" in repr(m),
+    "pickle and copy": lambda m: np.array_equal(
+        pickle.loads(pickle.dumps(m)).encode(LEFT), copy.deepcopy(m).encode(LEFT)
+    ),
+    "train on pairs": lambda m: trained(m, PAIRS),
+    "train on lists of lists": lambda m: trained(m, [list(pair) for pair in PAIRS]),
+    "train on zip": lambda m: trained(m, zip(LEFT, RIGHT, strict=True)),
+    "train on a frame": lambda m: trained(m, pd.DataFrame(PAIRS, columns=["anchor", "positive"])),
+    "train on triplets": lambda m: trained(m, {"anchor": LEFT, "positive": RIGHT, "negative": LEFT[::-1]}),
+    "train on a dataset": lambda m: trained(m, datasets.Dataset.from_dict({"en": LEFT, "de": RIGHT})),
+    "train on a translation dataset": lambda m: trained(
+        m, datasets.Dataset.from_dict({"translation": [{"en": a, "de": b} for a, b in PAIRS]})
+    ),
+    "evaluate pairs": lambda m: len(isoglot.evaluate(m, pairs=PAIRS).to_frame()) > 0,
+    "evaluate rated pairs": lambda m: isoglot.evaluate(m, sts=[(*pair, i) for i, pair in enumerate(PAIRS)])[0].n == 4,
+    "evaluate a model of another library": lambda m: (
+        isoglot.evaluate(Foreign(m), pairs=PAIRS)[0].value == isoglot.evaluate(m, pairs=PAIRS)[0].value
+    ),
+    "compare two results": lambda m: (
+        "accuracy" in str(isoglot.compare(*[isoglot.evaluate(m, pairs=PAIRS)] * 2, names=["a", "b"], resamples=20))
+    ),
+    "mine lists": lambda m: len(list(isoglot.mine(m, LEFT, RIGHT))) == len(isoglot.mine(m, LEFT, RIGHT).to_frame()) > 0,
+    "mine series": lambda m: len(isoglot.mine(m, pd.Series(LEFT), pd.Series(RIGHT))) > 0,
+    "mine one list": lambda m: len(isoglot.mine(m, LEFT)) > 0,
+    "index and search": lambda m: isoglot.Index.build(m, pd.Series(LEFT)).search(LEFT[1], k=1)[0].text == LEFT[1],
+    "plot lists and dicts": lambda m: all(
+        len(isoglot.plot(m, some, method="pca").places) == 4 for some in (LEFT, {"en": LEFT[:2], "de": RIGHT[:2]})
+    ),
+    "Tab": lambda m: "load" in dir(isoglot),
+}
+
+ANSWERED = {
+    "texts with None": (lambda m: m.encode(["a", None]), TypeError, "text 1 is None"),
+    "texts with NaN": (lambda m: m.encode(pd.Series(["a", float("nan")])), TypeError, "text 1 is nan"),
+    "a whole frame": (lambda m: m.encode(pd.DataFrame({"t": LEFT})), TypeError, r"table\['text'\]"),
+    "a whole dataset": (lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})), TypeError, r"table\['text'\]"),
+    "a number": (lambda m: m.encode(3), TypeError, "got int"),
+    "a name of a model to encode": (lambda m: isoglot.encode("small", LEFT), TypeError, r"isoglot\.load\('small'\)"),
+    "convert_to_numpy": (lambda m: m.encode(LEFT, convert_to_numpy=True), TypeError, "arrays are the default"),
+    "a device to encode": (lambda m: m.encode(LEFT, device="cuda"), TypeError, r"encoder\.to\(device\)"),
+    "a misspelt setting": (lambda m: m.encode(LEFT, batchsize=2), TypeError, "did you mean 'batch_size'"),
+    "texts to the module": (lambda m: m(LEFT), TypeError, r"encoder\.encode\(texts\)"),
+    "fit": (lambda m: m.fit(PAIRS), AttributeError, r"isoglot\.train\(encoder, pairs\)"),
+    "save_pretrained": (lambda m: m.save_pretrained("x"), AttributeError, r"save\(folder\)"),
+    "a misspelt function": (lambda m: isoglot.loda, AttributeError, "did you mean 'load'"),
+    "an unknown device": (lambda m: isoglot.load(device="xpu:3"), isoglot.IsoglotError, "'xpu:3'"),
+    "a misspelt model": (
+        lambda m: isoglot.load("isoglot-statc"),
+        isoglot.IsoglotError,
+        "did you mean 'isoglot-static'",
+    ),
+    "train without data": (isoglot.train, TypeError, "pass data"),
+    "train on settings": (lambda m: isoglot.train({"epochs": 1}), TypeError, "not a dict"),
+    "train on all splits": (
+        lambda m: isoglot.train(m, datasets.DatasetDict(train=datasets.Dataset.from_dict({"en": LEFT, "de": RIGHT}))),
+        TypeError,
+        r"data\['train'\]",
+    ),
+    "learning_rate": (lambda m: isoglot.train(m, PAIRS, learning_rate=0.1), TypeError, "pass lr"),
+    "a misspelt objective": (lambda m: isoglot.train(m, PAIRS, objective="infonce"), ValueError, "mean 'info_nce'"),
+    "pairs as tasks": (lambda m: isoglot.evaluate(m, PAIRS), TypeError, "pairs="),
+    "a misspelt task": (lambda m: isoglot.evaluate(m, ["STS17"]), isoglot.IsoglotError, "did you mean 'sts17'"),
+    "nothing to evaluate on": (isoglot.evaluate, isoglot.IsoglotError, "pass tasks"),
+    "models to compare": (lambda m: isoglot.compare(m, m), TypeError, r"a result of isoglot\.evaluate"),
+    "mine without a model": (lambda m: isoglot.mine(LEFT, RIGHT), TypeError, r"isoglot\.load\(\)"),
+    "mine vectors": (lambda m: isoglot.mine(m, m.encode(LEFT), m.encode(RIGHT)), TypeError, "list of sentences"),
+    "Index(...)": (lambda m: isoglot.Index(m, LEFT), TypeError, r"Index\.build"),
+    "top_k": (lambda m: isoglot.Index.build(m, LEFT).search("a", top_k=2), TypeError, "pass k"),
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return StaticEncoder.create(build_tokenizer(), 8, seed=1)
+
+
+@pytest.mark.parametrize("habit", WORKS)
+def test_a_habit_works(model, habit):
+    assert WORKS[habit](model)
+
+
+@pytest.mark.parametrize("habit", ANSWERED)
+def test_a_habit_is_answered_in_one_sentence(model, habit):
+    call, kind, answer = ANSWERED[habit]
+    with pytest.raises(kind, match=answer) as raised:
+        call(model)
+    assert "\n" not in str(raised.value)

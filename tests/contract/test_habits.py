@@ -1,4 +1,4 @@
-"""Habits of notebooks with sentence-transformers, pandas and datasets: each works, or gets an answer in one sentence."""
+"""Habits of notebooks with sentence-transformers, pandas and datasets: each works, or one sentence answers it."""
 
 from __future__ import annotations
 

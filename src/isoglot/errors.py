@@ -103,7 +103,7 @@ def naming_extras() -> Iterator[None]:
 def hinting(**elsewhere: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """A decorator: an unknown keyword argument is a TypeError that says what to pass instead.
 
-    elsewhere   what to do about names that other libraries use, in place of the most similar name
+    elsewhere   what to do about names that other libraries use, instead of the most similar name
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:

@@ -94,11 +94,13 @@ def exports(monkeypatch):
 
 
 @onnx
-def test_an_encoder_is_exported_once_for_its_weights(exports, cache):
+def test_an_encoder_is_exported_once_for_its_weights(exports, cache, caplog):
     encoder = build_transformer()
-    first = encode(encoder, SENTENCES, precision="int8")
-    encode(encoder.train(), SENTENCES, precision="int8")
+    with caplog.at_level("INFO", logger="isoglot"):
+        first = encode(encoder, SENTENCES, precision="int8")
+        encode(encoder.train(), SENTENCES, precision="int8")
     assert len(exports) == 1
+    assert caplog.text.count("exporting the encoder to int8") == 1
     with torch.no_grad():
         encoder.backbone.encoder.layer[0].output.dense.weight.mul_(-1)
     changed = encode(encoder, SENTENCES, precision="int8")

@@ -132,6 +132,7 @@ def _graph(encoder: TransformerEncoder) -> Graph:
         with suppress(Exception):  # a damaged file is exported again
             _ = graph.session
             return graph
+    logging.getLogger(__name__).info("exporting the encoder to int8, once for its weights")
     with (
         tempfile.TemporaryDirectory(prefix="isoglot-int8-") as folder,
         _quiet(),

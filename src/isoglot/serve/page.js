@@ -123,7 +123,8 @@ async function start() {
   try {
     const about = await ask("index");
     const counted = about.sentences.toLocaleString();
-    find("about").textContent = `${counted} sentences, ${about.languages.length} languages; ${about.model}`;
+    const several = about.languages.length === 1 ? "" : "s";
+    find("about").textContent = `${counted} sentences, ${about.languages.length} language${several}; ${about.model}`;
     const named = about.languages.map((one) => [nameOf(one.code, one.tag), one]);
     named.sort((a, b) => a[0].localeCompare(b[0]));
     for (const [name, one] of named) {

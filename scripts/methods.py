@@ -6,7 +6,8 @@ The same as `isoglot sweep --arms scripts/methods.toml --entry NAME --output OUT
 making the files in OUTPUT that its recipes read and that no data set holds:
 
     negatives/<pair>.jsonl            hard negatives, mined
-    wikipedia/                        sentences with links to territories, from the sample dumps in DATA
+    wikipedia/, wikipedia-test/       sentences with links to territories, from the sample dumps in DATA; of one page in
+                                      five the test has all
     wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
 
@@ -16,17 +17,20 @@ The last three need `pip install "isoglot[wikipedia]"`.
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import territories
 from isoglot import load
 from isoglot import recipe as recipes
 from isoglot.data.entity_vectors import align, write_vectors
-from isoglot.data.files import atomic_write
-from isoglot.data.readers.entities import TABLE
+from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
@@ -54,11 +58,18 @@ TITLES = "titles.tsv"
 
 def prepare(design: Design, data: Path, output: Path) -> None:
     """Make the files below `output` that the recipes of a design read and that do not exist."""
-    loaded = [recipes.load(arm.recipe or design.recipe, [*design.set, *arm.set]) for arm in design.arms]
-    named = {path for one in loaded for path in inputs_of(one.model_copy(update={"folder": output, "data": data}))}
+    loaded = [
+        recipes.load(arm.recipe or design.recipe, [*design.set, *arm.set]) for arm in design.arms if not arm.model
+    ]
+    named = {output / column.data for column in design.columns if column.data}
+    named |= {path for one in loaded for path in inputs_of(one.model_copy(update={"folder": output, "data": data}))}
     missing = sorted(path for path in named if path.is_relative_to(output) and not path.exists())
     wanted = [path.relative_to(output) for path in missing]
-    if any(path.parts[0].startswith("wikipedia") for path in wanted) and not (output / "wikipedia").exists():
+    if any(path.parts[0].startswith("wikipedia") for path in wanted) and not (output / "wikipedia-test").exists():
+        if (output / "wikipedia").exists():
+            raise CorpusError(
+                "has no test sentences beside it; remove it, and it is made again", file=output / "wikipedia"
+            )
         print("reading sentences with links from the dumps of Wikipedia", file=sys.stderr, flush=True)
         link_sentences(data, output)
     for path in wanted:
@@ -102,7 +113,25 @@ def link_sentences(data: Path, output: Path) -> None:
     with atomic_write(output / "types.tsv") as file:
         file.writelines(f"{code}\tterritory\n" for code in sorted({row[2] for row in rows}))
     sources = Sources(tuple(str(data / name) for name in DUMPS), titles=output / TITLES, types=output / "types.tsv")
-    build(sources, output / "wikipedia", choice=Choice(all_pages=True), workers=os.cpu_count() or 1)
+    with tempfile.TemporaryDirectory(dir=output) as temporary:
+        whole = Path(temporary) / "wikipedia"
+        build(sources, whole, choice=Choice(all_pages=True), workers=os.cpu_count() or 1)
+        hold_out(whole, output)
+
+
+def hold_out(whole: Path, output: Path) -> None:
+    """Write the sentences of one page in five to output/wikipedia-test, then the others to output/wikipedia."""
+    parts: dict[bool, list[str]] = {True: [], False: []}
+    for _, line in read_lines(whole / SENTENCES):
+        item = json.loads(line)
+        page = hashlib.blake2b(f"{item['lang']} {item['page']}".encode(), digest_size=8).digest()
+        parts[page[0] % 5 == 0].append(line)
+    for test, name in ((True, "wikipedia-test"), (False, "wikipedia")):
+        folder = output / name
+        folder.mkdir(exist_ok=True)
+        shutil.copy(whole / TABLE, folder)
+        with atomic_write(folder / SENTENCES) as file:
+            file.writelines(f"{line}\n" for line in parts[test])
 
 
 def train_entities(data: Path, folder: Path, output: Path) -> None:

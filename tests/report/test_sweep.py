@@ -120,6 +120,38 @@ def test_what_is_finished_is_not_repeated_and_what_was_killed_goes_on(project, m
         sweep(project / "tiny.toml", project / "out", overrides=["steps=7"], **settings)
 
 
+def test_arms_may_be_models_or_have_a_layer_fitted_and_columns_their_own_data(project):
+    train = {"recipe": str(project / "tiny.toml")}
+    sweep(parse_design({"arms": [{"name": "a", **train}]}), project / "first", seeds=1, keep=True, report=silent)
+    model, accuracy = project / "first" / "a" / "seed-1" / "model", {"subset": "mean", "metric": "accuracy/mean"}
+    (project / "dev").rename(project / "files")  # no longer where the data sets are
+    train["set"] = ["evaluation=[]"]
+    design = {
+        "arms": [
+            {"name": "a", **train},
+            {"name": "same", "model": str(model)},
+            {"name": "white", **train, "fit": "whitening"},
+            {"name": "flow", **train, "untrained": True, "fit": "flow"},
+            {"name": "start", **train, "untrained": True},
+        ],
+        "columns": [{"name": "own", "task": "tatoeba", **accuracy, "data": "files"}],
+    }
+    made = sweep(parse_design(design), project / "out", data=project / "none", files=project, seeds=2, report=silent)
+    values = made.values["own"]
+    assert {name: len(every) for name, every in values.items()} == {
+        "a": 2,
+        "same": 1,
+        "white": 2,
+        "flow": 2,
+        "start": 1,
+    }
+    assert values["same"][0] == values["a"][0]
+    assert values["white"] != values["a"]
+    for wrong in ({"model": "m", "untrained": True}, {"fit": "whiten", **train}):
+        with pytest.raises(RecipeError, match="arms"):
+            parse_design({"arms": [{"name": "a", **wrong}]})
+
+
 @pytest.mark.slow
 def test_runs_side_by_side_give_the_same(project):
     settings = {"over": ["optimizer.lr=0.1,0.01"], "seeds": 2, "report": silent}
@@ -218,6 +250,7 @@ def test_the_project_s_own_designs_are_valid():
     for entry in tomllib.loads(path.read_text(encoding="utf-8")):
         design = read_design(path, entry)
         for arm in design.arms:
-            recipes.load(arm.recipe or design.recipe, (*design.set, *arm.set))
+            if not arm.model:
+                recipes.load(arm.recipe or design.recipe, (*design.set, *arm.set))
         for part in (part for column in design.columns for part in column.parts):
             assert part.metric in {metric.name for metric in TASKS[part.task].metrics}, (entry, part)

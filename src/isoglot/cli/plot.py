@@ -1,4 +1,4 @@
-"""`isoglot plot`: draw sentences as a map, or a sweep as curves."""
+"""`isoglot plot`: draw sentences as a map, a sweep as curves, or similarities of languages as heat maps."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def plot(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="[MODEL] FILE... | sweep FOLDER",
+            metavar="[MODEL] FILE... | sweep FOLDER | similarity [NAME=]RESULTS...",
             help="Model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of "
-            "stdin; or `sweep` and the folder of a finished sweep.",
+            "stdin; or `sweep` and the folder of a finished sweep; or `similarity` and results of the task of that name.",
         ),
     ],
     output: Annotated[
@@ -25,8 +25,8 @@ def plot(
         typer.Option(
             "--output",
             "-o",
-            show_default="map.html; sweep.svg",
-            help="Output file: .html, .svg, .png or .pdf; - for stdout (HTML; of a sweep, SVG).",
+            show_default="map.html; sweep.svg; similarity.svg",
+            help="Output file: .html, .svg, .png or .pdf; - for stdout (a map as HTML, others as SVG).",
         ),
     ] = None,
     layout: Annotated[str, typer.Option(help="Projection: pca, tsne or umap.")] = "tsne",
@@ -45,9 +45,12 @@ def plot(
     prompt: Prompt = None,
     device: Device = "auto",
 ) -> None:
-    """Draw a map of sentences, colored by language or label, with translations joined; or the curves of a sweep."""
+    """Draw a map of sentences, the curves of a sweep, or a heat map of languages."""
     if words[0] == "sweep":
         _plot_sweep([Path(word) for word in words[1:]], output or Path("sweep.svg"))
+        return
+    if words[0] == "similarity":
+        _plot_similarity(words[1:], output or Path("similarity.svg"))
         return
     model, names = model_and_files(words)
     files = [Path(name) for name in names]
@@ -77,4 +80,20 @@ def _plot_sweep(folders: list[Path], output: Path) -> None:
     with to_stdout(output, "svg") as target:
         check_output(target, inputs=[folders[0] / "sweep.json"])
         plot_sweep(folders[0], target)
+    say(f"wrote {output}")
+
+
+def _plot_similarity(words: list[str], output: Path) -> None:
+    from isoglot.data.files import check_output
+    from isoglot.report.similarity import plot_similarity
+
+    if not words:
+        raise typer.BadParameter("pass results of the task similarity: [NAME=]RESULTS...")
+    named = [word.partition("=")[::2] if "=" in word and not Path(word).exists() else (word, word) for word in words]
+    folders = [Path(folder) for _, folder in named]
+    with to_stdout(output, "svg") as target:
+        check_output(target, inputs=folders)
+        means = plot_similarity(folders, target, names=[name for name, _ in named])
+    for name, found in means.items():
+        say(f"{name}: {found}")
     say(f"wrote {output}")

@@ -23,7 +23,9 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 WIDTH = 4.6  # width in inches of a figure in a column of the page
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8000")
@@ -109,20 +111,28 @@ def heat_map(names: Sequence[str], values: NDArray[np.float64], *, limits: tuple
     width, height = margin + side + scale, side + margin + 0.1
     with canvas(width, height) as figure:
         axes = figure.add_axes((margin / width, margin / height, side / width, side / height))
-        image = axes.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1], interpolation="none")
-        axes.set_xticks(range(len(names)), names, rotation=90)
-        axes.set_yticks(range(len(names)), names)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        middle = limits[0] + 0.42 * (limits[1] - limits[0])
-        for row, column in np.argwhere(np.isfinite(values)) if len(names) <= _NUMBERED else ():
-            value = values[row, column]
-            text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.1f}"
-            colour = "black" if value > middle else "white"
-            axes.text(column, row, text, ha="center", va="center", color=colour, size=min(9, 36 * side / len(names)))
+        image = heat_cells(axes, names, values, limits=limits, side=side)
         beside = figure.add_axes(((margin + side + 0.1) / width, margin / height, 0.12 / width, side / height))
         figure.colorbar(image, cax=beside).outline.set_visible(False)
         return data_uri(figure)
+
+
+def heat_cells(
+    axes: Axes, names: Sequence[str], values: NDArray[np.float64], *, limits: tuple[float, float], side: float
+) -> AxesImage:
+    """Draw the cells of a heat map, `side` inches wide, with its names and, if it is small, its numbers."""
+    image = axes.imshow(values, cmap="viridis", vmin=limits[0], vmax=limits[1], interpolation="none")
+    axes.set_xticks(range(len(names)), names, rotation=90)
+    axes.set_yticks(range(len(names)), names)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    middle = limits[0] + 0.42 * (limits[1] - limits[0])
+    for row, column in np.argwhere(np.isfinite(values)) if len(names) <= _NUMBERED else ():
+        value = values[row, column]
+        text = f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.1f}"
+        colour = "black" if value > middle else "white"
+        axes.text(column, row, text, ha="center", va="center", color=colour, size=min(9, 36 * side / len(names)))
+    return image
 
 
 def alignment_uniformity(spots: Sequence[Spot]) -> str:

@@ -15,8 +15,9 @@ A design is the same as TOML, one file for each or a table of a file with severa
             { name = "+Multiple" }]
     columns = [{ name = "STS17", task = "sts17", subset = "mean", metric = "spearman", languages = "ara eng" }]
 
-A column may be the mean over several scores: `of = [{ task = …, subset = …, metric = … }, …]`. `columns = "NAME"` are
-those of the table NAME of the same file.
+An arm may be a model as it is (`model = "glove-6b-50d"`), or have a layer fitted at the end (`fit = "whitening"` or
+`"flow"`). A column may be the mean over several scores, `of = [{ task = …, subset = …, metric = … }, …]`, and have its
+`data` in a folder below `files`. `columns = "NAME"` are those of the table NAME of the same file.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -41,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from isoglot import __version__, environment
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write, check_json, check_output
-from isoglot.encoders import Encoder, load
+from isoglot.encoders import Encoder, fit_flow, fit_whitening, load
 from isoglot.encoders.device import resolve
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
@@ -59,7 +60,7 @@ from isoglot.report.tables import shown as value_shown
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
-from isoglot.training.recipes import check_files, choices_of, make_encoder, plan_of
+from isoglot.training.recipes import check_files, choices_of, corpus_of, make_encoder, plan_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,16 +78,30 @@ class _Table(BaseModel):
 
 
 class Arm(_Table):
-    """One arm: a recipe with changes, or its encoder before the first step.
+    """One arm: a recipe with changes, its encoder before the first step, or a model as it is.
 
-    `at` are the values of the keys that a sweep goes over, for the plot.
+    `fit` puts a layer after the encoder at the end, fitted to the text of the recipe's first stage. `at` are the values
+    of the keys that a sweep goes over, for the plot.
     """
 
     name: str
     recipe: str = ""
     set: tuple[str, ...] = ()
     untrained: bool = False
+    model: str = ""
+    fit: Literal["", "whitening", "flow"] = ""
     at: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+    @model_validator(mode="after")
+    def _recipe_or_model(self) -> Arm:
+        if self.model and (self.recipe or self.set or self.untrained or self.fit):
+            raise ValueError(f"arm {self.name!r}: a model is scored as it is; remove recipe, set, untrained and fit")
+        return self
+
+    @property
+    def random(self) -> bool:
+        """Whether the arm depends on the seed."""
+        return not self.model and (not self.untrained or self.fit == "flow")
 
 
 class _Part(_Table):
@@ -102,6 +117,7 @@ class _Column(_Table):
     metric: str = ""
     of: tuple[_Part, ...] = ()
     languages: str = ""
+    data: str = ""
 
     @model_validator(mode="after")
     def _one_score_or_several(self) -> _Column:
@@ -132,7 +148,7 @@ class Design(_Table):
             raise ValueError(f"two arms have the name {max(folders, key=folders.count)!r}; give each its own")
         if self.control and self.control not in (names := [arm.name for arm in self.arms]):
             raise ValueError(f"control {self.control!r} is not an arm; {nearest(self.control, names)}")
-        if bare := [arm.name for arm in self.arms if not (arm.recipe or self.recipe)]:
+        if bare := [arm.name for arm in self.arms if not (arm.recipe or arm.model or self.recipe)]:
             raise ValueError(f"arm {bare[0]!r} has no recipe; set one in the arm, or one for all")
         return self
 
@@ -196,12 +212,12 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         for point in itertools.product(*grid):
             label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
             made.append(
-                Arm(
-                    name=f"{arm.name}, {label}" if len(arms) > 1 else label,
-                    recipe=arm.recipe,
-                    set=(*arm.set, *(f"{key}={_toml(value)}" for key, value in point)),
-                    untrained=arm.untrained,
-                    at=arm.at | dict(point),
+                arm.model_copy(
+                    update={
+                        "name": f"{arm.name}, {label}" if len(arms) > 1 else label,
+                        "set": (*arm.set, *(f"{key}={_toml(value)}" for key, value in point)),
+                        "at": arm.at | dict(point),
+                    }
                 )
             )
     return tuple(made)
@@ -354,7 +370,9 @@ def sweep(
     output, root = Path(output), Path(data) if data is not None else environment.data_folder()
     design = design if isinstance(design, Design) else _single(str(design))
     arms = tuple(
-        arm.model_copy(update={"recipe": arm.recipe or design.recipe, "set": (*design.set, *overrides, *arm.set)})
+        arm
+        if arm.model
+        else arm.model_copy(update={"recipe": arm.recipe or design.recipe, "set": (*design.set, *overrides, *arm.set)})
         for arm in arms_over(design.arms, over)
     )
     chosen = tuple(range(1, seeds + 1)) if isinstance(seeds, int) else tuple(dict.fromkeys(seeds))
@@ -363,15 +381,21 @@ def sweep(
     if len({_folder(arm.name) for arm in arms}) < len(arms):
         raise RecipeError("two arms have the same name or values; remove one of them")
     wanted = _tasks_of(design, tasks, languages)
-    job = _Job(Path(files), root, output, steps, keep, device, wanted)
-    ready = {arm.name: job.recipe(arm) for arm in arms}  # check all arms before the first run
-    dev = _common_dev(list(ready.values()))
+    folders = {
+        part.task: Path(files) / column.data for column in design.columns if column.data for part in column.parts
+    }
+    job = _Job(Path(files), root, output, steps, keep, device, wanted, folders)
+    ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
+    dev = len(ready) == len(arms) and _common_dev(ready)
     if not dev and not wanted:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
-    _check_data(wanted, root)
+    for task, codes in wanted.items():
+        place = folders.get(task, root)
+        if not TASKS[task].subsets(place, languages=codes):
+            raise EvaluationError(f"{task}: no data in {place}: {TASKS[task].needs}")
     check_output(output, folder=True)
     check_json(output / "sweep.json", ("arms", "values"))
-    runs = [(arm, seed) for arm in arms for seed in (chosen[:1] if arm.untrained else chosen)]
+    runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
     found = _all(job, runs, jobs=jobs, report=report)
     made = _gather(design, arms, chosen, found, dev=dev, tasks=tasks)
     made.save(output)
@@ -399,12 +423,6 @@ def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) ->
     return found
 
 
-def _check_data(tasks: Mapping[str, Sequence[str]], root: Path) -> None:
-    for task, languages in tasks.items():
-        if not TASKS[task].subsets(root, languages=languages):
-            raise EvaluationError(f"{task}: no data in {root}: {TASKS[task].needs}")
-
-
 def _common_dev(ready: Sequence[Recipe]) -> bool:
     """Whether all arms choose their checkpoint by the same dev score, so that it can be compared."""
     tasks = [[e.model_dump(exclude={"every", "patience"}) for e in recipe.evaluation] for recipe in ready]
@@ -422,6 +440,7 @@ class _Job:
     keep: bool
     device: str
     tasks: Mapping[str, Sequence[str]]
+    folders: Mapping[str, Path] = field(default_factory=dict)
 
     def recipe(self, arm: Arm) -> Recipe:
         """The recipe of an arm. Raises RecipeError for missing files."""
@@ -439,9 +458,10 @@ class _Job:
 
     def run(self, arm: Arm, seed: int, report: Report, update: Callable[[Any], None]) -> Scores:
         """Train an arm with a seed and score it, or read what an earlier call wrote."""
-        recipe, folder = self.recipe(arm), self.folder(arm, seed)
-        made_of = [recipe.model_dump_json(exclude=set(_OWN)), json.dumps({k: list(v) for k, v in self.tasks.items()})]
-        digest = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
+        recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
+        settings_of = arm.model if recipe is None else recipe.model_dump_json(exclude=set(_OWN))
+        made_of = [settings_of, json.dumps({k: list(v) for k, v in self.tasks.items()}), arm.fit]
+        digest = hashlib.sha256("\n".join(part for part in made_of if part).encode()).hexdigest()
         if (folder / "results.json").exists():
             known = read_results(folder)
             if known.settings.get("made of") != digest:
@@ -451,27 +471,39 @@ class _Job:
             return known
         report(f"{arm.name}, seed {seed}")
         settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__, "made of": digest}
-        if arm.untrained:
-            encoder: Encoder = make_encoder(recipe, report, seed=seed).exports()[0].eval()
+        scores: list[Score] = []
+        if recipe is None:
+            encoder: Encoder = load(arm.model, device=self.device)
+        elif arm.untrained:
+            encoder = _fitted(arm, make_encoder(recipe, report, seed=seed).exports()[0].eval(), recipe, seed)
             scores = _dev_of_untrained(recipe, encoder)
         else:
             begun = (folder / "run.json").exists()
             plan = plan_of(recipe, seed=seed, name=arm.recipe)
             outcome = train(plan, folder, device=resolve(self.device), report=report, update=update)
             settings["seconds"] = None if begun else round(outcome.seconds)
-            encoder = load(outcome.model).to(resolve(self.device))
+            encoder = _fitted(arm, load(outcome.model).to(resolve(self.device)), recipe, seed)
             best = outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
-            scores += evaluate(
-                encoder, [task], data=self.data, languages=list(languages), skip_missing=True, report=report
-            )
+            data = self.folders.get(task, self.data)
+            scores += evaluate(encoder, [task], data=data, languages=list(languages), skip_missing=True, report=report)
         results = Scores(scores, arm.name, settings)
         write_results(folder, results)
         if not self.keep:
             for left in ("model", "best", "checkpoints"):
                 shutil.rmtree(folder / left, ignore_errors=True)
         return results
+
+
+def _fitted(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
+    """The encoder with the layer that the arm asks for, fitted to the text of the recipe's first stage."""
+    if not arm.fit:
+        return encoder
+    texts = [text for stream in recipe.stages[0].streams for text in corpus_of(recipe, stream).texts()]
+    if arm.fit == "whitening":
+        return fit_whitening(encoder, texts).encoder
+    return fit_flow(encoder, texts, seed=seed).encoder
 
 
 def _dev_of_untrained(recipe: Recipe, encoder: Encoder) -> list[Score]:

@@ -41,10 +41,10 @@ class Dump:
     lang: str
 
 
-def open_dump(name: str) -> Dump:
-    """Open the dump `FILE`, or `CODE=FILE` where the file names the wrong Wikipedia or none.
+def open_dump(name: str, *, project: str = "wikipedia") -> Dump:
+    """Open the dump `FILE`, or `CODE=FILE` where the file names the wrong wiki of the project or none.
 
-    Raises `CorpusError` for a file that is missing, empty, not a MediaWiki dump, or not from a Wikipedia.
+    Raises `CorpusError` for a file that is missing, empty, not a MediaWiki dump, or not from the project.
     """
     code, equals, rest = name.partition("=")
     path = Path(rest if equals and not Path(name).exists() else name)
@@ -52,7 +52,7 @@ def open_dump(name: str) -> Dump:
     reader = _Reader(path)
     for _ in reader.pages(lambda _message: None, head=True):
         break
-    wiki = wanted or reader.wiki()
+    wiki = wanted or reader.wiki(project)
     return Dump(path, Names(wiki, reader.namespaces, reader.first_letter), language_of(wiki, file=path))
 
 
@@ -103,20 +103,23 @@ class _Reader:
         if self._stream.depth:
             report(f"{self._path}: truncated after line {self._stream.line}; the complete part was read")
 
-    def wiki(self) -> str:
-        """Code of the Wikipedia, from the header. Raises `CorpusError` if the header names none."""
+    def wiki(self, project: str) -> str:
+        """Code of the wiki of the project, from the header. Raises `CorpusError` if the header names none."""
         base, name = self._head.get("base", ""), self._head.get("dbname", "")
-        if found := re.match(r"https?://([a-z-]+)\.(?:m\.)?wikipedia\.org/", base):
+        if found := re.match(rf"https?://([a-z-]+)\.(?:m\.)?{project}\.org/", base):
             return found[1]
         if base:
             host = base.split("/")[2] if base.count("/") > 1 else base
             raise CorpusError(
-                f"is a dump of {host}, not of a Wikipedia; to read it as German, pass de=FILE", file=self._path
+                f"is a dump of {host}, not of a {project.title()}; to read it as German, pass de=FILE", file=self._path
             )
-        for code in (name.removesuffix("wiki").replace("_", "-"), self._head.get("lang", "")):
+        for code in (
+            name.removesuffix("wiki" if project == "wikipedia" else project).replace("_", "-"),
+            self._head.get("lang", ""),
+        ):
             if code in WIKIS:
                 return code
-        raise CorpusError("does not name its Wikipedia; pass CODE=FILE, for German de=FILE", file=self._path)
+        raise CorpusError(f"does not name its {project.title()}; pass CODE=FILE, for German de=FILE", file=self._path)
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if not self._root:

@@ -112,3 +112,16 @@ def test_snli_as_senteval_has_it():
     if not (folder := SHARED / "senteval-en" / "SNLI").is_dir():
         pytest.skip(f"{SHARED} has no senteval-en; set ISOGLOT_DATA to a folder that has it")
     assert Counter(group.extras["label"] for group in read(folder, split="dev")) == {0: 3329, 1: 3235, 2: 3278}
+
+
+def test_triplets_of_labelled_pairs_have_a_contradiction_of_their_own_premise(tmp_path):
+    path, rows = tmp_path / "snli.tsv", [*PAIRS, ("A man sings.", "Silence.", 2), ("A cat.", "An animal.", 0)]
+    path.write_text("".join(f"{p}\t{h}\t{WORDS[label]}\n" for p, h, label in rows))
+    counts = Counter()
+    texts, langs = ("A man sings.", "A person sings."), ("eng", "eng")
+    assert read(path, mode="triplets", counts=counts) == [Group(texts, langs, texts[0], ("Silence.",), ("eng",))]
+    assert counts == {"without contradiction": 1}
+    assert read(path, mode="triplets", key="none") == [Group(texts, langs, "", ("Silence.",), ("eng",))]
+    for options in ({"mode": "triples"}, {"mode": "triplets", "labelled": False}):
+        with pytest.raises(CorpusError, match="mode"):
+            list(read_nli(path, **{"language": "en", "labelled": True, **options}))

@@ -204,3 +204,23 @@ def test_the_real_dev_set():
     groups = list(read_xnli(folder, split="dev", mode="groups", pool="bg,el,vi,sw"))
     assert len(groups) == 2490
     assert len({group.key for group in groups}) == 830
+
+
+def test_labels_of_files_with_two_columns_are_in_a_file_of_their_own(tmp_path, folder):
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    for file in folder.iterdir():
+        rows = [line.rpartition("\t") for line in file.read_text().splitlines()]
+        (apart / file.name).write_text("".join(f"{pair}\n" for pair, _, _ in rows))
+    labels = [label for _, _, label in rows]
+    with pytest.raises(CorpusError, match="2 columns where premise"):
+        list(read_xnli(apart, split="dev"))
+    (apart / "labels.dev.txt").write_text("\n".join(labels) + "\n")
+    for mode in ("triplets", "pairs"):
+        assert list(read_xnli(apart, split="dev", mode=mode)) == list(read_xnli(folder, split="dev", mode=mode))
+    (apart / "labels.dev.txt").write_text("\n".join([*labels, labels[0]]))
+    with pytest.raises(CorpusError, match=r"fewer rows than .*labels"):
+        list(read_xnli(apart, split="dev"))
+    (apart / "labels.dev.txt").write_text("\n".join(labels[1:]))
+    with pytest.raises(CorpusError, match="2 columns where premise"):
+        list(read_xnli(apart, split="dev"))

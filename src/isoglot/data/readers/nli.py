@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +27,7 @@ def read_nli(
     *,
     language: str = UNKNOWN,
     labelled: bool = False,
+    mode: Literal["pairs", "triplets"] = "pairs",
     split: str = "train",
     key: Literal["premise", "none"] = "premise",
     counts: Counter[str] | None = None,
@@ -39,15 +41,25 @@ def read_nli(
     entailment, and for another `key`.
 
     With `labelled`: a pair (premise, hypothesis) a row, without a key, with the number `label`, as in `read_labelled`,
-    which documents the layouts and `split`.
+    which documents the layouts and `split`. With `mode = "triplets"` these become a pair (premise, entailment) for
+    each entailment, keyed as above, with the last contradiction of the premise as hard negative; entailments of a
+    premise without a contradiction are left out and counted in `counts["without contradiction"]`. The file is then
+    read twice, and one contradiction per premise is in memory.
     """
     code = canonical(language, file=path)
     if key not in ("premise", "none"):
         raise CorpusError(f"key must be premise or none, not {key!r}", file=path)
+    if mode not in ("pairs", "triplets"):
+        raise CorpusError(f"mode must be pairs or triplets, not {mode!r}", file=path)
+    if mode == "triplets" and not labelled:
+        raise CorpusError('mode = "triplets" makes triplets of labelled pairs; set labelled = true too', file=path)
     if labelled:
-        yield from read_labelled(
-            Path(path), code, split=split, rows=_rows, counts=Counter() if counts is None else counts
-        )
+        counted = Counter[str]() if counts is None else counts
+        pairs = partial(read_labelled, Path(path), code, split=split, rows=_rows)
+        if mode == "pairs":
+            yield from pairs(counts=counted)
+        else:
+            yield from _triplets(pairs, counted, keyed=key == "premise")
         return
     empty = True
     for place, (line, cells) in enumerate(_rows(path)):
@@ -61,6 +73,16 @@ def read_nli(
         yield _group(cells, code, cells[0] if key == "premise" else "", path, line)
     if empty:
         raise CorpusError("contains a header and no text below it", file=path)
+
+
+def _triplets(pairs: Callable[..., Iterator[Group]], counts: Counter[str], *, keyed: bool) -> Iterator[Group]:
+    opposite = {pair.texts[0]: pair.texts[1] for pair in pairs(counts=Counter()) if pair.extras["label"] == 2}
+    for pair in pairs(counts=counts):
+        premise = pair.texts[0]
+        if pair.extras["label"] == 0 and premise in opposite:
+            yield Group(pair.texts, pair.langs, premise if keyed else "", (opposite[premise],), pair.langs[:1])
+        elif pair.extras["label"] == 0:
+            counts["without contradiction"] += 1
 
 
 def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from isoglot.data.groups import Group
-from isoglot.data.readers.xnli_rows import Row, find_files, read_rows
+from isoglot.data.readers.xnli_rows import Row, find_files, labels_of, read_rows
 from isoglot.errors import CorpusError
 
 Mode = Literal["triplets", "groups", "pairs"]
@@ -66,6 +66,9 @@ def read_xnli(
     For triplets and hard negatives, one contradiction per premise, in every language of the pool, is kept in memory as
     UTF-8, and the files are read twice.
 
+    Files of two columns take the label of their row from `labels.<split>.txt` in the folder, as XTREME's test files.
+    A model trained on test rows can't report the tasks `xnli` and `language-id`.
+
     Raises `CorpusError` for a missing folder or language, an unknown choice, files of unequal length, and a row that
     does not have three columns, has an unknown label, or a label that differs between languages.
     """
@@ -78,7 +81,8 @@ def read_xnli(
     clean = mode == "triplets" and draw == "repo"
 
     def rows(counts: Counter[str]) -> Iterator[Row]:
-        return read_rows(files, len(languages), clean=clean, skip_empty=skip_empty, counts=counts)
+        labels = labels_of(Path(path), split)
+        return read_rows(files, len(languages), labels=labels, clean=clean, skip_empty=skip_empty, counts=counts)
 
     wanted = mode == "triplets" or (mode == "groups" and hard_negatives)
     opposite = _contradictions(rows(Counter())) if wanted else {}

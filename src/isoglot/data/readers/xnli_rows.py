@@ -6,11 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from isoglot.data.files import read_lines
+from isoglot.data.files import COMPRESSED, read_lines
 from isoglot.data.languages import canonical, canonical_list, is_language
 from isoglot.data.readers.labelled import label_of
 from isoglot.errors import CorpusError
@@ -56,13 +56,20 @@ def find_files(root: Path, split: str, pool: str | Iterable[str] | None) -> tupl
 
 
 def read_rows(
-    files: Sequence[Path], languages: int, *, clean: bool, skip_empty: bool, counts: Counter[str]
+    files: Sequence[Path],
+    languages: int,
+    *,
+    labels: Path | None = None,
+    clean: bool,
+    skip_empty: bool,
+    counts: Counter[str],
 ) -> Iterator[Row]:
     """The rows of line-aligned files: the first `languages` files are the pool, the text of the last identifies a row.
 
-    `clean` replaces commas by spaces and removes double quotes, as mSimCSE's code does. Blank rows as in `read_xnli`.
+    `labels` has a label a line, for files of two columns. `clean` replaces commas by spaces and removes double quotes,
+    as mSimCSE's code does. Blank rows as in `read_xnli`.
     """
-    for lines in zip_longest(*map(_lines, files)):
+    for lines in zip_longest(*(_lines(file, labels) for file in files)):
         if None in lines:
             short = files[lines.index(None)]
             raise CorpusError("has fewer rows than the files of other languages; they must be aligned", file=short)
@@ -91,11 +98,22 @@ def _blank(lines: Sequence[_Line], files: Sequence[Path]) -> CorpusError:
     raise AssertionError("called for a row without a blank")
 
 
-def _lines(path: Path) -> Iterator[_Line]:
+def labels_of(root: Path, split: str) -> Path | None:
+    """The file `labels.<split>.txt` in a folder, in which XTREME's test labels are kept apart from the pairs."""
+    names = [f"labels.{split}.txt{ending}" for ending in ("", *COMPRESSED)]
+    return next((root / name for name in names if (root / name).is_file()), None)
+
+
+def _lines(path: Path, labels: Path | None) -> Iterator[_Line]:
+    apart = read_lines(labels) if labels is not None else iter(())
+    bare = False
     for number, text in read_lines(path):
         cells = text.split("\t")
         if number == 1 and cells[0].strip().lower() == "premise":
             continue
+        if len(cells) == 2 and labels is not None:
+            bare = True
+            cells += [label for _, label in islice(apart, 1)]
         if len(cells) != 3:
             what = f"{len(cells)} columns where premise, hypothesis and label are expected"
             raise CorpusError(what, file=path, line=number)
@@ -103,6 +121,8 @@ def _lines(path: Path) -> Iterator[_Line]:
         if label is None:
             raise CorpusError(f"unknown label {cells[2]!r}; correct it", file=path, line=number)
         yield _Line(number, cells[0], cells[1], label)
+    if bare and next(apart, None) is not None:
+        raise CorpusError(f"has fewer rows than {labels} has labels; they must be aligned", file=path)
 
 
 def _cleaned(text: str) -> str:

@@ -1,0 +1,95 @@
+"""Cosines of translations by pairs of languages, pairs with English beside all others (MPCL, figure 5).
+
+Training on pairs with English alone aligns other languages with each other only through English; how much that costs
+shows in the pairs without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.files import atomic_write
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.tasks.retrieval import ENGLISH
+from isoglot.report.charts import canvas, heat_cells, matrix, plain, write
+from isoglot.report.scores import Scores, read_results
+
+TASK, METRIC = "similarity", "cosine/translations"
+_SIDE = 3.2  # inches of a heat map
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Mean cosines of the pairs of languages with English and of the others; `codes` of the table, English first."""
+
+    codes: tuple[str, ...]
+    table: NDArray[np.float64]
+    english: float
+    others: float
+
+    def __str__(self) -> str:
+        """`with English 0.93, others 0.88`."""
+        return f"with English {self.english:.3f}, others {self.others:.3f}"
+
+
+def split_similarity(scores: Scores) -> Split:
+    """The table of the task `similarity` and its means.
+
+    Raises `EvaluationError` without that task, without English, and for fewer than three languages.
+    """
+    chosen = [score for score in scores if (score.task, score.metric, score.subset) == (TASK, METRIC, "mean")]
+    details = [detail for score in chosen for detail in score.details if detail.kind == "similarity"]
+    if not details:
+        raise EvaluationError(
+            f"{scores.model}: has no table of similarities; run isoglot evaluate MODEL --tasks {TASK} --output FOLDER"
+        )
+    codes, values = list(details[0].columns[1:]), matrix(details[0], scores.model)
+    order = sorted(range(len(codes)), key=lambda place: codes[place] not in ENGLISH)
+    if len(codes) < 3 or codes[order[0]] not in ENGLISH:
+        raise EvaluationError(f"{scores.model}: {', '.join(codes)}: expected English and two or more other languages")
+    table = values[np.ix_(order, order)]
+    inner = table[1:, 1:][np.triu_indices(len(codes) - 1, 1)]
+    return Split(
+        tuple(codes[place] for place in order), table, float(np.nanmean(table[0, 1:])), float(np.nanmean(inner))
+    )
+
+
+def plot_similarity(
+    results: Sequence[Scores | str | Path], output: str | Path, *, names: Sequence[str] = ()
+) -> Mapping[str, Split]:
+    """Draw a heat map of each of the results, on one scale, English apart from the other languages.
+
+    results  scores with the task `similarity`, or folders of them
+    output   ends in .svg, .png or .pdf
+    names    of the results; none: their own
+
+    Returns the means by name. Raises `EvaluationError` as `split_similarity` does, for another ending, and for results
+    of the same name.
+    """
+    output = Path(output)
+    if (kind := output.suffix.lower()[1:]) not in ("svg", "png", "pdf"):
+        raise EvaluationError(f"{output}: unknown ending; use .svg, .png or .pdf")
+    read = [one if isinstance(one, Scores) else read_results(one) for one in results]
+    named = dict(zip(names or [one.model for one in read], map(split_similarity, read), strict=True))
+    if len(named) < len(read) or not read:
+        raise EvaluationError("results need different names; pass names, NAME=FOLDER on the command line")
+    shown = np.concatenate([one.table[np.triu_indices(len(one.codes), 1)] for one in named.values()])
+    limits = (float(np.nanmin(shown)), float(np.nanmax(shown)))
+    with canvas((_SIDE + 0.9) * len(named) + 0.6, _SIDE + 1.3) as figure:
+        grid = figure.subplots(1, len(named), squeeze=False)
+        for axes, (name, one) in zip(grid[0], named.items(), strict=True):
+            table = one.table.copy()
+            np.fill_diagonal(table, np.nan)
+            image = heat_cells(axes, [plain(code)[:14] for code in one.codes], table, limits=limits, side=_SIDE)
+            axes.axhline(0.5, color="white", linewidth=3)
+            axes.axvline(0.5, color="white", linewidth=3)
+            axes.set_title(f"{plain(name)[:40]}\n{one}", fontsize=9)
+        figure.colorbar(image, ax=list(grid[0]), fraction=0.05).outline.set_visible(False)
+        with atomic_write(output, binary=True) as stream:
+            write(figure, stream, kind)
+    return named

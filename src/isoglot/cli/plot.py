@@ -17,7 +17,7 @@ def plot(
         typer.Argument(
             metavar="[MODEL] FILE... | sweep FOLDER | similarity [NAME=]RESULTS...",
             help="Model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of "
-            "stdin; or `sweep` and the folder of a finished sweep; or `similarity` and results of the task of that name.",
+            "stdin; or `sweep` and the folder of a finished sweep; or `similarity` and results of this task.",
         ),
     ],
     output: Annotated[

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import ClassVar
@@ -60,10 +61,8 @@ class Linked:
         for pair, queries in self._pairs(read, languages).items():
             for code in pair:
                 if code not in vectors:
-                    where, lines = f"{self.name}, language {code}", read[code].lines
-                    vectors[code] = embed(
-                        encode, read[code].texts, where=where, place=lambda row, lines=lines: f"{file}:{lines[row]}"
-                    )
+                    where, place = f"{self.name}, language {code}", partial(_place, file, read[code].lines)
+                    vectors[code] = embed(encode, read[code].texts, where=where, place=place)
             source, target = (read[code] for code in pair)
             found = neighbours(vectors[pair[0]][queries], vectors[pair[1]], 1, metric="cosine").forward_ids[:, 0]
             hits = [
@@ -106,3 +105,7 @@ def _file(data: Path) -> Path | None:
     """The file of sentences in a folder or in its folder `wikipedia`."""
     names = [folder / f"{SENTENCES}{ending}" for folder in (data, data / "wikipedia") for ending in ("", *COMPRESSED)]
     return next((path for path in names if path.is_file()), None)
+
+
+def _place(file: Path | None, lines: Sequence[int], row: int) -> str:
+    return f"{file}:{lines[row]}"

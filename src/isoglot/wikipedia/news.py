@@ -3,7 +3,7 @@
 A page that has exactly one of the topic categories of its language gives its first sentence; topics with fewer than
 `least` pages are left out. The files are those of the published set, so the task `mewsc-16` reads them.
 
-Deviation: sentences are split by sentencex in place of polyglot, and wikitext is read by mwparserfromhell in place of
+Deviation: sentences are split by sentencex instead of polyglot, and wikitext is read by mwparserfromhell instead of
 Wikiextractor.
 """
 

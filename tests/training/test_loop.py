@@ -318,6 +318,18 @@ def test_a_seed_changes_the_run_and_shares_the_tokens(project):
     assert len(list((project / "cache" / "tokenizers").iterdir())) == 1
 
 
+def test_a_damaged_tokenizer_of_the_cache_is_reported_and_trained_again(project):
+    recipe = load_recipe(project / "tiny.toml", ["steps=3"])
+    train(recipe, project / "run")
+    (file,) = (project / "cache" / "tokenizers").iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-100])
+    told = []
+    train(recipe, project / "again", watch=told.append)
+    assert [event for event in told if isinstance(event, str) and str(file) in event and "damaged" in event]
+    assert file.read_bytes() == whole
+
+
 def test_leaks_and_repetitions_are_counted(project):
     with (project / "pairs.tsv").open("a") as stream:
         stream.write((project / "pairs.tsv").read_text().splitlines()[1] + "\n")

@@ -17,6 +17,7 @@ from typing import IO, Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 from rich.text import Text
 
 from isoglot.data.files import atomic_write, writing
@@ -103,8 +104,8 @@ class Display:
         self.console = console or Console(stderr=True, highlight=False, quiet=quiet)
         drawable = self.console.is_terminal or (self.console.is_jupyter and find_spec("ipywidgets") is not None)
         columns = (TextColumn("{task.description}"), BarColumn(bar_width=20), MofNCompleteColumn(),
-                   TextColumn("{task.fields[details]}"))  # fmt: skip
-        self.bar = Bar(*columns, console=self.console, transient=True) if drawable else None
+                   TextColumn("{task.fields[details]}", table_column=Column(ratio=1, no_wrap=True)))  # fmt: skip
+        self.bar = Bar(*columns, console=self.console, transient=True, expand=True) if drawable else None
         self.shown = 0.0
 
     def __enter__(self) -> Display:

@@ -18,7 +18,7 @@ from isoglot.evaluation.sets import SETS, get_command
 from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
-OWN = {"retrieval", "nearest", "xsim/own", "sts", "clustering"}
+OWN = {"linked", "retrieval", "nearest", "xsim/own", "sts", "clustering"}
 
 
 def test_every_task_has_sets_or_reads_files_of_ones_own():

@@ -53,8 +53,11 @@ MODELS = {  # what each is, and what it is bad at
         ["It needs the weights of its backbone (the extra `models`)."],
     ),
     SMALL: (
-        f"Four layers of {BASE} over a smaller vocabulary, trained on translations and distilled from the twelve.",
-        ["Scripts and words that are rare in its training text: they are split into characters."],
+        f"Four layers of {BASE} over a smaller vocabulary, distilled from the twelve on translations.",
+        [
+            "Words that are rare in its training text: they are split into shorter pieces than by the backbone.",
+            "Formal text in Tamil and other languages of which the training text has little but the Bible.",
+        ],
     ),
 }
 
@@ -157,13 +160,13 @@ class Build:
         self.base()
         self.trim("base-averaged", "base-trimmed")
         self.train("small")
-        packing = ("--weights", "int8", "--words", "int4")
-        self.isoglot("convert", "small/model", "--output", SMALL, *packing, makes=SMALL)
+        self.isoglot("convert", "small/model", "--output", SMALL, "--weights", "int4", makes=SMALL)
 
     def describe(self, name: str, results: Path | None) -> None:
         """Write the card: summary, data, licences, commands, and test scores where they are known."""
         summary, weaknesses = MODELS[name]
-        facts: dict[str, Any] = {"name": name, "summary": summary, "licence": "Apache-2.0", "weaknesses": weaknesses}
+        licence = "Apache-2.0" if name == STATIC else "MIT, as multilingual-e5-small"
+        facts: dict[str, Any] = {"name": name, "summary": summary, "licence": licence, "weaknesses": weaknesses}
         facts |= {"commands": self.log, "data": LICENCES}
         if results is not None:
             scores = [s for path in sorted((results / name).rglob("results.json")) for s in read_results(path.parent)]

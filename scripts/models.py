@@ -5,10 +5,10 @@
 Runs commands of isoglot in OUTPUT; each is printed and goes into the model's card. What is there already is not made
 again, so the same command continues after an interruption. OUTPUT/isoglot-static, -base and -small are the models.
 
-Trained weights are averaged with those that training began from. The share is the one with the best mean of three dev
-scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's documents, STS-B dev. No
-test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the cards; with
---publish the models are copied into the package, their cards into docs/models.
+The weights of isoglot-base are averaged with those that training began from. The share is the one with the best mean of
+three dev scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's documents,
+STS-B dev. No test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the
+cards; with --publish the models are copied into the package, their cards into docs/models.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from isoglot.settings import BUNDLED
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
-SHARES = (0.4, 0.7, 1.0)  # of the trained weights in the average
+SHARES = (0.2, 0.3, 0.4, 0.7, 1.0)  # of the trained weights in the average
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
 LICENCES = {
     "opus-tatoeba": "CC BY 2.0 FR", "tatoeba-pairs": "CC BY 2.0 FR", "aosp-strings": "Apache-2.0",
@@ -53,7 +53,7 @@ MODELS = {  # what each is, and what it is bad at
         ["It needs the weights of its backbone (the extra `models`)."],
     ),
     SMALL: (
-        f"Four layers of {BASE} over a smaller vocabulary, distilled from the twelve on translations.",
+        f"Six layers of {BASE} over a smaller vocabulary, distilled from the twelve on translations.",
         [
             "Words that are rare in its training text: they are split into shorter pieces than by the backbone.",
             "Formal text in Tamil and other languages of which the training text has little but the Bible.",
@@ -85,8 +85,8 @@ class Build:
         self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model", hidden=resume)
 
     def trim(self, model: str, folder: str) -> None:
-        """With the tokens that the training text has 90 times, the 50,000 most frequent, and all characters."""
-        streams = recipes.load("models/small").stages[0].streams
+        """With the tokens that the text of models/base has 90 times, the 50,000 most frequent, and all characters."""
+        streams = recipes.load("models/base").stages[0].streams
         paths = dict.fromkeys(source.path.removeprefix("data:") for stream in streams for source in stream.sources)
         files = []
         for path in (self.data / path for path in paths):
@@ -110,6 +110,7 @@ class Build:
         return share
 
     def mix(self, run: str, start: str, share: float, folder: str) -> None:
+        """`share` of the weights of RUN/model and the rest of those of `start`, in a folder."""
         weights = f"{share},{round(1 - share, 2)}"
         self.isoglot("average", f"{run}/model", start, "--weights", weights, "--output", folder, makes=folder)
 
@@ -156,7 +157,7 @@ class Build:
         self.log.append(f"# {BASE} is base/model/adapter, lora_alpha times {share}, chosen on dev data")
 
     def small(self) -> None:
-        """isoglot-small: four layers of isoglot-base, trimmed, trained, packed."""
+        """isoglot-small: six layers of isoglot-base, trimmed, trained, packed."""
         self.base()
         self.trim("base-averaged", "base-trimmed")
         self.train("small")

@@ -24,6 +24,7 @@ from typing import Any
 import isoglot
 from isoglot.data.files import atomic_write
 from isoglot.encoders import Encoder, packaged
+from isoglot.encoders.device import settle
 from isoglot.encoders.loading import expanded
 from isoglot.errors import EncoderError
 from isoglot.evaluation import TASKS
@@ -56,7 +57,7 @@ not corrected for the number of cells); see [compare.md](compare.md). Intervals 
 errors, lower is better. Tatoeba is the mean of both directions, NTREX and TICO-19 the share of sentences whose
 translation is not the nearest by ratio margin (xSIM). Settings of our models were chosen on dev data: packaged Tatoeba
 pairs, the first half of NTREX's documents, STS-B dev. Everything here is test data; NTREX-test is the other half of the
-documents. A dash is a task that was not run.
+documents. Vectors are computed in bfloat16 where the hardware has it. A dash is a task that was not run.
 
 ```sh
 python scripts/comparison.py DATA OUTPUT --cache OUTPUT/vectors --page docs/comparison.md
@@ -93,13 +94,16 @@ def score(
 ) -> Scores:
     """The main scores of a task; those in `folder` if they are of this encoder."""
     _, settings = described(encoder)
-    made_of = {"encoder": settings["encoder"], "languages": " ".join(languages)}
+    precision = settle("auto", encoder.device)
+    made_of = {"encoder": settings["encoder"], "languages": " ".join(languages), "precision": precision}
     if (folder / "results.json").exists():
         earlier = read_results(folder)
         if made_of == {key: earlier.settings.get(key, "") for key in made_of}:
             return earlier
     start = perf_counter()
-    scores = evaluate(encoder, [task], languages=languages, data=data, cache=cache, skip_missing=True)
+    scores = evaluate(
+        encoder, [task], languages=languages, data=data, cache=cache, precision=precision, skip_missing=True
+    )
     settings |= made_of | {"seconds": round(perf_counter() - start, 1)}
     found = Scores([replace(one, details=()) for one in scores if one.main], name, settings)
     if found:

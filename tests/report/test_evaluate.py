@@ -185,3 +185,25 @@ def test_an_encoder_is_named_and_described(toy_static, data):
     scores = isoglot.evaluate(toy_static, ["tatoeba"], data=data)
     assert scores.model == "toy"
     assert scores.settings.keys() >= {"encoder", "max_length", "prompt", "version"}
+
+
+def test_the_precision_is_passed_on_recorded_and_part_of_the_cache(toy_static, data, tmp_path, monkeypatch):
+    asked = []
+    encode = type(toy_static).encode
+
+    def recorded(self, texts, **settings):
+        asked.append(settings["precision"])
+        return encode(self, texts, **settings)
+
+    monkeypatch.setattr(type(toy_static), "encode", recorded)
+    cache = tmp_path / "cache"
+    for precision, name in ((None, "float32"), ("bf16", "bfloat16")):
+        scores = isoglot.evaluate(toy_static, ["tatoeba"], data=data, cache=cache, precision=precision)
+        assert scores.settings["precision"] == name
+    assert {*asked} == {None, "bf16"}
+    assert len([*cache.iterdir()]) == 2
+
+
+def test_a_function_has_no_precision(data):
+    with pytest.raises(EvaluationError, match="bfloat16"):
+        isoglot.evaluate(translated, pairs=PAIRS, precision="bfloat16")

@@ -18,6 +18,7 @@ from isoglot.cli.options import (
     Gpus,
     Json,
     Pooling,
+    Precision,
     Prompt,
     Ray,
     model_and_files,
@@ -56,13 +57,7 @@ def encode(
         int | None, typer.Option(min=1, help="Maximum tokens per batch, including padding.")
     ] = None,
     truncate_dim: Annotated[int | None, typer.Option(min=1, help="Number of leading dimensions to keep.")] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            help="Precision of the computation: float32, bfloat16, int8, or auto (bfloat16 where it is fast); default: "
-            "float32 on a CPU, auto elsewhere."
-        ),
-    ] = None,
+    precision: Precision = None,
     dtype: Annotated[str, typer.Option(help="Type of the vectors in the file: float32 or float16.")] = "float32",
     workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 1,
     devices: Annotated[str, typer.Option(help="Devices, one process each, such as cuda:0,cuda:1.")] = "",

@@ -15,6 +15,7 @@ from isoglot.cli.options import (
     Languages,
     Output,
     Pooling,
+    Precision,
     Prompt,
     default_model,
     imported,
@@ -47,6 +48,7 @@ def evaluate(
     cache: Annotated[
         Path | None, typer.Option(help="Folder in which vectors are cached for later evaluations.")
     ] = None,
+    precision: Precision = None,
     seen: Annotated[
         str, typer.Option(help="Languages of the training data, separated by commas; marked in the page.")
     ] = "",
@@ -82,13 +84,15 @@ def evaluate(
     check_folder(output, inputs=[vectors, texts])  # before the model is opened
     plan(split(tasks), languages=split(languages))  # unknown tasks too
     settings = {"pooling": pooling, "prompt": prompt, "max_length": max_length}
-    subject = open_subject(model, function, vectors, texts, device=device, **settings)
+    if precision is not None and model is None:
+        raise EvaluationError("--precision is for a MODEL; it does not change vectors or functions, so remove it")
+    subject = open_subject(model, function, vectors, texts, device=device, precision=precision, **settings)
     if cache is not None:
         on_interrupt("run the same command again to resume; the vectors in --cache are kept")
     with Progress("encoding") as progress:
         scores = evaluate(
-            subject, split(tasks), data=data, languages=split(languages), cache=cache, output=output,
-            seen=split(seen), name=model or function, skip_missing=True, report=say, progress=progress,
+            subject, split(tasks), data=data, languages=split(languages), cache=cache, precision=precision,
+            output=output, seen=split(seen), name=model or function, skip_missing=True, report=say, progress=progress,
         )  # fmt: skip
     if as_json:
         typer.echo((output / "results.json").read_text(encoding="utf-8"), nl=False)
@@ -105,6 +109,7 @@ def open_subject(
     texts: Path | None = None,
     *,
     device: str = "auto",
+    precision: str | None = None,
     **settings: Any,
 ) -> Encoder | Encode:
     """The system to evaluate: a model with its settings, a Python function, or vectors with their texts.
@@ -118,7 +123,7 @@ def open_subject(
     if (texts is None) != (vectors is None):
         raise EvaluationError("--vectors and --texts belong together: line i of the texts is the text of row i")
     if model is not None:
-        return open_encoder(model, device=device, **settings)
+        return open_encoder(model, device=device, precision=precision, **settings)
     for option, value in settings.items():
         if value is not None:
             raise EvaluationError(

@@ -100,6 +100,13 @@ Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, instead 
 IndexFolder = Annotated[Path, typer.Argument(help="Folder of an index (`isoglot index`).")]
 IndexModel = Annotated[str | None, typer.Option("--model", help="Model of the index, if its folder was moved.")]
 Effort = Annotated[int | None, typer.Option(min=1, help="Search effort (IVF cells probed, HNSW list size).")]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        help="Precision of the computation: float32, bfloat16, int8, or auto (bfloat16 where it is fast); default: "
+        "float32 on a CPU, auto elsewhere."
+    ),
+]
 Device = Annotated[
     str,
     typer.Option(

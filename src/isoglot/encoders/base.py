@@ -338,10 +338,10 @@ def identity(encoder: Encoder) -> str:
     return checksum.hexdigest()
 
 
-def cache_key(encoder: Encoder) -> str:
-    """Name for cached vectors: the identity and, if it isn't float32, the precision that `encode` uses by default.
+def cache_key(encoder: Encoder, precision: str | None = None) -> str:
+    """Name for cached vectors: the identity and, if it isn't float32, the precision, by default that of `encode`.
 
     An accelerator encodes in bfloat16, so its vectors are kept apart from those of a CPU.
     """
-    precision = settle(None, encoder.device)
+    precision = settle(precision, encoder.device)
     return identity(encoder) if precision == "float32" else f"{identity(encoder)}-{precision}"

@@ -71,20 +71,23 @@ def function(
     model: Encoder | Encode,
     *,
     cache: str | Path | None = None,
+    precision: str | None = None,
     progress: Progress | None = None,
 ) -> Remembered:
     """The function from texts to vectors that is passed to tasks; `cache` is a folder of cached vectors."""
     if not isinstance(model, Encoder):
         if cache is not None:
             raise EvaluationError("a cache needs an encoder, since changes of a function can't be detected")
+        if precision is not None:
+            raise EvaluationError(f"precision={precision!r} needs an encoder; a function computes its vectors itself")
         return Remembered(model)
     encoder = model
-    store = VectorStore(Path(cache) / cache_key(encoder)) if cache is not None else None
+    store = VectorStore(Path(cache) / cache_key(encoder, precision)) if cache is not None else None
 
     def encode(texts: Sequence[str]) -> np.ndarray:
         if progress is not None:
             progress(0, len(texts))
-        return encoder.encode(texts, progress=progress)
+        return encoder.encode(texts, precision=precision, progress=progress)
 
     return Remembered(encode, store=store, model=encoder)
 

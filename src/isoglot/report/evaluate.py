@@ -17,6 +17,7 @@ from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.base import identity
+from isoglot.encoders.device import settle
 from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
@@ -41,6 +42,7 @@ def evaluate(
     sts: Any = None,
     languages: str | Sequence[str] = (),
     cache: str | Path | None = None,
+    precision: str | None = None,
     output: str | Path | None = None,
     seen: Collection[str] = (),
     name: str | None = None,
@@ -60,6 +62,7 @@ def evaluate(
     languages     only these languages of the tasks; default: all, or those of the suite. For tuples of `pairs` and
                   `sts`: their languages, in order
     cache         folder that keeps an encoder's vectors for later evaluations
+    precision     of an encoder's computation, as in `Encoder.encode`; default: float32 on a CPU, auto elsewhere
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised
     seen          languages of training, for the page in `output`
@@ -84,6 +87,8 @@ def evaluate(
         check_output(cache, folder=True)
     opened = load(model) if isinstance(model, str | Path) else model
     label, settings = described(opened)
+    if isinstance(opened, Encoder):
+        settings["precision"] = settle(precision, opened.device)
     scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
     suites = dict.fromkeys(entry for entry in asked if isinstance(entry, str) and entry in SUITES)
     scores.named = tuple(
@@ -91,7 +96,7 @@ def evaluate(
     )
     root, report = Path(data) if data is not None else environment.data_folder(), report or _ignore
     encode = opened if isinstance(opened, Encoder) or not hasattr(opened, "encode") else _encoder_of(opened)
-    vectors = function(encode, cache=cache, progress=progress)
+    vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
             _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)

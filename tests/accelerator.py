@@ -71,6 +71,12 @@ class SimTensor(Tensor):
     def tolist(self) -> Any:
         return self.cpu().tolist()
 
+    def storage(self) -> Any:
+        return self.raw.storage()
+
+    def untyped_storage(self) -> Any:
+        return self.raw.untyped_storage()
+
     def __repr__(self, **_: Any) -> str:
         return f"SimTensor({self.raw})"
 

@@ -5,12 +5,17 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from accelerator import simulated, waits
 from conftest import SENTENCES
+from isoglot.cli.main import app
+from isoglot.encoders import load
 from isoglot.objectives import OBJECTIVES
 from isoglot.settings import OptimizerSettings
 from isoglot.training.loop import move
@@ -104,6 +109,111 @@ def test_inference_of_a_transformer(device, toy_transformer, pooling):
 def test_inference_of_a_static_encoder(device, toy_static):
     here = toy_static.encode(SENTENCES)
     np.testing.assert_allclose(toy_static.to(device).encode(SENTENCES), here, atol=1e-6)
+
+
+RECIPE = """
+name = "tiny"
+steps = 3
+[encoder]
+kind = "transformer"
+model = "transformer"
+[[streams]]
+sources = [{reader = "tsv", path = "pairs.tsv"}]
+batching = {size = 6}
+objectives = [{name = "info_nce", direction = "two-way"}]
+[optimizer]
+lr = 0.001
+precision = "fp32"
+[evaluation]
+data = "dev"
+every = 2
+"""
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch, toy_static, toy_transformer):
+    """Models, texts, pairs, a recipe and a dev set in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    toy_static.save(tmp_path / "static")
+    transformer = toy_transformer()
+    transformer.backbone.config.hidden_dropout_prob = transformer.backbone.config.attention_probs_dropout_prob = 0.0
+    transformer.save(tmp_path / "transformer")
+    load(tmp_path / "transformer")  # transformers leaves buffers empty if its first model is loaded on the simulation
+    turned = [" ".join(reversed(text.split())) for text in SENTENCES]
+    (tmp_path / "dev").mkdir()
+    for name in ("text.eng", "dev/tatoeba.deu-eng.eng"):
+        (tmp_path / name).write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    for name in ("text.deu", "dev/tatoeba.deu-eng.deu"):
+        (tmp_path / name).write_text("\n".join(turned) + "\n", encoding="utf-8")
+    rows = zip(["eng", *SENTENCES], ["deu", *turned], strict=True)
+    (tmp_path / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in rows), encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    return tmp_path
+
+
+def verb(words, place):
+    """Run a verb on the CPU or on the device, which `auto` finds; gives what it prints on stdout."""
+    chosen = "cpu" if place == "cpu" else "auto"
+    done = CliRunner().invoke(app, [*words.split(), "--device", chosen], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    assert f"device: {place}" in done.stderr
+    return done.stdout
+
+
+def numbers(text):
+    """JSON lines as two lists: the numbers that are not whole, and all other values with their places."""
+    found, rest = [], []
+
+    def walk(value, *place):
+        if isinstance(value, dict | list):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                walk(item, *place, key)
+        elif isinstance(value, float):
+            found.append(value)
+        else:
+            rest.append((*place, value))
+
+    walk([json.loads(line) for line in text.splitlines()])
+    return found, rest
+
+
+def assert_alike(one, other):
+    (found, rest), (others, other_rest) = numbers(one), numbers(other)
+    assert rest == other_rest
+    np.testing.assert_allclose(found, others, rtol=1e-4, atol=1e-4)
+    assert found
+
+
+@pytest.mark.parametrize("model", ["static", "transformer"])
+def test_verbs_have_the_results_of_the_cpu(files, device, model):
+    rows, pairs, hits, scores = [], [], [], []
+    for place in ("cpu", str(device)):
+        verb(f"encode {model} text.eng -o v.npy", place)
+        rows.append(np.load("v.npy"))
+        verb(f"mine {model} text.eng text.deu -o pairs.jsonl", place)
+        pairs.append((files / "pairs.jsonl").read_text(encoding="utf-8"))
+        verb(f"index {model} text.eng -o {place}.index", place)
+        hits.append(verb(f"search {place}.index cat Hund --json", place))
+        verb(f"fit whitening {model} text.eng -o {place}.white --dim 4", place)
+        verb(f"negatives {model} pairs.tsv -o negatives.jsonl", place)
+        verb(f"evaluate {model} --data dev --tasks tatoeba -o {place}.scores", place)
+        found = json.loads((files / f"{place}.scores" / "results.json").read_text(encoding="utf-8"))
+        scores.append(json.dumps(found["scores"]))
+        for name in ("v.npy", "pairs.jsonl", "negatives.jsonl"):
+            (files / name).unlink()
+    np.testing.assert_allclose(*rows, atol=1e-5)
+    for both in (pairs, hits, scores):
+        assert_alike(*both)
+
+
+def test_training_has_the_log_of_the_cpu(files, device):
+    """With evaluations and checkpoints; the model is saved from the device."""
+    for place in ("cpu", str(device)):
+        verb(f"train tiny.toml -o {place}.run", place)
+    assert_alike(*((files / f"{place}.run" / "log.jsonl").read_text() for place in ("cpu", str(device))))
+    one, other = (load(files / f"{place}.run" / "model", device="cpu").encode(SENTENCES) for place in ("cpu", device))
+    np.testing.assert_allclose(one, other, atol=1e-4)
 
 
 def test_a_mix_of_devices_is_an_error(device):

@@ -304,7 +304,7 @@ def test_names_of_further_choices_must_be_names_of_folders(reads, tmp_path, name
 def test_ranks_but_the_first_neither_score_nor_save(reads, tmp_path, monkeypatch):
     """They are told the score, and decide alike."""
     monkeypatch.setattr(best.ranks, "rank", lambda: 1)
-    monkeypatch.setattr(best.ranks, "from_first", lambda own: 0.75)
+    monkeypatch.setattr(best.ranks, "from_first", lambda own: None if own is None else 0.75)  # no texts to encode
     chooser = selector(tmp_path, {"data": "1"})
     chooser.judge(chooser.choices, Several(0.3, 0.8))
     assert (chooser.best, chooser.choices[0].since) == (0.75, 0)

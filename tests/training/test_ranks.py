@@ -8,7 +8,9 @@ import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -17,9 +19,13 @@ from test_loop import RECIPE, assert_same, log_of, state_of, write_corpus
 from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
+from isoglot.encoders import engine
+from isoglot.evaluation.base import Metric
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
+from isoglot.training.best import Choice, Dev
 from runs import train
+from toys import ToyEncoder
 
 
 def launch(project, folder, *more):
@@ -115,4 +121,49 @@ def _long_work(rank, folder):
     assert own["unused"].weight.grad is None
     found = {"dense": own["dense"].weight.grad.flatten(), "sparse": own["sparse"].weight.grad.to_dense()}
     torch.save(found, Path(folder) / f"{rank}.pt")
+    dist.destroy_process_group()
+
+
+TEXTS = [f"{'word ' * (number % 9)}{number}" for number in range(40)]
+
+
+class Spread:
+    """A task whose score depends on the last bit of every vector, and which asks twice."""
+
+    name, needs, metrics = "spread", "nothing", (Metric("sum", main=True),)
+
+    def subsets(self, data, *, languages=()):
+        return ("all",)
+
+    def run(self, encode, data, *, languages=()):
+        rows = np.concatenate([encode(TEXTS), encode([*TEXTS[:3], "new"])])
+        weights = np.random.default_rng(0).standard_normal(rows.shape)
+        return [self.metrics[0].score("spread", "all", float((rows * weights).sum()), len(rows))]
+
+
+def scored():
+    """Score of an encoder whose texts take many chunks, and how many of them this process computed."""
+    encoder, calls = ToyEncoder().float(), []
+    encoder.register_forward_hook(lambda *_: calls.append(1))
+    dev = Dev(Spread(), Spread.metrics[0], Path())
+    with mock.patch.object(engine, "CPU_TOKENS", 64):
+        return *Choice((dev,)).score(encoder), len(calls)
+
+
+@pytest.mark.slow
+def test_ranks_share_an_evaluation_and_score_as_one():
+    score, records, chunks = scored()
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(_evaluation, args=(folder,), nprocs=2)
+        first, second = (torch.load(Path(folder) / f"{rank}.pt") for rank in range(2))
+    assert first[:2] == (score, records)
+    assert second[:2] == (0.0, [])
+    assert first[2] + second[2] == chunks
+    assert min(first[2], second[2]) > chunks // 3
+
+
+def _evaluation(rank, folder):
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    torch.set_num_threads(1)
+    torch.save(scored(), f"{folder}/{rank}.pt")
     dist.destroy_process_group()

@@ -147,8 +147,13 @@ def engine(
     prompt: str | None = None,
     places: Sequence[torch.device] = (),
     progress: Progress | None = None,
+    share: Callable[[Apply], Apply] | None = None,
 ) -> Iterator[Blocks]:
-    """A function from texts to pairs (window, rows of its texts), one after the other, each in the texts' order."""
+    """A function from texts to pairs (window, rows of its texts), one after the other, each in the texts' order.
+
+    `share` makes a function that divides the chunks of a window among several processes, all of which encode the same
+    texts, of one that computes chunks in this process.
+    """
     if asked.precision == "int8":
         from isoglot.encoders.int8 import quantize
 
@@ -156,6 +161,8 @@ def engine(
     encoder = evaluating(encoder)
     tokenize = encoder.tokenize if prompt is None else partial(encoder.tokenize, prompt=prompt)
     with _applying(encoder, asked, places) as apply:
+        if share is not None:
+            apply = share(apply)
 
         def blocks(texts: Iterable[str]) -> Iterator[tuple[Window, Rows]]:
             total = len(texts) if isinstance(texts, Sequence) else None

@@ -18,7 +18,7 @@ def train(
     output: Path,
     *,
     seed: int | None = None,
-    resume: bool | None = False,
+    resume: bool = False,
     watch: Callable[[Status | str], None] = silent,
 ) -> Outcome:
     """Train by a recipe on the CPU, without a display."""

@@ -277,7 +277,7 @@ def test_a_full_disk_is_one_line_that_names_the_path(project, words, named):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert "\n" not in str(caught.value)
     assert [path for path in Path().rglob(".*") if path.name.endswith((".lock", ".tmp", ".new", ".old"))] == []
-    run(*words, *(["--resume"] if words[0] == "train" and (Path("x") / "log.jsonl").exists() else []))
+    run(*words)
 
 
 KILLED = """
@@ -310,7 +310,6 @@ def test_killed_anywhere_and_run_again_nothing_is_left(project, words):
         'sources = [{reader = "tsv", path = "p.tsv"}]\n'
         'batching = {size = 4}\nobjectives = [{name = "info_nce"}]\n[optimizer]\nlr = 0.1\n'
     )
-    again = ["--resume"] if words[0] == "train" else []
     before = tree()
     run(*words, "-o", "whole")
     whole = {name.replace("whole", "out", 1) for name in tree().keys() - before.keys()}
@@ -318,12 +317,12 @@ def test_killed_anywhere_and_run_again_nothing_is_left(project, words):
     shutil.rmtree("whole") if Path("whole").is_dir() else Path("whole").unlink()
     for at in (1, 2, 3, 4, 6, 8, 10):
         done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(at), *map(str, words), "-o", "out", *again],
+            [sys.executable, "-c", KILLED, str(at), *map(str, words), "-o", "out"],
             check=False, capture_output=True,
             env={**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
-        run(*words, "-o", "out", *again)
+        run(*words, "-o", "out")
         now = tree()
         assert now.keys() - before.keys() == whole
         assert {name: now[name] for name in before} == before

@@ -98,7 +98,7 @@ VERBS = {
         "made",
     ),
     "train": Verb("train -o run recipe.toml", ("recipe.toml", "pairs.tsv", "scored"), "run"),
-    "train, resumed": Verb("train --resume -o trained recipe.toml", ("trained",), "trained"),
+    "train, resumed": Verb("train -o trained recipe.toml", ("trained",), "trained"),
     "evaluate": Verb(
         "evaluate --tasks tatoeba,retrieval,sts --cache kept --data scored -o scores model",
         ("scored", "kept"),

@@ -41,7 +41,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(tmp_path, dama
 def test_when_none_is_whole_it_is_an_error(tmp_path):
     path = save(tmp_path, 1, {"x": 1})
     path.write_bytes(b"")
-    with pytest.raises(CheckpointError, match="no whole checkpoint is left"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint is intact; remove"):
         load(tmp_path)
 
 
@@ -56,9 +56,7 @@ def test_a_full_disk_leaves_the_checkpoint_before_it(tmp_path):
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
-        with pytest.raises(
-            CheckpointError, match=r"step-00000002\.pt: cannot be written.*step-00000001 is intact.*--resume"
-        ):
+        with pytest.raises(CheckpointError, match=r"step-00000002\.pt: cannot be written.*step-00000001 is intact"):
             save(tmp_path, 2, {"x": torch.ones(1_000_000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

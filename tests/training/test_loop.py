@@ -209,7 +209,7 @@ def test_a_killed_process_is_resumed(project):
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    subprocess.run([*slow, "--resume"], check=True, capture_output=True)
+    subprocess.run(slow, check=True, capture_output=True)
     train(load_recipe(project / "tiny.toml", ["steps=400"]), project / "straight")
     assert_same(state_of(project / "straight"), state_of(project / "run"))
     assert log_of(project / "straight") == log_of(project / "run")
@@ -282,7 +282,7 @@ lr = 0.01
 def test_a_folder_with_a_run_is_not_overwritten(project):
     recipe = load_recipe(project / "tiny.toml", ["steps=2"])
     train(recipe, project / "run")
-    with pytest.raises(CheckpointError, match="already contains a run; use --resume"):
+    with pytest.raises(CheckpointError, match="already contains a run"):
         train(recipe, project / "run")
     with pytest.raises(CheckpointError, match=r"differs in recipe\.stages\.0\.steps"):
         train(load_recipe(project / "tiny.toml", ["steps=3"]), project / "run", resume=True)

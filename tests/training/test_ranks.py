@@ -80,11 +80,10 @@ def test_two_ranks_train_the_model_of_one(tmp_path, monkeypatch):
         assert torch.allclose(value, two["encoder"][name], atol=1e-4), name
     assert one["state"] == two["state"]
     assert [r["step"] for r in log_of(tmp_path / "one")] == [r["step"] for r in log_of(tmp_path / "two")]
-    # The folder holds a run: both ranks say so and stop; with --resume both go on from the end.
-    again = launch(tmp_path, tmp_path / "two")
-    assert [code for _, code in again] == [1, 1], again
-    further = launch(tmp_path, tmp_path / "two", "--resume")
-    assert [code for _, code in further] == [0, 0], further
+    again = launch(tmp_path, tmp_path / "two")  # the run is finished: nothing is done
+    assert [code for _, code in again] == [0, 0], again
+    other = launch(tmp_path, tmp_path / "two", "--set", "steps=3")  # both ranks reject another run
+    assert [code for _, code in other] == [1, 1], other
     assert_same(two["encoder"], state_of(tmp_path / "two")["encoder"])
 
 

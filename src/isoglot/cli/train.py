@@ -22,21 +22,21 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume from the newest checkpoint in OUTPUT.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", hidden=True)] = False,  # noqa: ARG001 (scripts pass it; a run is resumed anyway)
     device: Device = "auto",
 ) -> None:
-    """Train an encoder with a recipe."""
+    """Train an encoder with a recipe; the same command resumes an interrupted run."""
     from isoglot import recipe as recipes
     from isoglot.encoders.device import resolve
     from isoglot.training import ranks
     from isoglot.training.recipes import train_seeds
 
-    console.on_interrupt("run the same command with --resume to continue from the newest checkpoint")
+    console.on_interrupt("run the same command again to resume")
     place = resolve(device)
     if ranks.is_first():
         console.say(device_line(place))
     found = recipes.load(recipe, overrides or [])
-    outcomes = train_seeds(found, output, name=recipe, seeds=seeds, resume=resume, device=place)
+    outcomes = train_seeds(found, output, name=recipe, seeds=seeds, device=place)
     if not ranks.is_first():
         return
     for outcome in outcomes:

@@ -35,7 +35,7 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
         intact = f"{rest[0].removesuffix('.json')} is intact" if rest else "no earlier checkpoint"
         reason = getattr(error.__cause__ or error, "strerror", None) or error
         raise CheckpointError(
-            f"{path}: cannot be written ({reason}); {intact}; make room and run again with --resume"
+            f"{path}: cannot be written ({reason}); {intact}; free some space and run the same again"
         ) from error
     kept = {manifest.stem for manifest in _manifests(folder)[:KEPT]}
     for old in _files(folder):
@@ -67,7 +67,7 @@ def load(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
         except (OSError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{path}: damaged: {error}")
     if problems:
-        raise CheckpointError("; ".join(problems) + "; no whole checkpoint is left: start again without --resume")
+        raise CheckpointError("; ".join(problems) + f"; no checkpoint is intact; remove {folder.parent} to start again")
     return None, problems
 
 

@@ -213,14 +213,14 @@ def run(
     output: Path,
     *,
     device: torch.device,
-    resume: bool | None = None,
+    resume: bool = True,
     report: Report = silent,
     update: Callable[[Status], None] = silent,
 ) -> Outcome:
     """Carry out a plan in the folder `output`.
 
-    resume  True: continue from the newest whole checkpoint; False: reject a folder with a run; None: continue a run of
-            the same plan, or return its outcome if it is finished
+    resume  True: continue a run of the same plan from its newest whole checkpoint, or return its outcome if it is
+            finished; False: reject a folder with a run
     report  called with messages
     update  called after each step
 
@@ -233,6 +233,7 @@ def run(
     with ranks.group(device), alone(plan, output, [choice.folder for choice in plan.choices] or [output / "model"]):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
         if (finished := begin(plan, output, resume=resume)) is not None:
+            report(f"{output}: this run is already finished")
             return Outcome(output / "model", **finished)
         this = Run(plan, output, selector, device=device, report=report, update=update)
         try:
@@ -295,7 +296,7 @@ class Run:
                     self.stage(place, signals)
             except (KeyboardInterrupt, SystemExit):
                 there = "no checkpoint was written" if self.kept is None else f"step {self.kept} is kept"
-                how = "the same command with --resume, or the same call, continues from there"
+                how = "the same command or call resumes from there"
                 how = "pass output= to keep a run" if self.plan.checkpoint_every is None else how
                 self.report(f"interrupted at step {self.state.overall}; {there}; {how}")
                 raise
@@ -598,7 +599,7 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
             layout.prepare(folder)
 
 
-def begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] | None:
+def begin(plan: Plan, output: Path, *, resume: bool) -> dict[str, Any] | None:
     """Write the record of the run, or check that the run in the folder is the same; if it is finished, return its
     outcome.
     """
@@ -613,7 +614,7 @@ def begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] | 
     return ranks.from_first(finished)
 
 
-def _begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] | None:
+def _begin(plan: Plan, output: Path, *, resume: bool) -> dict[str, Any] | None:
     import isoglot
 
     path, log = output / "run.json", output / "log.jsonl"
@@ -631,8 +632,8 @@ def _begin(plan: Plan, output: Path, *, resume: bool | None) -> dict[str, Any] |
         with atomic_write(path) as stream:
             json.dump({**ours, "versions": versions}, stream, indent=1)
         return None
-    if resume is False:
-        raise CheckpointError(f"{output}: already contains a run; use --resume to continue it, or another folder")
+    if not resume:
+        raise CheckpointError(f"{output}: already contains a run; pass resume=True to continue it, or another folder")
     theirs = _recorded(path)
     if changed := [place for key in ours for place in _differing(ours[key], theirs.get(key), key)]:
         raise CheckpointError(

@@ -88,12 +88,13 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
 
 
 def train_seeds(
-    recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = False, device: torch.device
+    recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = True, device: torch.device
 ) -> list[Outcome]:
     """Train a recipe once for each of `seeds` seeds, beginning with the recipe's, and show the progress on stderr.
 
     One seed's run is in `output`; of several, each is in `output/seed-N`, and `output/seeds.json` has their mean and
-    sample standard deviation. With `resume`, finished runs are kept and an interrupted one is continued.
+    sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
+    with a run is rejected.
     """
     if seeds > 1:
         check_output(output, folder=True)

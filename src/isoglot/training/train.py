@@ -81,7 +81,7 @@ def train(
     evaluate_every: int | None = None,
     patience: int = 0,
     output: str | Path | None = None,
-    resume: bool | None = None,
+    resume: bool = True,
     seed: int | None = None,
     device: torch.device | str = "auto",
     overrides: Sequence[str] = (),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 
 import pytest
 
 from isoglot import progress
-from isoglot.progress import bar
+from isoglot.progress import bar, elapsed
 
 
 class Terminal(io.StringIO):
@@ -67,3 +68,11 @@ def test_a_bar_within_a_bar_is_not_drawn(open_terminal):
         outer(1, 2)
         assert inner is None
     assert "inner" not in terminal.getvalue()
+
+
+def test_work_that_cannot_be_counted_reports_its_time():
+    said, reported = [], threading.Event()
+    with elapsed("merging", lambda line: (said.append(line), reported.set()), every=0.01):
+        assert reported.wait(10)
+    assert said[0] == "merging: 0:00 so far"
+    assert not [thread for thread in threading.enumerate() if "beat" in thread.name]

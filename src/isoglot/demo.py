@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
 from isoglot.encoders import Encoder, encode, layout, load
@@ -38,7 +40,9 @@ MINED = "tur"  # language mined against English
 Report = Callable[[str], None]
 
 
-def run(output: Path, *, report: Report = print, show: Callable[[Grid], None] | None = None) -> None:
+def run(
+    output: Path, *, device: str = "auto", report: Report = print, show: Callable[[Grid], None] | None = None
+) -> None:
     """Write the demo into a folder.
 
     report  called with each message
@@ -55,21 +59,21 @@ def run(output: Path, *, report: Report = print, show: Callable[[Grid], None] | 
                 layout.prepare(folder / "model")
         for folder in runs:  # of an earlier demo
             shutil.rmtree(folder, ignore_errors=True)
-        _run(output, report, show or (lambda table: report(to_markdown(table))))
+        _run(output, resolve(device), report, show or (lambda table: report(to_markdown(table))))
 
 
-def _run(output: Path, report: Report, show: Callable[[Grid], None]) -> None:
+def _run(output: Path, device: torch.device, report: Report, show: Callable[[Grid], None]) -> None:
     began = time.monotonic()
     report("1. An untrained encoder, for comparison")
     with Display() as display:
         first = recipes.load(RECIPES[0])
-        tables = {"untrained": scores_on_test(make_encoder(first, display.report, seed=first.seed))}
+        tables = {"untrained": scores_on_test(make_encoder(first, display.report, seed=first.seed).to(device))}
     models: dict[Path, float] = {}
     for number, name in enumerate(RECIPES, 2):
         recipe = recipes.load(name)
         report(f"{number}. Training by the recipe {name}: {recipe.description}")
-        (outcome,) = train_seeds(recipe, output / "runs" / Path(name).name, device=resolve())
-        tables[Path(name).name] = scores_on_test(load(outcome.model))
+        (outcome,) = train_seeds(recipe, output / "runs" / Path(name).name, device=device)
+        tables[Path(name).name] = scores_on_test(load(outcome.model, device=device))
         if outcome.best is not None:
             models[outcome.model] = -outcome.best if outcome.lower_is_better else outcome.best
     chosen = max(models, key=models.__getitem__)
@@ -83,7 +87,7 @@ def _run(output: Path, report: Report, show: Callable[[Grid], None]) -> None:
     with atomic_write(output / "report.md") as stream:
         stream.write("# isoglot demo\n\n" + to_markdown(table))
     report(f"   Chosen on the dev pairs: {label}.")
-    find_translations(load(output / "model"), output / "mined.tsv", report)
+    find_translations(load(output / "model", device=device), output / "mined.tsv", report)
     report(summary(output, time.monotonic() - began))
 
 

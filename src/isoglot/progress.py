@@ -55,6 +55,24 @@ def lines(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Pr
     return line
 
 
+@contextmanager
+def elapsed(what: str, report: Callable[[str], None], *, every: float = 5.0) -> Iterator[None]:
+    """Report the time since the start every few seconds in the block: for work that cannot be counted."""
+    began, ended = monotonic(), threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(every):
+            report(f"{what}: {clock(monotonic() - began)} so far")
+
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 def clock(seconds: float) -> str:
     """Seconds as m:ss or h:mm:ss."""
     minutes, rest = divmod(round(seconds), 60)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
+import torch
 import typer
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app, main
-from isoglot.encoders import StaticEncoder
+from isoglot.encoders import Encoder, StaticEncoder, load
+from isoglot.index import Index
 
 COMPUTES_NOTHING = {"convert"}  # it rewrites weights
-TAKES_NO_NAME = {"mine", "train", "search", "serve"}  # they open a model, though no argument of theirs is called so
+# They open a model, though no argument of theirs is called so.
+TAKES_NO_NAME = {"mine", "train", "search", "serve", "demo", "sweep"}
 
 
 def commands(group, before=""):
@@ -49,28 +53,62 @@ def test_help_is_short_too(monkeypatch, capsys):
         assert "Usage" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "encode model a.txt -o a.npy",
-        "evaluate model --data . --tasks retrieval -o scores",
-        "negatives model a.tsv -o n.jsonl",
-        "fit whitening model a.txt -o white",
-        "trim model a.txt -o small",
-        "mine model a.txt -o p.tsv",
-        "index model a.txt -o index",
-        "train demo/pairs -o run",
-        "plot model a.txt --layout pca -o a.svg",
-    ],
-)
-def test_the_device_asked_for_is_the_one_that_is_used(words, tmp_path, monkeypatch, capsys):
-    """No machine has this device, and the error names it."""
-    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(tmp_path / "model")
+OPENING = [
+    "encode model a.txt -o a.npy",
+    "evaluate model --data . --tasks retrieval -o scores",
+    "negatives model a.tsv -o n.jsonl",
+    "filter a.tsv --model model --threshold 0 -o f.jsonl",
+    "fit whitening model a.txt -o white",
+    "trim model a.txt -o small",
+    "mine model a.txt -o p.tsv",
+    "index model a.txt -o new",
+    "search index one",
+    "search --model model a.txt one",
+    "plot model a.txt --layout pca -o a.svg",
+    "entities wiki --model model",
+    "serve model",
+    "serve index",
+]
+TRAINING = ["train demo/pairs -o run", "demo -o demo", "sweep demo/pairs --over steps=1,2 --data . -o swept"]
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    encoder = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+    encoder.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    (tmp_path / "a.tsv").write_text("eng\tdeu\none\teins\ntwo\tzwei\n", encoding="utf-8")
+    rows = [f"{text}\t{text} too" for text in SENTENCES]
+    (tmp_path / "a.tsv").write_text("\n".join(["eng\tdeu", *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "retrieval.tsv").write_text("\n".join(["eng\tdeu", *rows]) + "\n", encoding="utf-8")
+    (tmp_path / "wiki").mkdir()
+    (tmp_path / "wiki" / "entities.tsv").write_text("Q1\t9\tone\nQ2\t8\ttwo\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
+    Index.build(load("model"), SENTENCES, folder="index").close()
+
+
+@pytest.mark.parametrize("words", [*OPENING, *TRAINING])
+def test_a_device_that_is_not_there_is_one_error(words, files, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["isoglot", *words.split(), "--device", "xpu:3"])
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 1
     assert "'xpu:3'" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("words", OPENING)
+def test_the_model_is_loaded_on_the_device_asked_for(words, files, monkeypatch, capsys):
+    """PyTorch reports four accelerators that are not there, and encoders record where they are moved and stay."""
+    moves = []
+    fake = {"is_available": lambda: True, "current_accelerator": lambda: torch.device("xpu"), "device_count": lambda: 4}
+    monkeypatch.setattr(torch, "accelerator", SimpleNamespace(**fake))
+    monkeypatch.setattr("isoglot.encoders.device.bf16_pays", lambda _: False)
+    monkeypatch.setattr(Encoder, "to", lambda self, device: moves.append(device) or self)
+    monkeypatch.setattr("isoglot.serve.serve", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["isoglot", *words.split(), "--device", "xpu:3"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr().err
+    assert ended.value.code == 0, shown
+    assert "device: " in shown
+    assert moves
+    assert set(moves) == {torch.device("xpu:3")}

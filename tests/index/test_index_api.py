@@ -155,6 +155,15 @@ def test_wrong_arguments_make_nothing(toy_static, tmp_path, arguments, error, me
     assert message.startswith(("'a'", "languages has")) or not (tmp_path / "i").exists()
 
 
+def test_an_index_built_with_a_loaded_model_finds_it_again(toy_static, tmp_path, monkeypatch):
+    toy_static.save(tmp_path / "run" / "model")
+    monkeypatch.chdir(tmp_path)
+    isoglot.Index.build(isoglot.load("run/model"), SENTENCES, folder="index").close()
+    monkeypatch.chdir("run")
+    with isoglot.Index.open("../index") as index:
+        assert index.search(SENTENCES[1], k=1)[0].text == SENTENCES[1]
+
+
 def test_wrong_queries(index):
     with pytest.raises(TypeError, match="a query is 3"):
         index.search([3])

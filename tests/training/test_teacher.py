@@ -27,6 +27,7 @@ GROUPS = [
 ]
 SENTENCES = [text for group in GROUPS for text in (*group["texts"], *group.get("hard_negatives", []))]
 ROWS = np.arange(len(SENTENCES))
+CPU = torch.device("cpu")
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def opened(recipe):
         report=silent,
     )
     settings = recipe.stages[0].streams[0].teacher
-    model = open_teacher(recipe, settings)
+    model = open_teacher(recipe, settings, CPU)
     return sources, table, teacher_columns(model, sources, table, pivot=settings.pivot, report=silent)["teacher"]
 
 
@@ -141,7 +142,7 @@ def test_it_is_computed_once_and_says_so(project, monkeypatch):
     first = column(ROWS)
     monkeypatch.setattr(teacher, "_compute", None)
     settings = recipe.stages[0].streams[0].teacher
-    again = teacher_columns(open_teacher(recipe, settings), sources, table, report=words.append)["teacher"]
+    again = teacher_columns(open_teacher(recipe, settings, CPU), sources, table, report=words.append)["teacher"]
     np.testing.assert_array_equal(again(ROWS), first)
     assert words == []
 
@@ -150,7 +151,7 @@ def test_the_computation_is_told(project):
     recipe, words = recipe_of(project, prompt="query: "), []
     _, table, _ = opened(recipe_of(project))
     stream = recipe.stages[0].streams[0]
-    teacher_columns(open_teacher(recipe, stream.teacher), recipe.corpus(stream), table, report=words.append)
+    teacher_columns(open_teacher(recipe, stream.teacher, CPU), recipe.corpus(stream), table, report=words.append)
     assert len(words) == 1
     assert words[0].startswith("stream train: encoding its sentences")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from isoglot.cli.console import say, show_grid
-from isoglot.cli.options import Output
+from isoglot.cli.options import Device, Output, announce
 
 
-def demo(output: Output = Path("isoglot-demo")) -> None:
+def demo(output: Output = Path("isoglot-demo"), device: Device = "auto") -> None:
     """Train, evaluate and mine on the bundled text; takes about three minutes."""
     from isoglot.demo import run
 
-    run(output, report=say, show=show_grid)
+    announce(device)
+    run(output, device=device, report=say, show=show_grid)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Data, Device, Json, Languages, Output, split
+from isoglot.cli.options import Data, Device, Json, Languages, Output, announce, split
 
 
 def sweep(
@@ -50,6 +50,7 @@ def sweep(
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
     console.on_interrupt("run the same command again to resume")
+    announce(device)
     made = sweep(
         read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [],
         seeds=range(seed, seed + seeds), overrides=overrides or [], tasks=split(tasks), languages=split(languages),

@@ -69,9 +69,12 @@ def load(
     given = {name: value for name, value in settings.items() if value is not None}
     encoder = read(folder, pooling=pooling, given=given)
     encoder.name = encoder.name or _name(str(name))
+    again = str(folder.resolve()) if Path(name).is_dir() else str(name)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(transformers) == 1 and not _is_adapter(folder) and "dim" not in given:
-        transformers[0].origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
+        transformers[0].origin = again
+    if encoder not in transformers:
+        encoder.origin = again
     return encoder.to(place)
 
 

@@ -43,8 +43,10 @@ class Origin:
         prompt: str | None = None,
         query_prompt: str | None = None,
     ) -> Origin:
-        """The record of an encoder; `name` is made absolute if it is a folder, and defaults to the encoder's name."""
-        name = name or encoder.name or "model"
+        """The record of an encoder; `name` is made absolute if it is a folder, and defaults to where the
+        encoder was loaded from, or else its name.
+        """
+        name = name or encoder.origin or encoder.name or "model"
         full = str(Path(name).resolve()) if Path(name).is_dir() else name
         return cls(full, identity(encoder), encoder.dim, pooling, prompt, query_prompt)
 

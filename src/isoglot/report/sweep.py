@@ -475,7 +475,8 @@ class _Job:
         if recipe is None:
             encoder: Encoder = load(arm.model, device=self.device)
         elif arm.untrained:
-            encoder = _fitted(arm, make_encoder(recipe, report, seed=seed).exports()[0].eval(), recipe, seed)
+            fresh = make_encoder(recipe, report, seed=seed).exports()[0].eval().to(resolve(self.device))
+            encoder = _fitted(arm, fresh, recipe, seed)
             scores = _dev_of_untrained(recipe, encoder)
         else:
             begun = (folder / "run.json").exists()

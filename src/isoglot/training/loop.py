@@ -77,14 +77,15 @@ class Term:
 class StreamPlan:
     """Groups, how they are batched, and the objectives that read the batches.
 
-    teacher  opens a frozen encoder whose vectors of every sentence are in the batches, as the column `teacher`
+    teacher  opens, on a device, a frozen encoder whose vectors of every sentence are in the batches, as the column
+             `teacher`
     pivot    language of the one sentence of a group that the teacher encodes for all of it; empty: each its own
     """
 
     corpus: Corpus
     batching: Batching
     terms: Sequence[Term]
-    teacher: Callable[[], Encoder] | None = None
+    teacher: Callable[[torch.device], Encoder] | None = None
     pivot: str = ""
 
 
@@ -182,7 +183,7 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
     tables = cache_folder() / "tables"
     with ranks.first_alone():
         table = build_table(plan.corpus, encoder.tokenize, fingerprint=encoder.fingerprint, cache=tables, report=report)
-    teacher = plan.teacher() if plan.teacher else None
+    teacher = plan.teacher(encoder.device) if plan.teacher else None
     integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
     known = Known(encoder, table.languages, sizes | ({"teacher": teacher.dim} if teacher else {}), seed)

@@ -6,6 +6,7 @@ import json
 import re
 import statistics
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import filter as matching
 from functools import cache, lru_cache, partial
@@ -35,6 +36,7 @@ from isoglot.memory import check_memory
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
+from isoglot.progress import elapsed
 from isoglot.recipe import PACKAGED
 from isoglot.settings import (
     BackboneSettings,
@@ -383,22 +385,25 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
         except Exception as error:  # the library raises bare exceptions
             report(f"{path}: damaged ({error}); training the tokenizer again")
     report(f"training a tokenizer of {settings.vocabulary:,} tokens")
-    tokenizer = train_tokenizer(
-        _texts(streams, report),
-        settings.vocabulary,
-        model=settings.algorithm,
-        lowercase=settings.lowercase,
-    )
+    with ExitStack() as merging:
+        tokenizer = train_tokenizer(
+            _texts(streams, report, merging),
+            settings.vocabulary,
+            model=settings.algorithm,
+            lowercase=settings.lowercase,
+        )
     with atomic_write(path) as stream:
         stream.write(tokenizer.to_str())
     return Tokenizer.from_file(str(path))
 
 
-def _texts(streams: Sequence[Corpus], report: Report) -> Iterator[str]:
+def _texts(streams: Sequence[Corpus], report: Report, merging: ExitStack) -> Iterator[str]:
+    """All sentences. After the last one, the training of the tokenizer reports its time until `merging` ends."""
     for stream in streams:
         with stream.reading("reading text for the tokenizer", report):
             yield from stream.texts()
-    report("merging pieces of words")
+    report("merging subwords")
+    merging.enter_context(elapsed("merging subwords", report))
 
 
 def _local(recipe: Recipe, model: str) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import monotonic
 
 import numpy as np
+import torch
 
 from isoglot.data.corpus import Corpus
 from isoglot.data.files import atomic_write
@@ -23,7 +24,6 @@ from isoglot.data.table import Array, GroupTable
 from isoglot.data.vectors import open_array
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder, cache_key
-from isoglot.encoders.device import resolve
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.settings import Recipe, TeacherSettings
@@ -53,22 +53,22 @@ def teacher_columns(
     return {"teacher": _column(folder, table)}
 
 
-def open_teacher(recipe: Recipe, settings: TeacherSettings) -> Encoder:
-    """The teacher of a recipe, on the device that `auto` stands for.
+def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device) -> Encoder:
+    """The teacher of a recipe, on a device.
 
     Raises EncoderError for a model that cannot be opened and settings that do not fit it.
     """
     path = recipe.resolve(settings.model)
     try:
-        teacher = load(
+        return load(
             path if path.is_dir() else settings.model,
             pooling=settings.pooling,
             prompt=settings.prompt,
             max_length=settings.max_length,
+            device=device,
         )
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{settings.model}: cannot be a teacher with these settings: {error}") from error
-    return teacher.to(resolve())
 
 
 def _compute(teacher: Encoder, corpus: Corpus, pivot: str, folder: Path, progress: Callable[[int], None]) -> None:

@@ -274,7 +274,7 @@ def _plan(
     every = max(1, total // EVALUATIONS) if evaluate_every is None else evaluate_every
     choices = [] if choice is None else [replace(choice, every=every, patience=patience)]
     parts = [Term(term.make, term.weight) for term in terms]
-    stream = StreamPlan(corpus, batching, parts, None if guide is None else lambda: guide)
+    stream = StreamPlan(corpus, batching, parts, None if guide is None else lambda _: guide)
     record = {
         "encoder": identity(encoder),
         "objectives": [[term.weight, term.record] for term in terms],

@@ -120,6 +120,8 @@ class Task(Protocol):
         """The name that its scores and the table of tasks have."""
         ...
 
+    # A task on published sets also has `sets`, their names, which are suggested for download where data are missing.
+
     @property
     def needs(self) -> str:
         """The files it looks for and their sources, for the message that they are missing."""

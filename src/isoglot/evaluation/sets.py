@@ -11,13 +11,12 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 from isoglot.data.languages import canonical, canonical_list, is_language, matches
-from isoglot.data.sets import DataSet, command, find, present
+from isoglot.data.sets import DataSet, catalogue, command, find, present
 from isoglot.data.sets.importers import IMPORTERS, find_parts
 from isoglot.data.sets.normal import Part, Rows, read
 from isoglot.environment import cache_folder
@@ -71,42 +70,15 @@ def needs(*names: str) -> str:
     return ", or ".join(IMPORTERS[name].needs for name in names)
 
 
-_GROUPS = ("ntrex-128", "flores-200", "sib-200", "tico-19", "multi30k")
 _ANALYSES = ("similarity", "centroids", "map")  # these read only one set, the one with the most of the languages
-_SENTEVAL = ("sts12", "sts13", "sts14", "sts15", "sts16", "sts-b", "sts-b/dev", "sick-r", "sick-r/dev", "alignment")
 
-# Task -> the sets, each of which alone gives it subsets when it lies in a folder of its name below the data folder.
-SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "tatoeba": ("tatoeba-laser",),
-        "xsim/flores-devtest": ("flores-200",),
-        "xsim/flores-dev": ("flores-200",),
-        **dict.fromkeys(("xsim/ntrex", "xsim/ntrex-dev", "xsim/ntrex-test"), ("ntrex-128",)),
-        "xsim/sib": ("sib-200",),
-        "xsim/tico": ("tico-19",),
-        **dict.fromkeys(("bucc/oracle", "bucc/dev-split"), ("xtreme-bucc2018", "bucc2018")),
-        **dict.fromkeys(("bucc/xtreme", "bucc/moco", "bucc/ease", "bucc/mteb", "bucc/mteb-v2"), ("bucc2018",)),
-        **dict.fromkeys(_SENTEVAL, ("senteval-en",)),
-        "sts-b/mteb": ("stsbenchmark-sts",),
-        "sick-r/mteb": ("sickr-sts",),
-        **dict.fromkeys(("sts17", "alignment/sts17"), ("sts17-official", "sts17-crosslingual-sts")),
-        "sts22": ("sts22-crosslingual-sts",),
-        "sts22/v1": ("STS22",),
-        **dict.fromkeys(("sts-b-multi", "sts-b-multi/dev"), ("stsb-multi-mt",)),
-        "mewsc-16": ("mewsc16",),
-        "stc": ("short-text-clustering",),
-        "tnews": ("tnews",),
-        "mtop": ("MTOPDomainClassification",),
-        "mtop/dev": ("MTOPDomainClassification",),
-        **dict.fromkeys(("sib-200", "sib-200/zero-shot"), ("sib-200",)),
-        **dict.fromkeys(("mldoc", "mldoc/raw"), ("mldoc",)),
-        **dict.fromkeys(("xnli", "language-id"), ("xtreme-xnli",)),
-        "paws-x": ("xtreme-pawsx", "pawsx"),
-        "paws-x/finetune": ("pawsx",),
-        "language-id/lingua": ("lingua-langid",),
-        **dict.fromkeys(_ANALYSES, _GROUPS),
-    }
-)
+
+def sets_of(task: str) -> tuple[str, ...]:
+    """The catalogue's sets of a task, each of which gives it subsets on its own; none for tasks on the user's files."""
+    from isoglot.evaluation import TASKS  # which imports this module
+
+    names: tuple[str, ...] = getattr(TASKS[task], "sets", ()) if task in TASKS else ()
+    return tuple(name for name in names if name in catalogue())
 
 
 def get_command(
@@ -121,7 +93,7 @@ def get_command(
     `TASKS`. If `data` is a file, the folder is left to the user. Raises `CorpusError` for an unknown language.
     """
     folder = "DIR" if Path(data).is_file() else data
-    for name in SETS.get(task, ()):
+    for name in sets_of(task):
         one, kept = find(name), beside if task in _ANALYSES else ()
         fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in kept)
         if fits and present(one, Path(folder)) != "yes":

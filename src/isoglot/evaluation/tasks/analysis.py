@@ -306,6 +306,7 @@ class OfGroups:
     """
 
     source: str = ""
+    sets: ClassVar[tuple[str, ...]] = tuple(retrieval.N_WAY[name].source for name in SOURCES)
     needs: ClassVar[str] = NEEDS
     name: ClassVar[str]
 

@@ -174,6 +174,11 @@ class Mining:
 
     needs: str = needs("bucc2018")
 
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """XTREME's copy, where the design needs no training split, and the set itself."""
+        return ("bucc2018",) if TRAINING in DESIGNS[self.design][0] else ("xtreme-bucc2018", "bucc2018")
+
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The pairs whose gold is there for every split that the design needs."""
         return tuple(self._pairs(data, languages))
@@ -292,13 +297,14 @@ class Bitext:
     corpus: str = "all"
 
     @property
-    def needs(self) -> str:
-        """The copy of MTEB, or the files of BUCC."""
-        return needs(*self._sets)
+    def sets(self) -> tuple[str, str]:
+        """The files of BUCC, or the copy of MTEB."""
+        return "bucc2018", "BUCC" if self.corpus == "all" else "BUCC.v2"
 
     @property
-    def _sets(self) -> tuple[str, str]:
-        return "bucc2018", "BUCC" if self.corpus == "all" else "BUCC.v2"
+    def needs(self) -> str:
+        """The files of its sets."""
+        return needs(*self.sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """Pairs that have gold for the training split, or that MTEB's copy has."""
@@ -312,7 +318,7 @@ class Bitext:
         return scores + averages(scores, "mean")
 
     def _pairs(self, data: Path, languages: Sequence[str]) -> Mapping[str, tuple[Source, Source, Source]]:
-        found = find(self.name, self._sets, data, languages=languages)
+        found = find(self.name, self.sets, data, languages=languages)
         return {pair: parts[TRAINING] for pair, parts in found.items() if TRAINING in parts}
 
     def _score(self, encode: Encode, pair: str, split: Split) -> list[Score]:

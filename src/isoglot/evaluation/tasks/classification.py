@@ -202,13 +202,20 @@ class Labelled:
     """Sets of labelled texts in several languages, the first that is there being read.
 
     `classes` are the labels where the set fixes them; `pivot` is its code of English; `averages` are means that the
-    papers report, with the languages they are over.
+    papers report, with the languages they are over; `copies` are published copies of the sets with all that the probe
+    needs.
     """
 
     sets: tuple[str, ...]
     pivot: str
     averages: tuple[tuple[str, tuple[str, ...]], ...] = ()
     classes: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
+
+    @property
+    def published(self) -> tuple[str, ...]:
+        """What is downloaded, the first by preference."""
+        return self.copies + self.sets
 
     def find(self, task: str, data: Path) -> dict[tuple[str, str], Source]:
         """(split, language) -> source, of the parts that have labels."""
@@ -228,7 +235,9 @@ XNLI = Labelled(
     (("xtreme-15", words("ar bg de el en es fr hi ru sw th tr ur vi zh")),),
     ("contradiction", "entailment", "neutral"),
 )
-PAWS_X = Labelled(("pawsx",), "en", (("xtreme-7", words("de en es fr ja ko zh")),), ("0", "1"))
+PAWS_X = Labelled(
+    ("pawsx",), "en", (("xtreme-7", words("de en es fr ja ko zh")),), ("0", "1"), copies=("xtreme-pawsx",)
+)
 
 
 def tested(
@@ -272,6 +281,11 @@ class FewShot:
     name: str
     topics: Labelled
     split: str = "test"
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets that it can be downloaded as."""
+        return self.topics.published
 
     @property
     def needs(self) -> str:
@@ -342,6 +356,11 @@ class ZeroShot:
     prepare: Callable[[str], str] | None = clean
 
     @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets that it can be downloaded as."""
+        return self.topics.published
+
+    @property
     def needs(self) -> str:
         """The files of the set."""
         return needs(*self.topics.sets)
@@ -403,6 +422,11 @@ class PairProbe:
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
     name: str
     pairs: Labelled
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets that it can be downloaded as."""
+        return self.pairs.published
 
     @property
     def needs(self) -> str:

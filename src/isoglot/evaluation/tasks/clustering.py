@@ -49,9 +49,14 @@ class Clustering:
     average: tuple[str, tuple[str, ...]] | None = None
 
     @property
+    def sets(self) -> tuple[str, ...]:
+        """The set."""
+        return (self.set,)
+
+    @property
     def needs(self) -> str:
         """The files of the set."""
-        return needs(self.set)
+        return needs(*self.sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The languages, or sets of a language, whose files are there."""
@@ -59,7 +64,7 @@ class Clustering:
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
         """The wanted subsets that are there."""
-        found = sources(self.name, (self.set,), data)
+        found = sources(self.name, self.sets, data)
         wanted = {key: among(source.part.languages[0], languages) for key, source in found.items()}
         return {subset: source for (split, subset), source in found.items() if wanted[split, subset]}
 

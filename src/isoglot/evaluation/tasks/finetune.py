@@ -48,10 +48,8 @@ class PawsXFinetune:
     batch: int = 32
     length: int = 128
 
-    @property
-    def needs(self) -> str:
-        """The files of the set."""
-        return needs(*PAWS_X.sets)
+    sets: ClassVar[tuple[str, ...]] = PAWS_X.sets
+    needs: ClassVar[str] = needs(*sets)
 
     @property
     def needs_model(self) -> bool:

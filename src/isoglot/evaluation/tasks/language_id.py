@@ -70,8 +70,9 @@ class LanguageId:
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
+    sets: ClassVar[tuple[str, ...]] = ("xtreme-xnli",)
     name: str = "language-id"
-    needs: str = needs("xtreme-xnli")
+    needs: str = needs(*sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The sets all of whose languages are there, and one of which is requested."""
@@ -90,7 +91,7 @@ class LanguageId:
         return scores + averages(scores, "mean")
 
     def _tests(self, data: Path) -> dict[str, Source]:
-        found = sources(self.name, ("xtreme-xnli",), data)
+        found = sources(self.name, self.sets, data)
         return {code: source for (split, code), source in found.items() if split == "test"}
 
     def _table(self, encode: Encode, found: Mapping[str, Source], subset: str, code: str) -> Table:
@@ -117,8 +118,9 @@ class LanguageIdLingua:
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
+    sets: ClassVar[tuple[str, ...]] = ("lingua-langid",)
     name: str = "language-id/lingua"
-    needs: str = needs("lingua-langid")
+    needs: str = needs(*sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The languages with a file; none with fewer than two."""
@@ -143,7 +145,7 @@ class LanguageIdLingua:
         return scores + averages(scores, "mean")
 
     def _sources(self, data: Path) -> dict[str, Source]:
-        return {code: source for (_, code), source in sources(self.name, ("lingua-langid",), data).items()}
+        return {code: source for (_, code), source in sources(self.name, self.sets, data).items()}
 
     def _table(self, encode: Encode, code: str, source: Source) -> Table:
         where = f"{self.name} {code}"

@@ -161,8 +161,9 @@ class Tatoeba:
     """The task `tatoeba`. Subsets are named by the codes of the files: `kor-eng`, `cmn-eng`."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), Metric("f1/xx-en"))
+    sets: ClassVar[tuple[str, ...]] = ("tatoeba-laser",)
     name: str = "tatoeba"
-    needs: str = needs("tatoeba-laser")
+    needs: str = needs(*sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """The pairs found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
@@ -181,7 +182,7 @@ class Tatoeba:
         return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]
 
     def _pairs(self, data: Path, languages: Sequence[str]) -> dict[str, Source]:
-        found = sources(self.name, ("tatoeba-laser",), data)
+        found = sources(self.name, self.sets, data)
         return {pair: source for (_, pair), source in found.items() if among(pair[:-4], languages)}
 
 
@@ -459,9 +460,14 @@ class XSim:
         return tuple(metric for margin in self.margins for metric in _metrics(margin))
 
     @property
+    def sets(self) -> tuple[str, ...]:
+        """The set."""
+        return (self.texts.source,)
+
+    @property
     def needs(self) -> str:
         """The files of the set, and where they are published."""
-        return needs(self.texts.source)
+        return needs(*self.sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """Both directions of each pair of the wanted languages and English, `deu-eng` being from German to English."""

@@ -217,9 +217,14 @@ class EnglishSts:
     corpora: bool = False
 
     @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets of its origins."""
+        return tuple(name for name, _ in self.origins)
+
+    @property
     def needs(self) -> str:
         """The files of its sets."""
-        return needs(*(name for name, _ in self.origins))
+        return needs(*self.sets)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """`eng`, if the set is there and English was not left out."""

@@ -11,6 +11,7 @@ import pytest
 from test_loop import RECIPE, write_corpus
 
 import isoglot
+from isoglot.cli import completion
 from isoglot.cli.main import main
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.suites import SUITES
@@ -309,3 +310,29 @@ def test_a_nul_in_a_path_is_one_line(project, run, words):
     assert code in (1, 2)
     assert "Traceback" not in err
     assert "\0" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("isoglot train cpu/msimcse-xn", "cpu/msimcse-xnli"),
+        ("isoglot recipe show demo/g", "demo/groups"),
+        ("isoglot encode isoglot-s", "isoglot-static"),
+        ("isoglot evaluate --tasks sts17,tato", "sts17,tatoeba"),
+        ("isoglot eval", "evaluate"),
+    ],
+)
+def test_the_shell_completes_names(project, run, monkeypatch, words, expected):
+    monkeypatch.setenv("_ISOGLOT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    assert expected in run()[1].splitlines()
+
+
+def test_names_to_complete_are_kept(project, monkeypatch):
+    assert "tatoeba" in completion.completed("task", "")
+    kept = project / "cache" / "names.json"
+    kept.write_text('{"task": ["kept"]}')
+    assert completion.completed("task", "tatoeba,k") == ["tatoeba,kept"]
+    kept.write_text("damaged")
+    assert "tatoeba" in completion.completed("task", "")

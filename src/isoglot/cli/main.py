@@ -23,6 +23,7 @@ from isoglot import environment
 from isoglot.cli import (
     average,
     compare,
+    completion,
     console,
     convert,
     data,
@@ -90,7 +91,9 @@ Level = Annotated[
 
 
 def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
-    """A verb that also accepts `--quiet` and `--log-level`, so that they can precede or follow the verb."""
+    """A verb that also accepts `--quiet` and `--log-level`, so that they can precede or follow the verb; its parameters
+    are completed by the shell.
+    """
 
     @functools.wraps(verb)
     def run(*, quiet: bool, log_level: str | None, **given: Any) -> None:
@@ -103,6 +106,10 @@ def _with_levels(verb: Callable[..., None]) -> Callable[..., None]:
         for name, kind, default in (("quiet", Quiet, False), ("log_level", Level, None))
     ]
     signature = inspect.signature(verb, eval_str=True)
+    for one in signature.parameters.values():
+        if complete := completion.of_parameter(one.name):
+            for info in one.annotation.__metadata__:
+                info.autocompletion = complete
     given = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in signature.parameters.values()]
     run.__signature__ = signature.replace(parameters=[*given, *own])  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in (*given, *own)}

@@ -18,6 +18,8 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import bf16_pays, random_state, resolve, same_randomness_after, set_random_state
 from isoglot.errors import EncoderError
 
+PAIRS = list(zip(SENTENCES[:4], SENTENCES[4:8], strict=True))
+
 
 @pytest.fixture
 def accelerator(monkeypatch):
@@ -121,6 +123,24 @@ def test_load_uses_the_device_asked_for(accelerator, monkeypatch, toy_transforme
     for asked, place in (("auto", "xpu:0"), ("xpu:1", "xpu:1"), ("cpu", "cpu")):
         encoder = load(tmp_path / "model", device=asked)
         assert encoder.moves == [torch.device(place)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name, device: isoglot.evaluate(name, pairs=PAIRS, device=device),
+        lambda name, device: isoglot.plot(name, SENTENCES, method="pca", device=device),
+        lambda name, device: isoglot.mine(name, SENTENCES[:4], SENTENCES[4:8], device=device),
+        lambda name, device: isoglot.Index.build(name, SENTENCES, device=device),
+        lambda name, device: isoglot.train(name, PAIRS, steps=1, device=device),
+    ],
+    ids=["evaluate", "plot", "mine", "Index.build", "train"],
+)
+def test_every_function_that_opens_a_model_takes_a_device(accelerator, toy_static, tmp_path, call):
+    toy_static.save(tmp_path / "model")
+    accelerator("xpu", count=2)
+    with pytest.raises(EncoderError, match="'xpu:3'"):
+        call(tmp_path / "model", "xpu:3")
 
 
 def test_a_chunk_for_an_accelerator_is_large(accelerator, toy_transformer):

@@ -22,7 +22,9 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", hidden=True)] = False,  # noqa: ARG001 (scripts pass it; a run is resumed anyway)
+    resume: Annotated[  # noqa: ARG001 (scripts pass it)
+        bool, typer.Option("--resume", hidden=True, help="No effect: the same command always resumes.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Train an encoder with a recipe; the same command resumes an interrupted run."""

@@ -43,6 +43,7 @@ def evaluate(
     languages: str | Sequence[str] = (),
     cache: str | Path | None = None,
     precision: str | None = None,
+    device: str = "auto",
     output: str | Path | None = None,
     seen: Collection[str] = (),
     name: str | None = None,
@@ -63,6 +64,7 @@ def evaluate(
                   `sts`: their languages, in order
     cache         folder that keeps an encoder's vectors for later evaluations
     precision     of an encoder's computation, as in `Encoder.encode`; default: float32 on a CPU, auto elsewhere
+    device        for a model that is loaded by name
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised
     seen          languages of training, for the page in `output`
@@ -85,7 +87,7 @@ def evaluate(
         check_folder(Path(output), inputs=(model.vectors, model.texts) if isinstance(model, Precomputed) else ())
     if cache is not None:
         check_output(cache, folder=True)
-    opened = load(model) if isinstance(model, str | Path) else model
+    opened = load(model, device=device) if isinstance(model, str | Path) else model
     label, settings = described(opened)
     if isinstance(opened, Encoder):
         settings["precision"] = settle(precision, opened.device)

@@ -85,6 +85,7 @@ def plot(
     limit: int = LIMIT,
     seed: int = 0,
     title: str | None = None,
+    device: str = "auto",
 ) -> SentenceMap:
     """Draw a map of sentences.
 
@@ -99,6 +100,7 @@ def plot(
     labels     colour by these instead, one for each sentence, tuple or group
     limit      maximum number of sentences; of more, whole groups are sampled at random
     seed       random seed for sampling
+    device     for a model that is loaded by name
 
     The same arguments give the same map. Raises `EvaluationError` for an unknown method or ending, no sentences, a
     limit smaller than a group, a missing extra or label, vectors that are not finite and missing packages;
@@ -109,7 +111,7 @@ def plot(
     _check_method(method)  # find errors before encoding
     chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
     sentences = chosen.sentences(color, None if labels is None else list(labels))
-    vectors = _vectors(model, sentences, chosen)
+    vectors = _vectors(model, sentences, chosen, device)
     known = f": {model}" if isinstance(model, str | Path) else ""
     note = f"{chosen.words}. {_NOTES[method]}"
     made = SentenceMap(tuple(sentences), project(vectors, method), title or f"Sentence map{known}", note)
@@ -450,7 +452,7 @@ def _groups(texts: Any, languages: str | Sequence[str] | Mapping[str, str] | Non
     return [Group((text,), (code,)) for text, code in zip(texts, codes, strict=True)]
 
 
-def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen) -> NDArray[Any]:
+def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: str) -> NDArray[Any]:
     """The vectors (N, D) of the chosen sentences."""
     texts = [sentence.text for sentence in sentences]
     if isinstance(model, np.ndarray):
@@ -461,7 +463,7 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen) -> NDArr
     if isinstance(model, str | Path):
         from isoglot.encoders import load
 
-        model = load(model)
+        model = load(model, device=device)
     compute = getattr(model, "encode", model)  # an encoder of any library, or a function
     if not callable(compute):
         raise TypeError(f"model is of type {type(model).__name__}; pass an encoder, a name, a function or vectors")

@@ -145,7 +145,7 @@ def train(
             raise TypeError("overrides change a recipe; pass the settings of a call as arguments")
         if output is None and "RANK" in os.environ:
             raise ValueError("several processes need a common folder; pass output")
-        encoder = _encoder(model, data)
+        encoder = _encoder(model, data, device)
         called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
         own = str(device) == "auto" and isinstance(model, Encoder)
         place = encoder.device if own else resolve(device)
@@ -209,12 +209,12 @@ def _only_of_recipes(given: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} is set in the recipe; pass overrides=['key=value'] to change a recipe")
 
 
-def _encoder(model: Any, data: Any) -> Encoder:
+def _encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
     """The encoder to copy."""
     if isinstance(model, str | Path):
         if str(model).endswith(".toml"):
             raise TypeError(f"{str(model)!r} is a recipe, which names its data; leave out data, or pass a model")
-        return load(model)
+        return load(model, device=device)
     if isinstance(model, Encoder):
         if data is None:
             raise TypeError("pass data to train on, such as a list of pairs of strings")

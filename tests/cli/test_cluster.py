@@ -19,14 +19,15 @@ from command_line import runner
 from conftest import SENTENCES, build_tokenizer
 from isoglot import scale
 from isoglot.cli.encode import encode
+from isoglot.cli.index import index
 from isoglot.cli.mine import mine as command
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError
+from isoglot.errors import CorpusError, EncoderError, IsoglotError, RecipeError, SearchError
 from isoglot.mining import pipeline as cluster
 from isoglot.scale import Cluster, open_shards
 
 ROOT = Path(__file__).parents[2]
-run = runner(encode=encode, mine=command)
+run = runner(encode=encode, index=index, mine=command)
 
 
 @pytest.fixture
@@ -80,6 +81,16 @@ def test_pieces_hold_what_the_plain_command_writes(project, here, options):
     assert sorted(path.name for path in Path("a").glob("*.npy")) == [f"a.eng-{n:06}.npy" for n in range(3)]
     assert f"60 lines, {3 if options else 8} dimensions, 3 files: a" in err
     assert same_vectors("a", "a.npy")
+
+
+def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
+    run("index", "model", "eng=a.eng", "-o", "plain", "--prompt", "the ")
+    err = run("index", "model", "eng=a.eng", "-o", "pieces", "--prompt", "the ", "--ray", "auto", "--gpus", 0.5)
+    assert here == [("auto", 1, 0.5)]
+    assert "60 sentences added; 60 in the index (flat)" in err
+    assert Path("pieces/vectors.npy").read_bytes() == Path("plain/vectors.npy").read_bytes()
+    with pytest.raises(SearchError, match="need --ray"):
+        run("index", "model", "eng=a.eng", "-o", "pieces", "--cores", 2)
 
 
 def test_pieces_that_are_there_stay(project, here):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say
-from isoglot.cli.options import Device, Pooling, Prompt, announce, model_and_files
+from isoglot.cli.options import Cores, Device, Gpus, Pooling, Prompt, Ray, announce, model_and_files
 
 if TYPE_CHECKING:
     from isoglot.index import Sentence
@@ -42,25 +42,35 @@ def index(
     query_prompt: Annotated[
         str | None, typer.Option(help="Prefix of every query; default: the prompt of the sentences.")
     ] = None,
+    ray: Ray = "",
+    cores: Cores = 1,
+    gpus: Gpus = 0,
     device: Device = "auto",
 ) -> None:
     """Build a search index of sentences, or add sentences to one."""
     from isoglot.data.files import check_output
     from isoglot.errors import SearchError
     from isoglot.index import Index
+    from isoglot.scale import Cluster, index_shards
 
     on_interrupt("run the same command again to add the rest")
     model, sources = model_and_files(words)
     files = [part for source in sources for part in (source, source.partition("=")[2]) if part]
     check_output(output, inputs=[model, *files], folder=True)
+    if not ray and (cores != 1 or gpus):
+        raise SearchError("index: --cores and --gpus need --ray; remove them, or add --ray")
     sentences = chain.from_iterable(sentences_of(source, language=language) for source in sources)
+    settings = {"kind": kind, "pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
     try:
-        announce(device)
+        if not ray:
+            announce(device)
         with Progress("indexing", unit="sentences") as bar:
-            Index.build(
-                model, sentences, folder=output, kind=kind, device=device, pooling=pooling, prompt=prompt,
-                query_prompt=query_prompt, progress=bar, report=say,
-            ).close()  # fmt: skip
+            if ray:
+                cluster = Cluster(ray, cpus=cores, gpus=gpus)
+                made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
+            else:
+                made = Index.build(model, sentences, folder=output, device=device, progress=bar, report=say, **settings)
+            made.close()
     except ValueError as error:
         raise SearchError(f"index: {error}") from error
     typer.echo(output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from isoglot.index.table import NAME, Rows, Table, Vectors, nearest
 from isoglot.progress import Progress
 from isoglot.search import faiss_index
 from isoglot.store import write_rows
+
+# Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
+Encoding = Callable[[Origin, Iterable[list[str]]], Iterator[Vectors]]
 
 FLAT = "flat"
 KINDS = (FLAT, *faiss_index.KINDS)
@@ -103,6 +107,7 @@ class Index:
         query_prompt: str | None = None,
         pooling: str | None = None,
         device: str = "auto",
+        encoding: Encoding | None = None,
         progress: Progress | None = None,
         report: Callable[[str], None] | None = None,
     ) -> Index:
@@ -118,6 +123,7 @@ class Index:
                       kind of the index in the folder
         folder        None: in memory
         prompt, query_prompt, pooling, device  text before sentences and before queries, and how the model is loaded
+        encoding      computes the vectors in place of the encoder, as `isoglot.scale.index_shards` does
 
         A sentence whose id is in the index with the same text and language is skipped, so that a call that was killed
         is completed by repeating it. Raises `SearchError` for another model or other prompts than those of the index in
@@ -138,7 +144,7 @@ class Index:
             store = Store(place) if there else Store.create(place, origin, kind or FLAT)
             try:
                 index = cls(store, encoder)
-                added = index._add(chain(first, records), kind, progress)
+                added = index._add(chain(first, records), kind, progress, encoding)
             except BaseException:
                 store.close()
                 raise
@@ -264,14 +270,28 @@ class Index:
         with self._adding, exclusive(self.folder):
             return self._add(records, kind, progress)
 
-    def _add(self, records: Iterator[Sentence], kind: str | None, progress: Progress | None) -> Added:
+    def _add(
+        self, records: Iterator[Sentence], kind: str | None, progress: Progress | None, encoding: Encoding | None = None
+    ) -> Added:
+        # Size of a piece, what of it is not in the index, and whether it was compared before others were added.
+        waiting = deque[tuple[int, list[Sentence], bool]]()
+
+        def texts() -> Iterator[list[str]]:
+            while piece := list(islice(records, tables.ROWS)):
+                waiting.append((len(piece), self._fresh(piece), bool(waiting)))
+                yield [one.text for one in waiting[-1][1]]
+
         encoder = self.model
         new = known = 0
-        while piece := list(islice(records, tables.ROWS)):
-            fresh = self._fresh(piece)
+        default = (encode_sentences(encoder, each) for each in texts())
+        for rows in encoding(self.origin, texts()) if encoding else default:
+            size, piece, ahead = waiting.popleft()
+            fresh = self._fresh(piece) if ahead else piece
+            kept = {one.id for one in fresh}
             if fresh:
-                self.add_vectors(fresh, encode_sentences(encoder, [one.text for one in fresh]))
-            new, known = new + len(fresh), known + len(piece) - len(fresh)
+                own = rows if len(fresh) == len(piece) else rows[[one.id in kept for one in piece]]
+                self.add_vectors(fresh, own)
+            new, known = new + len(fresh), known + size - len(fresh)
             if progress is not None:
                 progress(new + known, None)
         self.restructure(kind)

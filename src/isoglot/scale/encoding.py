@@ -22,7 +22,7 @@ from isoglot.encoders.loading import find
 from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError, nearest
 from isoglot.scale.shards import Shards, open_shards
-from isoglot.scale.work import Cluster, run
+from isoglot.scale.work import Cluster, limited_threads, run
 
 _OPENING, _ENCODING = ("pooling", "prompt"), ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype")
 LINES = 100_000  # in a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
@@ -149,18 +149,12 @@ def _encode_piece(
     output: Path,
     lines: int,
 ) -> None:
-    import torch
-
     texts = (text for _, text in islice(read_lines(path), first, first + lines))
     opening = {key: settings[key] for key in _OPENING if key in settings}
     rest = {key: value for key, value in settings.items() if key not in opening}
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
+    with limited_threads(threads):
         encoder = _encoder(model, weights, "auto" if accelerated else "cpu", **opening)
         encode_file(encoder, texts, output=output, **rest)
-    finally:
-        torch.set_num_threads(before)
 
 
 @lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.scale.shards import Shards, open_shards
-from isoglot.scale.work import Cluster, run
+from isoglot.scale.work import Cluster, in_order
 from isoglot.search import Neighbours, neighbours
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 from isoglot.search.exact import BUDGET, COLUMNS, LOWEST, ROWS, Best, Ids
@@ -62,16 +62,14 @@ def neighbours_shards(
         checkpoint, lambda: json.dumps([k, block, cluster.cpus, _key(left), _key(right)]), (forward, backward)
     )
     done = begun = saver.load()
-    waiting: dict[int, Neighbours] = {}  # merged in order, so that a checkpoint covers the first n blocks
-    for number, result in run(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
-        waiting[begun + number] = result
-        while (found := waiting.pop(done, None)) is not None:
-            (top, bottom), (first, last) = pieces[done]
-            _merge(forward.part(top, bottom), found.forward_scores, found.forward_ids + first)
-            _merge(backward.part(first, last), found.backward_scores, found.backward_ids + top)
-            done += 1
-            if progress is not None:
-                progress(done, len(pieces))
+    # Merged in order, so that a checkpoint covers the first n blocks.
+    for found in in_order(_block, pieces[begun:], cluster, shared=(left, right, k, budget, cluster.cpus)):
+        (top, bottom), (first, last) = pieces[done]
+        _merge(forward.part(top, bottom), found.forward_scores, found.forward_ids + first)
+        _merge(backward.part(first, last), found.backward_scores, found.backward_ids + top)
+        done += 1
+        if progress is not None:
+            progress(done, len(pieces))
         if saver.due():
             saver.save(done)
     if done > begun:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,9 +42,11 @@ class Cluster:
 
 
 def run(
-    function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], cluster: Cluster, *, shared: Sequence[Any] = ()
+    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, *, shared: Sequence[Any] = ()
 ) -> Iterator[tuple[int, Any]]:
     """The number and the result of each piece, in the order in which they are done.
+
+    `pieces` are read as they are sent, a few for each worker ahead.
 
     `function` takes `shared`, which is sent to a machine once, and then what is in the piece; it must be at the top of
     a module. What a piece raises is raised here. Raises `IsoglotError` when Ray is needed and not installed, cannot be
@@ -58,8 +60,33 @@ def run(
         yield from _on_ray(ray, function, pieces, cluster, shared)
 
 
+def in_order(
+    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, *, shared: Sequence[Any] = ()
+) -> Iterator[Any]:
+    """The result of each piece, in the order of the pieces; as `run`."""
+    waiting, following = dict[int, Any](), 0
+    for number, result in run(function, pieces, cluster, shared=shared):
+        waiting[number] = result
+        while following in waiting:
+            yield waiting.pop(following)
+            following += 1
+
+
+@contextmanager
+def limited_threads(count: int) -> Iterator[None]:
+    """Compute with this many of torch's threads inside the block."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _on_ray(
-    ray: Any, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]], cluster: Cluster, shared: Sequence[Any]
+    ray: Any, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, shared: Sequence[Any]
 ) -> Iterator[tuple[int, Any]]:
     remote = ray.remote(function).options(
         num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False

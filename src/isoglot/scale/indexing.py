@@ -1,0 +1,61 @@
+"""Builds an index whose sentences are encoded in pieces; one process adds them, in their order.
+
+The index is the checkpoint: a piece is added as a whole or not at all, and sentences that are in it are not encoded
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.encoders import Encoder
+from isoglot.index import Index, Origin, Sentence
+from isoglot.index.origin import encode_sentences
+from isoglot.scale.work import Cluster, in_order, limited_threads
+
+
+def index_shards(
+    model: str | Path,
+    sentences: Iterable[str | Sentence],
+    folder: str | Path,
+    *,
+    cluster: Cluster | None = None,
+    **settings: Any,
+) -> Index:
+    """`Index.build` in a folder, with the sentences encoded in pieces of some thousand by a cluster.
+
+    model      as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk, and a worker
+               that finds another model raises `SearchError`
+    sentences  read by this process, which alone writes the index: `folder` may lie on its own disk
+    settings   of `Index.build`, without `device`: this process opens the model on the CPU, a worker on an accelerator
+               if `cluster.gpus` gives it one
+
+    With the same `cluster.cpus`, a cluster gives the same bits as one process. The same call completes one that was
+    killed. Raises what `Index.build` raises.
+    """
+    name, where = str(Path(model).resolve()) if Path(model).is_dir() else str(model), cluster or Cluster()
+
+    def encoding(origin: Origin, pieces: Iterable[list[str]]) -> Iterator[NDArray[np.float32]]:
+        shared = (origin, name, where.cpus, where.gpus > 0)
+        yield from in_order(_encode, ((piece,) for piece in pieces), where, shared=shared)
+
+    return Index.build(model, sentences, folder=folder, device="cpu", encoding=encoding, **settings)
+
+
+def _encode(origin: Origin, model: str, threads: int, accelerated: bool, texts: list[str]) -> NDArray[np.float32]:
+    if not texts:  # all of them are in the index
+        return np.empty((0, origin.dim), np.float32)
+    with limited_threads(threads):
+        return encode_sentences(_opened(origin, model, "auto" if accelerated else "cpu"), texts)
+
+
+@lru_cache(maxsize=1)
+def _opened(origin: Origin, model: str, device: str) -> Encoder:
+    """The model, opened once in a process, which works on many pieces."""
+    return origin.load(model, device=device)

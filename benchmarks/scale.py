@@ -1,4 +1,4 @@
-"""Estimates time and cost of encoding and mining N sentences from measured rates.
+"""Estimates time and cost of encoding, indexing and mining N sentences from measured rates.
 
     python benchmarks/scale.py                                        the rates of docs/scale.md
     python benchmarks/scale.py --encode 2000 --product 20e12 --scan 1e12 --price 3.0      others, of an accelerator say
@@ -12,16 +12,20 @@ import argparse
 import math
 from dataclasses import dataclass
 
-SIZES = (10**6, 10**8, 10**9)
+SIZES = (10**6, 10**7, 10**8, 10**9)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """One worker: sentences encoded per second, operations per second of matmuls and IVF scans, price per hour."""
+    """One worker: sentences encoded per second, operations per second of matmuls and IVF scans, price per hour.
+
+    `add` is sentences per second that one process adds to an index, beside the encoding.
+    """
 
     encode: float = 37.0
     product: float = 60e9
     scan: float = 9e9
+    add: float = 20e3
     price: float = 0.04
     dim: int = 384
     probes: int = 16
@@ -32,6 +36,7 @@ class Plan:
     """Hours of one worker, and bytes, for N sentences on each of two sides."""
 
     encode: float
+    add: float
     exact: float
     approximate: float
     vectors: float
@@ -52,6 +57,7 @@ def plan(n: int, rates: Rates) -> Plan:
     hours = 3600.0
     return Plan(
         encode=2 * n / rates.encode / hours,
+        add=2 * n / rates.add / hours,
         exact=exact / hours,
         approximate=2 * (centres + scans) / hours,
         vectors=2 * n * rates.dim * 2,
@@ -61,12 +67,13 @@ def plan(n: int, rates: Rates) -> Plan:
 
 def table(rates: Rates) -> str:
     """The plans as a Markdown table."""
-    head = "| sentences per side | encode, hours | exact, hours | IVF, hours | vectors | codes | encode | exact | IVF |"
-    lines = [head, "|---|" + "---:|" * 8]
+    head = "| sentences per side | encode, hours | add, hours | exact, hours | IVF, hours | vectors | codes |"
+    head += " encode | exact | IVF |"
+    lines = [head, "|---|" + "---:|" * 9]
     for n in SIZES:
         found = plan(n, rates)
         hours = [found.encode, found.exact, found.approximate]
-        cells = [f"{n:,}", *map(number, hours), size(found.vectors), size(found.codes)]
+        cells = [f"{n:,}", *map(number, [hours[0], found.add, *hours[1:]]), size(found.vectors), size(found.codes)]
         lines.append(f"| {' | '.join([*cells, *(number(hour * rates.price) for hour in hours)])} |")
     return "\n".join(lines)
 

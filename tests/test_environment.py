@@ -22,6 +22,20 @@ def test_the_cache_folder_follows_the_environment(monkeypatch):
     assert environment.cache_folder() == Path("~/.cache/isoglot").expanduser()
 
 
+def test_an_unknown_variable_is_reported(monkeypatch, caplog):
+    from typer.testing import CliRunner
+
+    from isoglot.cli.main import app
+
+    monkeypatch.setenv("ISOGLOT_TOKEN", "secret")
+    monkeypatch.setenv("ISOGLOT_SERVICE_HOST", "10.0.0.1")  # set by Kubernetes
+    CliRunner().invoke(app, ["models", "list"])
+    (message,) = [record.getMessage() for record in caplog.records if "environment" in record.getMessage()]
+    assert "ISOGLOT_TOKEN" in message
+    assert "ISOGLOT_SERVE_TOKEN" in message
+    assert "secret" not in message
+
+
 @pytest.mark.parametrize(
     ("variable", "function", "unset"),
     [

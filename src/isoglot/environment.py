@@ -27,6 +27,15 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
 )
 
 
+def unknown() -> list[str]:
+    """Names of variables that begin as isoglot's do and are not among them, such as misspelt ones.
+
+    Not those that Kubernetes sets for a service called isoglot.
+    """
+    names = {name for name in os.environ if name.startswith("ISOGLOT_")} - VARIABLES.keys()
+    return sorted(name for name in names if not name.removeprefix("ISOGLOT_").startswith(("SERVICE_", "PORT")))
+
+
 def cache_folder() -> Path:
     """`$ISOGLOT_CACHE`, or isoglot's folder in the user's cache folder of this operating system."""
     if own := os.environ.get("ISOGLOT_CACHE"):

@@ -30,6 +30,7 @@ def test_formulas(costs):
     found = costs.plan(n, costs.Rates(encode=e, product=f, scan=s, dim=dim, probes=probes))
     lists = 4 * math.sqrt(n)
     assert found.encode * 3600 == pytest.approx(2 * n / e)
+    assert found.add * 3600 == pytest.approx(2 * n / 20e3)
     assert found.exact * 3600 == pytest.approx(2 * n**2 * dim / f)
     one_way = 4 * n * lists * dim / f + 2 * n * probes * (n / lists) * dim / s
     assert found.approximate * 3600 == pytest.approx(2 * one_way)

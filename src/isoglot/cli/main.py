@@ -50,7 +50,7 @@ from isoglot.cli import (
     trim,
     wikipedia,
 )
-from isoglot.errors import IsoglotError
+from isoglot.errors import IsoglotError, nearest
 from isoglot.plugins import import_module
 
 VERBS = (
@@ -181,6 +181,8 @@ def whole(
     console.CALL.debug = debug or environment.is_debugging()
     options.set_level(log_level or environment.log_level())
     options.set_quiet(quiet)
+    for name in environment.unknown():
+        console.LOG.warning("warning: unknown environment variable %s; %s", name, nearest(name, environment.VARIABLES))
     for module in modules or []:
         import_module(module)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -60,7 +60,7 @@ def index(
     if not ray and (cores != 1 or gpus):
         raise SearchError("index: --cores and --gpus need --ray; remove them, or add --ray")
     sentences = chain.from_iterable(sentences_of(source, language=language) for source in sources)
-    settings = {"kind": kind, "pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
+    settings: dict[str, Any] = {"kind": kind, "pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
     try:
         if not ray:
             announce(device)

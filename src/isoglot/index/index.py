@@ -123,7 +123,7 @@ class Index:
                       kind of the index in the folder
         folder        None: in memory
         prompt, query_prompt, pooling, device  text before sentences and before queries, and how the model is loaded
-        encoding      computes the vectors in place of the encoder, as `isoglot.scale.index_shards` does
+        encoding      computes the vectors instead of the encoder, as `isoglot.scale.index_shards` does
 
         A sentence whose id is in the index with the same text and language is skipped, so that a call that was killed
         is completed by repeating it. Raises `SearchError` for another model or other prompts than those of the index in

@@ -24,7 +24,7 @@ _HOMES = {
     "Objective": "isoglot.objectives",
     "Score": "isoglot.evaluation.base",
     "compare": "isoglot.report.compare",
-    "encode": "isoglot.encoders",
+    "encode": "isoglot.encoders",  # not listed: it answers `isoglot.encode(...)` with what to write instead
     "evaluate": "isoglot.report.evaluate",
     "load": "isoglot.encoders",
     "mine": "isoglot.mining",
@@ -41,7 +41,6 @@ __all__ = [
     "Score",
     "__version__",
     "compare",
-    "encode",
     "evaluate",
     "load",
     "mine",
@@ -51,7 +50,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from isoglot.data.groups import Group
-    from isoglot.encoders import Encoder, encode, load
+    from isoglot.encoders import Encoder, load
     from isoglot.errors import IsoglotError
     from isoglot.evaluation.base import Score
     from isoglot.index import Index

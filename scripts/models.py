@@ -20,7 +20,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -70,20 +69,19 @@ class Build:
         self.data, self.output, self.steps = data, output, steps
         self.log: list[str] = []
 
-    def isoglot(self, *words: str, makes: str, hidden: Sequence[str] = ()) -> None:
+    def isoglot(self, *words: str, makes: str) -> None:
         """Run a command, unless what it makes is there: every command moves its result there when it is complete."""
         self.log.append(shlex.join(["isoglot", *words]))
         if not (self.output / makes).exists():
             print(self.log[-1], file=sys.stderr, flush=True)
             environment = os.environ | {"ISOGLOT_DATA": str(self.data)}
-            command = [sys.executable, "-m", "isoglot", *words, *hidden]
+            command = [sys.executable, "-m", "isoglot", *words]
             subprocess.run(command, cwd=self.output, env=environment, check=True)
 
     def train(self, run: str) -> None:
         """Train models/RUN into the folder RUN, from its newest checkpoint if it was interrupted."""
-        resume = ["--resume"] if (self.output / run / "run.json").exists() else []
         trial = ["--set", f"steps={self.steps}"] if self.steps else []
-        self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model", hidden=resume)
+        self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model")
 
     def trim(self, model: str, folder: str) -> None:
         """With the tokens that the text of models/base has 90 times, the 50,000 most frequent, and all characters."""

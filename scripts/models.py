@@ -161,7 +161,7 @@ class Build:
         self.mix("base", BACKBONE, TEACHER_SHARE, "small-teacher")
         self.trim("small-teacher", "small-start")
         self.train("small")
-        layers = recipes.load("models/small").encoder.layers
+        layers = recipes.load("models/small").encoder.model_dump()["layers"]
         self.log.append(
             f"python -c \"import isoglot; isoglot.load('small-start', layers={layers}).save('small-untrained')\""
         )

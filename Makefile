@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
 	@echo "the demo's model: $(BIN)/isoglot encode build/demo/model FILE -o vectors.npy"
-	@echo "the default model, isoglot-static, is part of the package; leave the model out:"
+	@echo "the default model, isoglot-small, is part of the package; leave the model out:"
 	@echo "  $(BIN)/isoglot serve, or isoglot.load() in Python"
 
 test: $(VENV)/dev

@@ -149,7 +149,7 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
 )
 
 
-DEFAULT = "isoglot-static"  # the default model
+DEFAULT = "isoglot-small"  # the default model
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
 _FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
 MANIFEST = "isoglot.json"

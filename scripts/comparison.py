@@ -54,7 +54,7 @@ INTRODUCTION = """# Comparison
 Our models beside others on public test sets, in percent. ± is half of a 95 % interval of a bootstrap over the test
 items; ▲ and ▼ mark what is significantly better and worse than {base} (two-sided paired permutation test, p ≤ 0.05,
 not corrected for the number of cells); see [compare.md](compare.md). Intervals do not cover another training. Of
-errors, lower is better. Tatoeba is the mean of both directions, NTREX and TICO-19 the share of sentences whose
+errors, lower is better. Tatoeba is the mean of both directions, NTREX the share of sentences whose
 translation is not the nearest by ratio margin (xSIM). Settings of our models were chosen on dev data: packaged Tatoeba
 pairs, the first half of NTREX's documents, STS-B dev. Everything here is test data; NTREX-test is the other half of the
 documents. Vectors are computed in bfloat16 where the hardware has it. A dash is a task that was not run.

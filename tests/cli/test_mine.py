@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 from command_line import locked_elsewhere, runner
+from typer.testing import CliRunner
 
 from isoglot.cli.mine import mine as command
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
@@ -51,6 +53,15 @@ def table(path):
 
 def expected(**options):
     return mine(np.load("x.npy"), np.load("y.npy"), **options)
+
+
+def test_without_an_output_the_pairs_are_printed(project):
+    run(*VECTORS, "--output", "pairs.tsv")
+    app = typer.Typer()
+    app.command()(command)
+    printed = CliRunner().invoke(app, VECTORS)
+    assert (printed.exit_code, printed.stdout) == (0, Path("pairs.tsv").read_text())
+    assert CliRunner().invoke(app, [*VECTORS, "--json"]).exit_code == 2  # both would be on stdout
 
 
 @pytest.mark.parametrize("direction", ["max", "forward", "backward", "intersection"])

@@ -39,7 +39,7 @@ def mine(
         typer.Option(
             "--output", "-o", help="Output file: .tsv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout."
         ),
-    ],
+    ] = Path("-"),
     k: Neighbours = 4,
     margin: Margin = "ratio",
     direction: Annotated[str, typer.Option(help="Selection of pairs: max, intersection, forward or backward.")] = "max",
@@ -100,7 +100,7 @@ def mine(
 
     console.on_interrupt("run the same command again to resume")
     if as_json and str(output) == "-":
-        raise typer.BadParameter("--json and --output - both write to stdout; choose one")
+        raise typer.BadParameter("--json and the pairs both go to stdout; pass --output with a file")
     model, files = (None, words) if vectors else model_and_files(words, most=2)
     if vectors and len(vectors) != len(files):
         raise RecipeError(f"mine: pass as many --vectors as files; got {len(files)} files and {len(vectors)} --vectors")
@@ -131,6 +131,6 @@ def mine(
             )  # fmt: skip
     except ValueError as error:
         raise RecipeError(f"mine: {error}") from error
-    console.say(f"{len(pairs):,} pairs: {output}")
+    console.say(f"{len(pairs):,} pairs" + (f": {output}" if str(output) != "-" else ""))
     if as_json:
         console.show_json({"output": str(output), "pairs": len(pairs)})

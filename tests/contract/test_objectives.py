@@ -158,4 +158,4 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
             {"gradients": gradients(encoder, objective), "losses": losses, "negatives": report.negatives},
             Path(folder) / f"{name}-{rank}.pt",
         )
-    dist.destroy_process_group()
+    ranks.leave()  # a process that ends with threads of the group may be aborted

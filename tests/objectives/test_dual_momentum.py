@@ -290,7 +290,7 @@ def _rank(rank: int, folder: str) -> None:
         return Batch(batch.tokens.select(rows), *columns)
 
     torch.save(_trained(mine), Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    ranks.leave()  # a process that ends with threads of the group may be aborted
 
 
 def _trained(part):

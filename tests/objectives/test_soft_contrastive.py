@@ -260,4 +260,4 @@ def _rank(rank: int, folder: str, options: dict[str, str]) -> None:
     losses = {name: float(loss) for name, loss in report.losses.items()}
     gradients = [parameter.grad for parameter in encoder.parameters()]
     torch.save({"losses": losses, "gradients": gradients}, Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    ranks.leave()  # a process that ends with threads of the group may be aborted

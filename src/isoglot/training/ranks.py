@@ -27,7 +27,6 @@ def group(device: torch.device) -> Iterator[None]:
 
     The group is left also when the block raises: its threads may abort a process that ends while it holds them.
     """
-    global _waiting
     joining = "RANK" in os.environ and not dist.is_initialized()
     if joining:
         if device.type != "cpu":
@@ -37,8 +36,14 @@ def group(device: torch.device) -> Iterator[None]:
         yield
     finally:
         if joining:
-            _waiting = None  # the threads of the group end with its last reference
-            dist.destroy_process_group()
+            leave()
+
+
+def leave() -> None:
+    """Leave the process group, and drop the one beside it: the threads of a group end with its last reference."""
+    global _waiting
+    _waiting = None
+    dist.destroy_process_group()
 
 
 def patient() -> dist.ProcessGroup:

@@ -100,7 +100,7 @@ def mine(
 
     console.on_interrupt("run the same command again to resume")
     if as_json and str(output) == "-":
-        raise typer.BadParameter("--json and the pairs both go to stdout; pass --output with a file")
+        raise typer.BadParameter("--json and --output - (the default) both write to stdout; pass a file as --output")
     model, files = (None, words) if vectors else model_and_files(words, most=2)
     if vectors and len(vectors) != len(files):
         raise RecipeError(f"mine: pass as many --vectors as files; got {len(files)} files and {len(vectors)} --vectors")

@@ -204,6 +204,11 @@ def test_the_precision_is_passed_on_recorded_and_part_of_the_cache(toy_static, d
     assert len([*cache.iterdir()]) == 2
 
 
+def test_an_unknown_precision_is_an_error_of_the_user(toy_static):
+    with pytest.raises(EvaluationError, match=r"bfloat16.*'half'"):
+        isoglot.evaluate(toy_static, pairs=PAIRS, precision="half")
+
+
 def test_a_function_has_no_precision(data):
     with pytest.raises(EvaluationError, match="bfloat16"):
         isoglot.evaluate(translated, pairs=PAIRS, precision="bfloat16")

@@ -98,7 +98,8 @@ def mine(
     from isoglot.errors import RecipeError
     from isoglot.mining import mine
 
-    console.on_interrupt("run the same command again to resume")
+    if str(output) != "-":
+        console.on_interrupt("run the same command again to resume")
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and --output - (the default) both write to stdout; pass a file as --output")
     model, files = (None, words) if vectors else model_and_files(words, most=2)

@@ -22,7 +22,7 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
-    resume: Annotated[  # noqa: ARG001 (scripts pass it)
+    resume: Annotated[  # noqa: ARG001 (users' scripts may pass it)
         bool, typer.Option("--resume", hidden=True, help="No effect: the same command always resumes.")
     ] = False,
     device: Device = "auto",

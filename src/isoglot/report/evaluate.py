@@ -90,7 +90,10 @@ def evaluate(
     opened = load(model, device=device) if isinstance(model, str | Path) else model
     label, settings = described(opened)
     if isinstance(opened, Encoder):
-        settings["precision"] = settle(precision, opened.device)
+        try:
+            settings["precision"] = settle(precision, opened.device)
+        except ValueError as error:
+            raise EvaluationError(f"{label}: {error}") from error
     scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
     suites = dict.fromkeys(entry for entry in asked if isinstance(entry, str) and entry in SUITES)
     scores.named = tuple(

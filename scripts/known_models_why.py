@@ -53,7 +53,7 @@ def mining(data: Path, cache: Path | None) -> Iterator[str]:
 def prompting(data: Path) -> Iterator[str]:
     """Accuracy on Tatoeba, mean of both ways: plain, with the prompt, and with its tokens left out of the mean."""
     encoder = isoglot.load("multilingual-e5-small")
-    taken = len(encoder.tokenizer(PROMPT.strip(), add_special_tokens=False)["input_ids"])
+    taken = len(encoder.tokenizer.backend_tokenizer.encode(PROMPT.strip(), add_special_tokens=False).ids)
 
     def text_alone(states: Sequence[Tensor], mask: Tensor) -> Tensor:
         kept = mask.clone()

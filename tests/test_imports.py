@@ -64,6 +64,13 @@ def test_a_verb_needs_no_extra_and_imports_no_compiler(folder, verb):
     assert not modules & {*EXTRAS, *COMPILERS, "transformers", "openai", "starlette"}
 
 
+def test_the_default_model_answers_without_transformers(folder):
+    program = "import sys, isoglot; isoglot.load().encode(['hello']); print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not {*done.stdout.split()} & {"transformers", *COMPILERS}
+
+
 def test_searching_imports_neither_training_nor_the_tables_of_languages(folder):
     done, modules = run(folder, VERBS["search"])
     assert done.returncode == 0, done.stderr

@@ -142,7 +142,7 @@ def test_damaged_weights_are_named(saved):
         load(folder)
     data = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(data[: len(data) // 2])
-    with pytest.raises(EncoderError, match="cannot be loaded"):
+    with pytest.raises(EncoderError, match=f"{folder}.* cannot be read"):
         load(folder)
 
 

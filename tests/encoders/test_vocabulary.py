@@ -121,7 +121,7 @@ def test_every_row_is_the_one_it_was():
         assert before is not after
         assert "word_embeddings" in name or torch.equal(before, after)
     for number, row in enumerate(trimmed.rows):
-        piece = trimmed.encoder.tokenizer.convert_ids_to_tokens(number)
+        piece = trimmed.encoder.tokenizer.backend_tokenizer.id_to_token(number)
         assert piece == encoder.tokenizer.convert_ids_to_tokens(int(row))
 
 
@@ -139,9 +139,9 @@ def test_numbers_in_the_config_follow(tmp_path):
     encoder.backbone.config.cls_token_id = unused
     trim(encoder, CORPUS, keep_characters=False).encoder.save(tmp_path / "model")
     config = json.loads((tmp_path / "model" / "config.json").read_text())
-    small = load(tmp_path / "model").tokenizer
-    assert config["bos_token_id"] == small.convert_tokens_to_ids("<mask>")
-    assert config["cls_token_id"] == config["vocab_size"] - 1 == len(small) - 1
+    small = load(tmp_path / "model").tokenizer.backend_tokenizer
+    assert config["bos_token_id"] == small.token_to_id("<mask>")
+    assert config["cls_token_id"] == config["vocab_size"] - 1 == small.get_vocab_size() - 1
     assert config["eos_token_id"] == 10**6  # no piece, so it is left alone
 
 

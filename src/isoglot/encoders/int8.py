@@ -107,8 +107,8 @@ def quantize(encoder: Encoder) -> Encoder:
         return encoder
     if not isinstance(encoder, TransformerEncoder):
         raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; use float32")
-    if encoder.backbone.device.type != "cpu":
-        raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.backbone.device}; use bfloat16 there")
+    if encoder.device.type != "cpu":
+        raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.device}; use bfloat16 there")
     words, state = encoder.backbone.get_input_embeddings().weight, _state(encoder)
     with _exporting:  # one export at a time: the exporter's settings, and the log meanwhile, are of the whole process
         known = _known.get(words)  # type: ignore[no-untyped-call]
@@ -211,7 +211,7 @@ def _narrowing(path: Path) -> list[str]:
 
 def _export(encoder: TransformerEncoder, path: Path) -> None:
     own = cast(TransformerEncoder, evaluating(encoder, always_copy=True))  # another thread may be encoding with it
-    config = copy.deepcopy(own.backbone.config)
+    config: Any = copy.deepcopy(own.backbone.config)
     config._attn_implementation = "eager"  # plain standard operators, which any runtime has
     for module in own.modules():
         if getattr(module, "config", None) is encoder.backbone.config:

@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
+    from isoglot.encoders.tokenizer import SavedTokenizer
+
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
 _quiet = threading.RLock()
+_INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
@@ -276,10 +279,10 @@ def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
         tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length: int) -> None:
+def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast | SavedTokenizer, max_length: int) -> None:
     """Write tokenizer.json, which is complete, and the two settings files that transformers requires next to it."""
     write_backend(folder, tokenizer.backend_tokenizer, max_length)
-    named = {name: str(token) for name in _TOKENS if (token := getattr(tokenizer, name, None)) is not None}
+    named = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if name in _TOKENS}
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": max_length,
@@ -294,13 +297,14 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast, max_length
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
 
 
-def read_tokenizer(folder: Path) -> PreTrainedTokenizerFast | None:
+def read_tokenizer(folder: Path) -> SavedTokenizer | None:
     """The tokenizer of a folder that has exactly what `write_tokenizer` writes; None for any other folder.
 
-    transformers reads every tokenizer.json three times, which for a large vocabulary is most of the time to open a
-    model.
+    It is not read by transformers, which takes long to import and reads every tokenizer.json three times.
     """
-    from transformers import PreTrainedTokenizerFast
+    from tokenizers import Tokenizer
+
+    from isoglot.encoders.tokenizer import SavedTokenizer
 
     files = [folder / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
     if not all(file.is_file() for file in files) or (folder / "added_tokens.json").exists():
@@ -313,9 +317,10 @@ def read_tokenizer(folder: Path) -> PreTrainedTokenizerFast | None:
     known |= {"padding_side", "truncation_side", *_TOKENS}
     if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - known:
         return None
-    given = {name: value for name, value in settings.items() if name != "tokenizer_class"}
     with packed.tokenizer_file(folder) as file:
-        return PreTrainedTokenizerFast(tokenizer_file=str(file), **given)
+        backend = Tokenizer.from_file(str(file))
+    length, inputs = settings.get("model_max_length", int(1e30)), settings.get("model_input_names", _INPUTS)
+    return SavedTokenizer(backend, int(length), tuple(inputs), named)
 
 
 def read_modules(folder: Path) -> list[Module]:

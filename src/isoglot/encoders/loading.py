@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from isoglot import environment
-from isoglot.encoders import adapters, card, configs, layout, packaged, packed
+from isoglot.encoders import adapters, bert, card, configs, layout, packaged, packed
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.bert import Bert
 from isoglot.encoders.device import resolve
-from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_weights, with_layers
+from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
 from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
@@ -315,8 +316,6 @@ def _pooling_of(module: layout.Module, prompt: str, *, chosen: str | None) -> st
 
 def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     """Backbone, fast tokenizer, and the maximal length that sentence-transformers saved, if it did."""
-    import transformers
-
     configs.read(folder / "config.json", configs.Backbone)
     configs.read_if_there(folder / "tokenizer_config.json", configs.Tokenizer)
     saved = configs.read_if_there(folder / "sentence_bert_config.json", configs.Length)
@@ -324,34 +323,67 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         raise EncoderError(
             f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
         )
-    local: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     expanded = packed.read_weights(folder) if packed.is_packed(folder) else None
     pickled = _pickled(folder) if expanded is None else None
     try:
-        with layout.quiet():
-            if expanded is None:
-                backbone, report = transformers.AutoModel.from_pretrained(
-                    folder, output_loading_info=True, use_safetensors=pickled is None, **local
-                )
-            else:
-                config = transformers.AutoConfig.from_pretrained(folder, **local)
-                backbone, report = transformers.MODEL_MAPPING[type(config)].from_pretrained(
-                    None, config=config, state_dict=expanded, output_loading_info=True
-                )
-            tokenizer = layout.read_tokenizer(folder)
-            if tokenizer is None:
-                tokenizer = transformers.AutoTokenizer.from_pretrained(folder, use_fast=True, **local)
+        tokenizer: Any = layout.read_tokenizer(folder)
+        backbone: Any = _own(folder, expanded)
+        if backbone is None:
+            backbone = _foreign(folder, expanded, safe=pickled is None)
+        if tokenizer is None:
+            tokenizer = _foreign_tokenizer(folder)
+    except EncoderError:
+        raise
     except Exception as error:  # transformers passes on any exception of its parts
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    _require_weights(backbone, report, folder)
-    if not getattr(tokenizer, "is_fast", False):
-        raise EncoderError(f"{folder}: has no fast tokenizer; convert it with transformers and save tokenizer.json")
     _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         _lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
+
+
+def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
+    """The backbone, if it is a BERT that needs nothing of transformers."""
+    config = layout.read_json(folder / "config.json")
+    if not bert.fits(config):
+        return None
+    if expanded is not None:
+        return bert.build(config, expanded)
+    plain = folder / "model.safetensors"
+    return bert.build(config, read_tensors(plain)) if plain.is_file() else None
+
+
+def _foreign(folder: Path, expanded: dict[str, Tensor] | None, *, safe: bool) -> Any:
+    """A backbone of transformers."""
+    import transformers
+
+    with layout.quiet():
+        if expanded is None:
+            backbone, report = transformers.AutoModel.from_pretrained(
+                folder, output_loading_info=True, use_safetensors=safe, local_files_only=True, trust_remote_code=False
+            )
+        else:
+            config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            backbone, report = transformers.MODEL_MAPPING[type(config)].from_pretrained(
+                None, config=config, state_dict=expanded, output_loading_info=True
+            )
+    _require_weights(backbone, report, folder)
+    return backbone
+
+
+def _foreign_tokenizer(folder: Path) -> Any:
+    """A fast tokenizer that transformers reads. Raises EncoderError if it is a slow one."""
+    import transformers
+
+    with layout.quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            folder, use_fast=True, local_files_only=True, trust_remote_code=False
+        )
+    if not getattr(tokenizer, "is_fast", False):
+        raise EncoderError(f"{folder}: has no fast tokenizer; convert it with transformers and save tokenizer.json")
+    return tokenizer
 
 
 def _pickled(folder: Path) -> Path | None:

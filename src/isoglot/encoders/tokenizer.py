@@ -11,6 +11,7 @@ import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 from weakref import WeakKeyDictionary
@@ -32,6 +33,29 @@ _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so the
 
 _guard = threading.Lock()  # for the table below
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, slots=True)
+class SavedTokenizer:
+    """A tokenizer and the settings that a saved folder has beside it, by the names of transformers.
+
+    backend_tokenizer   the tokenizer itself
+    model_max_length    maximum tokens that it was made for
+    model_input_names   what the backbone takes, such as input_ids and attention_mask
+    special_tokens_map  special tokens by role, such as pad_token
+    """
+
+    backend_tokenizer: Tokenizer
+    model_max_length: int
+    model_input_names: tuple[str, ...]
+    special_tokens_map: dict[str, str]
+
+    @property
+    def pad_token_id(self) -> int | None:
+        """Number of the padding token."""
+        token = self.special_tokens_map.get("pad_token")
+        number: int | None = None if token is None else self.backend_tokenizer.token_to_id(token)
+        return number
 
 
 def train_tokenizer(

@@ -1,4 +1,4 @@
-"""The transformer encoder: any Hugging Face backbone and a pooling over its tokens.
+"""The transformer encoder: a backbone, our own BERT or any of Hugging Face, and a pooling over its tokens.
 
 Token ids stay ragged until the backbone is called, so a chunk is padded only to its own longest sentence. The
 backbone's own pooler, if a checkpoint has one, is frozen and never used, and kept only for saving.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,8 +18,9 @@ from torch import Tensor, nn
 from isoglot.data.batch import Tokens
 from isoglot.encoders import adapters, layout
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.bert import Bert
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
-from isoglot.encoders.tokenizer import digest, prompted, ragged
+from isoglot.encoders.tokenizer import SavedTokenizer, digest, prompted, ragged
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -75,7 +77,7 @@ FIRST_LAYER = {"first-last": 0, "first1-last": 1}  # these need the states of al
 
 
 class TransformerEncoder(Encoder):
-    """A backbone from `transformers` with its fast tokenizer, and a pooling.
+    """A backbone, `bert.Bert` or one from `transformers`, with its fast tokenizer, and a pooling.
 
     pooling            cls, mean, max, first-last or first1-last (see pooling.py)
     max_length         maximum tokens per sentence; None: what tokenizer and backbone allow
@@ -99,11 +101,13 @@ class TransformerEncoder(Encoder):
     """
 
     pad: int
+    backbone: Any  # PreTrainedModel | Bert
+    tokenizer: Any  # PreTrainedTokenizerFast | SavedTokenizer
 
     def __init__(
         self,
-        backbone: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerFast,
+        backbone: PreTrainedModel | Bert,
+        tokenizer: PreTrainedTokenizerFast | SavedTokenizer,
         *,
         pooling: str = "mean",
         max_length: int | None = None,
@@ -133,8 +137,8 @@ class TransformerEncoder(Encoder):
         self.prompts = dict(prompts or {})
         self.concurrent = pooling not in FIRST_LAYER  # transformers 4 does not guarantee thread safety there
         self.layers = None if layers is None else _keep_layers(backbone, layers)
-        if getattr(backbone, "pooler", None) is not None:
-            backbone.pooler.requires_grad_(False)
+        if (pooler := getattr(backbone, "pooler", None)) is not None:
+            pooler.requires_grad_(False)
         words = backbone.get_input_embeddings()
         words.requires_grad_(not freeze_embeddings)
         words.sparse = sparse_embeddings
@@ -243,8 +247,9 @@ class TransformerEncoder(Encoder):
         }  # fmt: skip
 
     def _save_backbone(self, folder: Path) -> None:
-        with layout.quiet():
-            adapters.merged(self.backbone).save_pretrained(folder)
+        merged = adapters.merged(self.backbone)
+        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
+            merged.save_pretrained(folder)
         config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
         layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
 
@@ -265,7 +270,7 @@ def _rotation(dim: int, out: int, seed: int) -> Dense:
     return layer
 
 
-def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, wish: int | None) -> int:
+def _allowed_length(backbone: Any, tokenizer: Any, wish: int | None) -> int:
     """The requested length if the backbone has positions for it; by default the maximum of tokenizer and backbone."""
     positions = int(getattr(backbone.config, "max_position_embeddings", 0) or 10**9)
     if getattr(getattr(backbone, "embeddings", None), "padding_idx", None) is not None:
@@ -277,7 +282,7 @@ def _allowed_length(backbone: PreTrainedModel, tokenizer: PreTrainedTokenizerFas
     return wish
 
 
-def _keep_layers(backbone: PreTrainedModel, wish: int | str | Sequence[int]) -> list[int]:
+def _keep_layers(backbone: Any, wish: int | str | Sequence[int]) -> list[int]:
     """Drop all other layers, and return the numbers of the kept ones, from 1."""
     depth = int(backbone.config.num_hidden_layers)
     if isinstance(wish, str):

@@ -14,23 +14,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
-from torch import nn
+from torch import Tensor, nn
 
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.engine import checked
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import ragged
+from isoglot.encoders.tokenizer import SavedTokenizer, ragged
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.progress import Progress
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
 
 KINDS = ("Unigram", "WordPiece", "BPE")
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # the pieces of byte fallback
@@ -165,10 +162,12 @@ def _copied(
     encoder: Encoder, inner: TransformerEncoder | StaticEncoder, tokenizer: Tokenizer, new: dict[int, int]
 ) -> Encoder:
     """A copy of the encoder with this tokenizer, and the rows of `new` (old to new) of its table."""
+    tables: list[Tensor | None]
+    whole: Tokenizer | SavedTokenizer = tokenizer
     if isinstance(inner, StaticEncoder):
-        tables, whole = [inner.table, inner.token_weights], tokenizer
+        tables = [inner.table, inner.token_weights]
     else:
-        tables, whole = [inner.backbone.get_input_embeddings().weight], _fast(tokenizer, inner.tokenizer)
+        tables, whole = [inner.backbone.get_input_embeddings().weight], _saved(tokenizer, inner.tokenizer)
     memo: dict[int, Any] = {id(inner.tokenizer): whole}  # deepcopy takes these as copied already
     for table in tables:
         if table is not None:
@@ -191,15 +190,10 @@ def _renumber(encoder: TransformerEncoder, new: dict[int, int]) -> None:
     encoder.pad = new[encoder.pad]
 
 
-def _fast(tokenizer: Tokenizer, old: PreTrainedTokenizerFast) -> PreTrainedTokenizerFast:
-    """The tokenizer wrapped as PreTrainedTokenizerFast, with the special tokens by their names."""
-    from transformers import PreTrainedTokenizerFast
-
+def _saved(tokenizer: Tokenizer, old: Any) -> SavedTokenizer:
+    """The tokenizer with the settings of the old one."""
     named = {name: token for name, token in old.special_tokens_map.items() if isinstance(token, str)}
-    inputs = list(old.model_input_names)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, model_max_length=old.model_max_length, model_input_names=inputs, **named
-    )
+    return SavedTokenizer(tokenizer, old.model_max_length, tuple(old.model_input_names), named)
 
 
 # Pieces of a tokenizer

@@ -117,17 +117,26 @@ class PairClassifier:
 
     def logits(self, pairs: Rows, rows: Sequence[int]) -> Tensor:
         """(rows, 2) from both sentences of each pair in one input, padded to the longest of them."""
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        from isoglot.encoders.tokenizer import unpadded
+
         backbone: Any = self.layers["backbone"]
-        inputs = self.tokenizer(
-            [pairs[row].texts[0] for row in rows],
-            [pairs[row].texts[1] for row in rows],
-            truncation=True,
-            max_length=self.length,
-            padding=True,
-            return_tensors="pt",
-        ).to(next(backbone.parameters()).device)
-        found: Tensor = self.layers["head"](backbone(**inputs).last_hidden_state[:, 0])
-        return found
+        device = next(backbone.parameters()).device
+        with unpadded(self.tokenizer.backend_tokenizer, self.length):
+            found = self.tokenizer.backend_tokenizer.encode_batch([tuple(pairs[row].texts) for row in rows])
+        columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+        fill = {"input_ids": int(self.tokenizer.pad_token_id or 0)}
+        inputs = {
+            name: pad_sequence(
+                [torch.tensor(getattr(row, column)) for row in found], batch_first=True, padding_value=fill.get(name, 0)
+            ).to(device)
+            for name, column in columns.items()
+            if name in self.tokenizer.model_input_names
+        }
+        logits: Tensor = self.layers["head"](backbone(**inputs).last_hidden_state[:, 0])
+        return logits
 
 
 def build(model: Any, *, length: int) -> PairClassifier:

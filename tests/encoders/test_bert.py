@@ -1,0 +1,149 @@
+"""Our BERT against that of transformers: outputs, gradients and files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from isoglot.encoders import bert, load
+
+SIZES = {
+    "vocab_size": 40,
+    "hidden_size": 16,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 32,
+    "max_position_embeddings": 24,
+}
+
+
+@pytest.fixture
+def pair():
+    """A model of transformers with random weights, also in biases and norms, and ours with the same weights."""
+    torch.manual_seed(5)
+    theirs = transformers.BertModel(transformers.BertConfig(**SIZES)).eval()
+    with torch.no_grad():
+        for weight in theirs.parameters():
+            weight += torch.randn_like(weight) / 4
+    ours = bert.build(theirs.config.to_dict(), {name: value.clone() for name, value in theirs.state_dict().items()})
+    assert ours is not None
+    return ours, theirs
+
+
+def inputs(*, masked: bool = True):
+    """Ids (5, 7), and a mask in which the rows have 1 to 7 tokens."""
+    ids = torch.randint(1, 40, (5, 7), generator=torch.Generator().manual_seed(2))
+    mask = (torch.arange(7)[None] < torch.tensor([1, 3, 7, 6, 2])[:, None]).long() if masked else None
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_states_of_every_layer_agree(pair, masked):
+    ours, theirs = (model(**inputs(masked=masked), output_hidden_states=True) for model in pair)
+    keep = inputs()["attention_mask"].bool() if masked else torch.ones(5, 7, dtype=torch.bool)
+    assert len(ours.hidden_states) == len(theirs.hidden_states) == 4
+    for own, their in zip(ours.hidden_states, theirs.hidden_states, strict=True):
+        torch.testing.assert_close(own[keep], their[keep], atol=1e-6, rtol=1e-5)
+    assert torch.equal(ours.last_hidden_state, ours.hidden_states[-1])
+
+
+def test_segments_and_word_embeddings_as_input_agree(pair):
+    given = inputs()
+    segments = torch.randint(0, 2, (5, 7), generator=torch.Generator().manual_seed(3))
+    words = torch.randn(5, 7, 16, generator=torch.Generator().manual_seed(4))
+    keep = given["attention_mask"].bool()
+    for change in ({"token_type_ids": segments}, {"input_ids": None, "inputs_embeds": words}):
+        ours, theirs = (model(**{**given, **change}).last_hidden_state[keep] for model in pair)
+        torch.testing.assert_close(ours, theirs, atol=1e-6, rtol=1e-5)
+
+
+def test_dropout_draws_the_same_and_gradients_agree(pair):
+    """In training mode with one seed: the same order of random draws."""
+    found = []
+    for model in pair:
+        model.train()
+        torch.manual_seed(1)
+        states = model(**inputs()).last_hidden_state
+        states[:, 0].square().sum().backward()
+        found.append({name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None})
+    ours, theirs = found
+    assert ours.keys() == theirs.keys()
+    assert len(ours) > 50
+    for name, gradient in ours.items():
+        torch.testing.assert_close(gradient, theirs[name], atol=1e-4, rtol=1e-4)
+
+
+def test_files_are_those_of_transformers(pair, tmp_path):
+    ours, theirs = pair
+    ours.save_pretrained(tmp_path / "ours")
+    theirs.save_pretrained(tmp_path / "theirs")
+    own, their = (load_file(tmp_path / name / "model.safetensors") for name in ("ours", "theirs"))
+    assert own.keys() == their.keys()
+    assert all(torch.equal(own[name], their[name]) for name in own)
+    reread = transformers.AutoModel.from_pretrained(tmp_path / "ours").eval()
+    assert type(reread) is transformers.BertModel
+    torch.testing.assert_close(
+        reread(**inputs()).pooler_output, theirs(**inputs()).pooler_output
+    )  # the pooler is kept for others
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model_type": "roberta"},
+        {"hidden_act": "relu"},
+        {"position_embedding_type": "relative_key"},
+        {"is_decoder": True},
+        {"dtype": "float16"},
+        {"quantization_config": {"bits": 4}},
+    ],
+)
+def test_unusual_settings_are_left_to_transformers(pair, change):
+    config = pair[1].config.to_dict()
+    assert bert.fits(config)
+    assert not bert.fits({**config, **change})
+    assert not bert.fits({})
+
+
+def test_unusual_weights_are_left_to_transformers(pair):
+    config, weights = pair[1].config.to_dict(), pair[1].state_dict()
+    name = "encoder.layer.1.output.dense.weight"
+    assert bert.build(config, {**weights, name: weights[name].half()}) is None
+    assert bert.build(config, {**weights, name: weights[name][:-1]}) is None
+    assert bert.build(config, {**weights, "more": weights[name]}) is None
+    assert bert.build(config, {key: value for key, value in weights.items() if key != name}) is None
+    assert bert.build({**config, "pad_token_id": 40}, weights) is None
+    assert bert.build({**config, "num_attention_heads": 5}, weights) is None
+
+
+def test_names_of_models_with_a_head_and_of_old_versions(pair):
+    config, weights = pair[1].config.to_dict(), pair[1].state_dict()
+    old = {f"bert.{name}": value for name, value in weights.items() if not name.startswith("pooler")}
+    found = bert.build(config, {**old, "bert.embeddings.position_ids": torch.arange(24)[None]})
+    assert found is not None
+    assert found.pooler is None
+    states = found(**inputs()).last_hidden_state
+    assert torch.equal(states, pair[0](**inputs()).last_hidden_state)
+
+
+def test_missing_keys_have_the_values_of_transformers():
+    assert {**transformers.BertConfig().to_dict(), **bert.Config(**bert._DEFAULTS).to_dict()} == {
+        **transformers.BertConfig().to_dict()
+    }
+
+
+def test_saved_models_open_as_ours_and_half_precision_does_not(toy_transformer, tmp_path):
+    toy = toy_transformer()
+    toy.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert type(again.backbone) is bert.Bert
+    assert (again.encode(["ab cd", "e"]) == toy.eval().encode(["ab cd", "e"])).all()
+    path = tmp_path / "m" / "model.safetensors"
+    save_file({name: value.half() for name, value in load_file(path).items()}, path, metadata={"format": "pt"})
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    (tmp_path / "m" / "config.json").write_text(json.dumps({**config, "dtype": "float16"}))
+    assert type(load(tmp_path / "m").backbone) is transformers.BertModel

@@ -152,7 +152,7 @@ def _rank(rank: int, folder: str, sparse: bool) -> None:
         encoder = ToyEncoder(sparse=sparse)
         objective = toy_objective(name, encoder)
         report = backward(encoder, objective, mine, StepLimits(10, 0))
-        ranks.sum_gradients(encoder)
+        ranks.GradientSum(encoder).finish()
         losses = {key: float(value) for key, value in report.losses.items()}
         torch.save(
             {"gradients": gradients(encoder, objective), "losses": losses, "negatives": report.negatives},

@@ -65,7 +65,7 @@ def step(encoder, objective, batch, *, lr=0.1):
     """A step of training as a stage has it; returns the keys that were made for it."""
     encoder.zero_grad()
     report = backward(encoder, objective, batch, LIMITS)
-    ranks.sum_gradients(encoder)
+    ranks.GradientSum(encoder).finish()
     with torch.no_grad():
         for weight in encoder.parameters():
             weight -= lr * weight.grad

@@ -256,7 +256,7 @@ def _rank(rank: int, folder: str, options: dict[str, str]) -> None:
     torch.set_num_threads(1)
     encoder = ToyEncoder()
     report = backward(encoder, toy_objective("soft_contrastive", encoder, **options), _mine(rank), StepLimits(10, 0))
-    ranks.sum_gradients(encoder)
+    ranks.GradientSum(encoder).finish()
     losses = {name: float(loss) for name, loss in report.losses.items()}
     gradients = [parameter.grad for parameter in encoder.parameters()]
     torch.save({"losses": losses, "gradients": gradients}, Path(folder) / f"{rank}.pt")

@@ -1,7 +1,6 @@
 """One move: over two streams two processes make that of one, and batches may be accumulated."""
 
-import tempfile
-from pathlib import Path
+from unittest import mock
 
 import pytest
 import torch
@@ -17,15 +16,31 @@ from toys import ToyEncoder, toy_batch, toy_objective
 
 
 class Given:
-    """A stream that gives one batch: the rows of every `world`-th group."""
+    """A stream that gives batches, of each the rows of every `world`-th group, or as `split` has it."""
 
-    def __init__(self, name, encoder, *, rank, world):
+    def __init__(self, name, encoder, *, rank, world, split=None):
         self.name, self.objective = name, toy_objective(name, encoder)
-        batch = toy_batch([2, 2, 3, 1, 2, 2, 4])
-        self.batch = batch.select((batch.group % world == rank).nonzero()[:, 0])
+        batches = [toy_batch([2, 2, 3, 1, 2, 2, 4], seed=seed) for seed in range(2)]
+        place = (lambda group: group % world) if split is None or world == 1 else split
+        self.batches = [batch.select((place(batch.group) == rank).nonzero()[:, 0]) for batch in batches]
+        self.waiting = iter(self.batches)
 
     def next(self):
-        return self.batch
+        return next(self.waiting)
+
+
+class Parts(ToyEncoder):
+    """With a frozen layer, a parameter of texts of eight characters and one that is never used."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer.bias.requires_grad_(False)
+        ones = torch.ones(self.dim, dtype=torch.float64)
+        self.rare = torch.nn.ParameterDict({"long": ones, "never": ones.clone()})
+
+    def forward(self, tokens):
+        found, long = super().forward(tokens), tokens.lengths == 8
+        return found + long[:, None] * self.rare["long"] if long.any() else found
 
 
 def step(encoder, streams, **settings):
@@ -36,13 +51,35 @@ def step(encoder, streams, **settings):
     return move(encoder, streams, sgd, chosen, StepLimits(10, 0), lr=0.1)
 
 
-def moved(rank, world):
-    """The gradients after one move over a contrastive stream and one of pairs, whose classifier has its own."""
-    encoder = ToyEncoder()
-    streams = [Given(name, encoder, rank=rank, world=world) for name in ("info_nce", "pair_softmax")]
-    step(encoder, streams)
-    modules = [encoder, *(stream.objective for stream in streams)]
-    return [parameter.grad for module in modules for parameter in module.parameters()]
+CASES = {
+    "two streams": {},
+    "unequal numbers of chunks": {"split": lambda group: (group == 5).long()},
+    "a rank without rows": {"split": torch.zeros_like},
+    "accumulated": {"accumulate": 2},
+    "parameters without a gradient": {"encoder": Parts, "split": lambda group: (group == 3).long()},
+    "a row-sparse table": {"encoder": lambda: ToyEncoder(sparse=True)},
+}
+
+
+def moved(rank, world, *, encoder=ToyEncoder, split=None, **settings):
+    """The gradients after one move over a contrastive stream and one of pairs, whose classifier has its own.
+
+    Also, in their order, the sums that begin and the gradients of the encoder's first layer, which a pass ends with.
+    """
+    model, events = encoder().float(), []
+    model.embedding.weight.register_hook(lambda _: events.append("gradient"))
+    streams = [Given(name, model, rank=rank, world=world, split=split) for name in ("info_nce", "pair_softmax")]
+
+    def sending(*args, reduce=dist.all_reduce, **kwargs):
+        if "group" not in kwargs:  # not that of kinds
+            events.append("sum")
+        return reduce(*args, **kwargs)
+
+    with mock.patch.object(dist, "all_reduce", sending):
+        step(model, streams, **settings)
+    modules = [model, *(stream.objective for stream in streams)]
+    grads = [parameter.grad for module in modules for parameter in module.parameters()]
+    return [grad if grad is None else grad.to_dense() for grad in grads], events
 
 
 def test_a_step_in_bfloat16_multiplies_in_it_and_leaves_float32_gradients(toy_transformer):
@@ -80,19 +117,44 @@ def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told()
     assert all(torch.equal(one.tokens.ids, batch.tokens.ids) for one, batch in zip(told, batches, strict=True))
 
 
-@pytest.mark.slow
-def test_two_ranks_make_the_move_of_one_over_several_streams():
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(_rank, args=(folder,), nprocs=2)
-        for one, *both in zip(
-            moved(0, 1), *(torch.load(Path(folder) / f"{rank}.pt") for rank in range(2)), strict=True
-        ):
-            for two in both:
-                torch.testing.assert_close(two, one)
+@pytest.fixture(scope="module")
+def two_ranks(tmp_path_factory):
+    """What `moved` gives on each of two ranks, by case."""
+    folder = tmp_path_factory.mktemp("ranks")
+    mp.spawn(_rank, args=(folder,), nprocs=2)
+    return [torch.load(folder / f"{rank}.pt") for rank in range(2)]
 
 
 def _rank(rank, folder):
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     torch.set_num_threads(1)
-    torch.save(moved(rank, 2), Path(folder) / f"{rank}.pt")
+    ranks.BUCKET = 150  # a layer
+    torch.save({name: moved(rank, 2, **case) for name, case in CASES.items()}, folder / f"{rank}.pt")
     ranks.leave()  # a process that ends with threads of the group may be aborted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_two_ranks_make_the_move_of_one(two_ranks, case):
+    one, _ = moved(0, 1, **CASES[case])
+    for grads, _ in (found[case] for found in two_ranks):
+        assert [grad is None for grad in grads] == [grad is None for grad in one]
+        for grad, expected in zip(grads, one, strict=True):
+            if grad is not None:
+                torch.testing.assert_close(grad, expected)
+    assert all(
+        torch.equal(a, b) for a, b in zip(*(found[case][0] for found in two_ranks), strict=True) if a is not None
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_gradients_are_sent_during_the_last_backward_pass(two_ranks, case):
+    """Of the last chunk alone, whose gradients are complete; by a rank without rows and by one whose are not, later."""
+    both = [events for _, events in (found[case] for found in two_ranks)]
+    for rank, events in enumerate(both):
+        assert events.count("sum") == both[0].count("sum") > 1
+        during = "gradient" in events[events.index("sum") :]
+        assert during == (case != "parameters without a gradient" and "gradient" in events)
+        assert ("gradient" in events) != (case == "a rank without rows" and rank == 1)
+        assert events.index("sum") >= len(events) - events.count("sum") - during  # not before the last chunk

@@ -475,10 +475,13 @@ def move(
         group["lr"] = lr
     adam.zero_grad(set_to_none=True)
     done: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
-    for stream in [*streams] * settings.accumulate:
-        batch = stream.next()
-        done[stream.name].append(backward(encoder, stream.objective, batch, limits, share=1 / settings.accumulate))
-    ranks.sum_gradients(encoder)  # once for all streams: a sum must not be reduced twice
+    summing = ranks.GradientSum(encoder)  # once for all streams: a sum must not be reduced twice
+    turns = [*streams] * settings.accumulate
+    for turn, stream in enumerate(turns, 1):
+        batch, last = stream.next(), summing if turn == len(turns) else None
+        share = 1 / settings.accumulate
+        done[stream.name].append(backward(encoder, stream.objective, batch, limits, share=share, summing=last))
+    summing.finish()
     for stream in streams:
         ranks.average_gradients(stream.objective)
     grads = optimizer.gradients(p for group in adam.param_groups for p in group["params"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -145,23 +145,60 @@ def gather_batch(batch: Batch, sizes: Sequence[int]) -> Batch:
     )
 
 
-def sum_gradients(module: nn.Module) -> None:
-    """Add up the gradients of all ranks: each holds those of its own rows."""
-    if world() == 1:
-        return
-    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    # Whether any rank holds a row-sparse gradient: all ranks must give the same answer.
-    flags = torch.tensor([parameter.grad is not None and parameter.grad.is_sparse for parameter in trained]).int()
-    dist.all_reduce(flags, dist.ReduceOp.MAX, group=patient())
-    dense = []
-    for parameter, sparse in zip(trained, flags.tolist(), strict=True):
-        if sparse:
-            parameter.grad = _sum_sparse(parameter)
-            continue
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        dense.append(parameter.grad)
-    _sum_dense(dense)
+class GradientSum:
+    """The sum over all ranks of the gradients of a module, where each rank has those of its own rows.
+
+    Dense gradients are sent in buckets of parameters, in reverse order of registration, which is about the order in
+    which a backward pass completes them. All ranks send the same buckets in the same order, whatever the number of
+    their chunks: a bucket is sent when it and all before it are complete. `last_pass` finds out while the backward pass
+    goes on; `finish` sends the others. The parameters of a module that is marked `sparse`, as `nn.Embedding` is, can
+    have row-sparse gradients and are summed after the pass.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self.trained = [parameter for parameter in module.parameters() if parameter.requires_grad and world() > 1]
+        marked = [part for part in module.modules() if getattr(part, "sparse", False)]
+        self.tables = {id(parameter) for part in marked for parameter in part.parameters(recurse=False)}
+        self.buckets = _buckets([each for each in reversed(self.trained) if id(each) not in self.tables])
+        self.sent: list[Callable[[], None]] = []
+
+    @contextmanager
+    def last_pass(self) -> Iterator[None]:
+        """Send the buckets that the backward pass in the block completes: that of the last chunk of the step."""
+        places = {id(parameter): place for place, bucket in enumerate(self.buckets) for parameter in bucket}
+        left = [len(bucket) for bucket in self.buckets]
+
+        def complete(parameter: Tensor) -> None:
+            left[places[id(parameter)]] -= 1
+            while len(self.sent) < len(left) and not left[len(self.sent)]:
+                self.sent.append(_send(self.buckets[len(self.sent)]))
+
+        trained = [parameter for bucket in self.buckets for parameter in bucket]
+        hooks = [each.register_post_accumulate_grad_hook(complete) for each in trained]  # type: ignore[no-untyped-call]
+        try:
+            yield
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    def finish(self) -> None:
+        """Make the gradients the sums; None where no rank has one."""
+        if not self.trained:
+            return
+        # 0: none, 1: dense, 2: row-sparse. All ranks must have the same answer.
+        kinds = torch.tensor([0 if each.grad is None else 1 + each.grad.is_sparse for each in self.trained])
+        asked = dist.all_reduce(kinds, dist.ReduceOp.MAX, group=patient(), async_op=True)
+        self.sent += [_send(bucket) for bucket in self.buckets[len(self.sent) :]]
+        asked.wait()
+        for parameter, kind in zip(self.trained, kinds.tolist(), strict=True):
+            if kind == 2:
+                parameter.grad = _sum_sparse(parameter)
+            elif kind == 1 and id(parameter) in self.tables:
+                self.sent.append(_send([parameter]))
+        for receive in self.sent:
+            receive()
+        for parameter, kind in zip(self.trained, kinds.tolist(), strict=True):
+            parameter.grad = parameter.grad if kind else None
 
 
 def average_gradients(module: nn.Module) -> None:
@@ -173,8 +210,9 @@ def average_gradients(module: nn.Module) -> None:
     if world() == 1:
         return
     held = [parameter for parameter in module.parameters() if parameter.grad is not None]  # the same on every rank
-    dense = [parameter for parameter in held if not _sparse(parameter)]
-    _sum_dense([cast(Tensor, parameter.grad) for parameter in dense])
+    sent = [_send(bucket) for bucket in _buckets([parameter for parameter in held if not _sparse(parameter)])]
+    for receive in sent:
+        receive()
     for parameter in held:
         grad = _sum_sparse(parameter) if _sparse(parameter) else cast(Tensor, parameter.grad)
         parameter.grad = grad / world()
@@ -184,22 +222,33 @@ def _sparse(parameter: Tensor) -> bool:
     return parameter.grad is not None and parameter.grad.is_sparse
 
 
-def _sum_dense(grads: list[Tensor]) -> None:
-    """Add up over the ranks, in place: many small tensors in one message, and all messages on their way at once."""
-    buckets: dict[torch.dtype, list[list[Tensor]]] = {}
-    for grad in grads:
-        own = buckets.setdefault(grad.dtype, [[]])
-        if own[-1] and sum(each.numel() for each in own[-1]) + grad.numel() > BUCKET:
-            own.append([])
-        own[-1].append(grad)
-    sent = []
-    for bucket in (bucket for own in buckets.values() for bucket in own):
-        flat = torch.cat([grad.flatten() for grad in bucket])
-        sent.append((bucket, flat, dist.all_reduce(flat, async_op=True)))
-    for bucket, flat, work in sent:
+def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Parameters in their order, those of a bucket of one type: many small gradients make one message."""
+    found: list[list[Tensor]] = []
+    size = 0
+    for parameter in parameters:
+        size += parameter.numel()
+        if not found or size > BUCKET or found[-1][0].dtype != parameter.dtype:
+            found.append([])
+            size = parameter.numel()
+        found[-1].append(parameter)
+    return found
+
+
+def _send(bucket: Sequence[Tensor]) -> Callable[[], None]:
+    """Begin to add up the gradients of some parameters, zeros for None; call the result to wait for the sums."""
+    for parameter in bucket:
+        parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+    grads = [cast(Tensor, parameter.grad) for parameter in bucket]
+    flat = torch.cat([grad.flatten() for grad in grads])
+    work = dist.all_reduce(flat, async_op=True)
+
+    def receive() -> None:
         work.wait()
-        for grad, part in zip(bucket, torch.split(flat, [grad.numel() for grad in bucket]), strict=True):
+        for grad, part in zip(grads, torch.split(flat, [grad.numel() for grad in grads]), strict=True):
             grad.copy_(part.view_as(grad))
+
+    return receive
 
 
 def _sum_sparse(parameter: Tensor) -> Tensor:

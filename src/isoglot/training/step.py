@@ -13,7 +13,7 @@ does not pay it; both paths give the same gradient, dropout included.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -101,8 +101,11 @@ class Embedded:
             self.order = send(torch.cat(self.chunks), encoder.device)
             self.vectors = torch.empty_like(self.vectors).index_copy_(0, self.order, self.vectors)
 
-    def push(self, grad: Tensor) -> None:
-        """Add the share of every row of `grad` (N, D) to the gradients of the encoder's parameters."""
+    def push(self, grad: Tensor, summing: ranks.GradientSum | None = None) -> None:
+        """Add the share of every row of `grad` (N, D) to the gradients of the encoder's parameters.
+
+        summing  sends them to the other ranks while the last chunk completes them
+        """
         grad = grad[self.order] if len(self.chunks) > 1 else grad
         grads = torch.split(grad, [len(rows) for rows in self.chunks])
         with self.limits.autocast(self.encoder.device):
@@ -111,17 +114,24 @@ class Embedded:
                     with state:
                         part = _embed(self.encoder, piece)
                 if part.requires_grad:
-                    torch.autograd.backward(part, own)
+                    with summing.last_pass() if summing and piece is self.pieces[-1] else nullcontext():
+                        torch.autograd.backward(part, own)
 
 
 def backward(
-    encoder: Encoder, objective: Objective, batch: Batch, limits: StepLimits, *, share: float = 1.0
+    encoder: Encoder,
+    objective: Objective,
+    batch: Batch,
+    limits: StepLimits,
+    *,
+    share: float = 1.0,
+    summing: ranks.GradientSum | None = None,
 ) -> StepReport:
     """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
-    `batch` holds this rank's rows. Afterwards the encoder holds the gradients of these rows,
-    which `ranks.sum_gradients` adds up once all streams have added theirs; those of the objective's own parameters are
-    whole on every rank.
+    `batch` holds this rank's rows. Afterwards the encoder holds the gradients of these rows. `summing`, passed with
+    the last batch of a step, begins to add them up over the ranks; its `finish` makes them those of the global batches.
+    Gradients of the objective's own parameters are whole on every rank.
     """
     with torch.no_grad(), limits.autocast(encoder.device):
         objective.annotate(batch)
@@ -139,7 +149,7 @@ def backward(
         )  # fills vectors.grad, and the gradients of the objective's own parameters
     if vectors.grad is not None:
         first = sum(sizes[: ranks.rank()])
-        embedded.push(vectors.grad[first : first + len(batch)])
+        embedded.push(vectors.grad[first : first + len(batch)], summing)
     return StepReport(
         losses={name: loss.detach() for name, loss in losses.items()},
         batch=everyone,

@@ -11,7 +11,7 @@ import torch
 
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
-from isoglot.encoders import Encoder, encode, load
+from isoglot.encoders import encode, engine, load
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse
@@ -197,7 +197,7 @@ def test_a_killed_computation_goes_on(project, monkeypatch, moment):
         if moment == "before the rows":
             patch.setattr(teacher.np, "save", killed)
         elif moment == "before the vectors":
-            patch.setattr(Encoder, "encode", killed)
+            patch.setattr(engine, "encode", killed)
         else:
             patch.setattr("isoglot.store._checksum", killed)
         with pytest.raises(KilledError):

@@ -10,20 +10,15 @@ that is not a finite number is never the best one, and counts for patience as on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from isoglot.data.batch import Tokens
 from isoglot.data.languages import is_language
-from isoglot.encoders import engine
 from isoglot.encoders.base import Encoder
 from isoglot.errors import RecipeError, nearest, shown
-from isoglot.evaluation.base import Metric, Score, Task
+from isoglot.evaluation.base import Encode, Metric, Score, Task
 from isoglot.evaluation.run import announced, function, plan, run_tasks
 from isoglot.training import ranks
 
@@ -113,23 +108,17 @@ class Choice:
 
         Rank 0 runs the tasks, and every rank computes its share of the vectors; the other ranks return (0.0, []).
         """
+        return ranks.encode_together(encoder, self._score) or (0.0, [])
 
-        def encode(texts: Sequence[str]) -> NDArray[np.floating]:
-            return engine.encode(encoder, texts, engine.plan(encoder), share=_shared)
-
-        if ranks.rank() > 0:
-            while (texts := ranks.from_first(None)) is not None:
-                encode(texts)
-            return 0.0, []
+    def _score(self, encode: Encode) -> tuple[float, list[dict[str, Any]]]:
         values, everything = [], []
-        vectors = function(lambda texts: encode(ranks.from_first(texts)))
+        vectors = function(encode)
         for dev in self.devs:
             finished = run_tasks(vectors, plan([dev.task], languages=dev.languages), data=Path(dev.data))
             scores = [score for done in finished for score in done.scores]
             records = [{"subset": s.subset, "metric": s.metric, "value": number(s.value), "n": s.n} for s in scores]
             values.append(dev.deciding(scores))
             everything += [{"task": dev.task.name, **r} for r in records] if len(self.devs) > 1 else records
-        ranks.from_first(None)  # not after an error, in the middle of an encoding: it ends this rank, and so the others
         return sum(values) / len(values), everything
 
 
@@ -226,17 +215,6 @@ class Selector:
             best = state[choice.name]["best"]  # NaN in checkpoints of versions that kept one
             choice.best = best if math.isfinite(choice.cost(best)) else None
             choice.since = state[choice.name]["since"]
-
-
-def _shared(apply: engine.Apply) -> engine.Apply:
-    """`apply` of which each of W ranks computes every W-th chunk; chunks, and so rows, are those of a single rank."""
-
-    def shared(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
-        every, world = list(pieces), ranks.world()
-        found = ranks.collect([*apply(every[ranks.rank() :: world])])
-        return (found[place % world][place // world] for place in range(len(every)))
-
-    return shared
 
 
 def _folder(name: str) -> str:

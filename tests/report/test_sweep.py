@@ -14,6 +14,7 @@ from isoglot.errors import EvaluationError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.recipe import tomllib
 from isoglot.report import sweep as module
+from isoglot.report.scores import read_results
 from isoglot.report.sweep import Arm, arms_over, parse_design, plot_sweep, read_design, sweep
 
 RECIPE = """
@@ -158,6 +159,18 @@ def test_runs_side_by_side_give_the_same(project):
     one = sweep(project / "tiny.toml", project / "one", **settings)
     two = sweep(project / "tiny.toml", project / "two", jobs=2, **settings)
     assert one.values == two.values
+
+
+def test_the_precision_of_the_evaluation_is_part_of_a_run(project):
+    settings = {"over": ["optimizer.lr=0.01"], "seeds": 1, "tasks": ["tatoeba"], "data": project}
+    sweep(project / "tiny.toml", project / "half", precision="bf16", **settings)
+    known = read_results(next((project / "half").glob("*/seed-1")))
+    assert known.settings["precision"] == "bfloat16"
+    with pytest.raises(EvaluationError, match="other"):
+        sweep(project / "tiny.toml", project / "half", **settings)
+    with pytest.raises(EvaluationError, match="float16"):
+        sweep(project / "tiny.toml", project / "never", precision="float16", **settings)
+    assert not (project / "never").exists()
 
 
 def test_arms_of_a_design(project):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Data, Device, Json, Languages, Output, announce, split
+from isoglot.cli.options import Data, Device, Json, Languages, Output, Precision, announce, split
 
 
 def sweep(
@@ -42,6 +42,7 @@ def sweep(
     steps: Annotated[int, typer.Option(min=0, help="Steps of every stage, for a trial run; 0: as in the recipes.")] = 0,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the models and checkpoints of all runs.")] = False,
     device: Device = "auto",
+    precision: Precision = None,
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
@@ -54,7 +55,7 @@ def sweep(
     made = sweep(
         read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [],
         seeds=range(seed, seed + seeds), overrides=overrides or [], tasks=split(tasks), languages=split(languages),
-        data=data, files=files, jobs=jobs, steps=steps, keep=keep, device=device,
+        data=data, files=files, jobs=jobs, steps=steps, keep=keep, device=device, precision=precision,
     )  # fmt: skip
     if as_json:
         console.show_json(made.to_dict())

@@ -43,7 +43,7 @@ from isoglot import __version__, environment
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.encoders import Encoder, fit_flow, fit_whitening, load
-from isoglot.encoders.device import resolve
+from isoglot.encoders.device import resolve, settle
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score, main_metrics
@@ -345,6 +345,7 @@ def sweep(
     steps: int = 0,
     keep: bool = False,
     device: str = "auto",
+    precision: str | None = None,
     report: Report | None = None,
 ) -> Sweep:
     """Train every arm with every seed, score the encoders, and compare the arms.
@@ -362,6 +363,7 @@ def sweep(
     jobs       number of parallel runs, each in its own process with its share of the processor's threads
     steps      steps of every stage instead of the recipes' own, for a trial; 0: their own
     keep       keep models and checkpoints; default: remove them once the scores are written
+    precision  of the encoders in the evaluation, as in `isoglot.evaluate`; training has its own in the recipe
     report     called with messages; default: a display on stderr
 
     Raises `RecipeError` before the first run for a wrong recipe or design and for missing data, `EvaluationError` when
@@ -380,11 +382,15 @@ def sweep(
         raise ValueError(f"seeds and jobs must be positive, got seeds={seeds!r}, jobs={jobs}")
     if len({_folder(arm.name) for arm in arms}) < len(arms):
         raise RecipeError("two arms have the same name or values; remove one of them")
+    try:
+        precision = None if precision is None else settle(precision, resolve(device))
+    except ValueError as error:
+        raise EvaluationError(str(error)) from error
     wanted = _tasks_of(design, tasks, languages)
     folders = {
         part.task: Path(files) / column.data for column in design.columns if column.data for part in column.parts
     }
-    job = _Job(Path(files), root, output, steps, keep, device, wanted, folders)
+    job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders)
     ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
     dev = len(ready) == len(arms) and _common_dev(ready)
     if not dev and not wanted:
@@ -439,6 +445,7 @@ class _Job:
     steps: int
     keep: bool
     device: str
+    precision: str | None
     tasks: Mapping[str, Sequence[str]]
     folders: Mapping[str, Path] = field(default_factory=dict)
 
@@ -460,7 +467,8 @@ class _Job:
         """Train an arm with a seed and score it, or read what an earlier call wrote."""
         recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
         settings_of = arm.model if recipe is None else recipe.model_dump_json(exclude=set(_OWN))
-        made_of = [settings_of, json.dumps({k: list(v) for k, v in self.tasks.items()}), arm.fit]
+        tasks = json.dumps({task: list(codes) for task, codes in self.tasks.items()})
+        made_of = [settings_of, tasks, arm.fit, self.precision]
         digest = hashlib.sha256("\n".join(part for part in made_of if part).encode()).hexdigest()
         if (folder / "results.json").exists():
             known = read_results(folder)
@@ -471,6 +479,7 @@ class _Job:
             return known
         report(f"{arm.name}, seed {seed}")
         settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__, "made of": digest}
+        settings |= {} if self.precision is None else {"precision": self.precision}
         scores: list[Score] = []
         if recipe is None:
             encoder: Encoder = load(arm.model, device=self.device)
@@ -488,7 +497,10 @@ class _Job:
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
             data = self.folders.get(task, self.data)
-            scores += evaluate(encoder, [task], data=data, languages=list(languages), skip_missing=True, report=report)
+            scores += evaluate(
+                encoder, [task], data=data, languages=list(languages), precision=self.precision, skip_missing=True,
+                report=report,
+            )  # fmt: skip
         results = Scores(scores, arm.name, settings)
         write_results(folder, results)
         if not self.keep:

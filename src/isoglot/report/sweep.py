@@ -31,7 +31,7 @@ import shutil
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -546,11 +546,13 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
     ) as pool:
         begun = [(arm, pool.submit(_run_alone, job, arm, seed, report is not None)) for arm, seed in runs]
         try:
-            for arm, made in begun:
-                found[arm.name].append(made.result())
+            for done in as_completed([made for _, made in begun]):
+                done.result()  # a run that fails ends the sweep at once, not when those before it are done
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    for arm, made in begun:
+        found[arm.name].append(made.result())
     return found
 
 

@@ -265,6 +265,8 @@ def written(
     header = ("model", "", "dimensions", "MB on disk", "texts per second", f"times {base}")
     parts = [INTRODUCTION.format(base=base)]
     parts += [f"Not installed, skipped: {', '.join(absent)}.\n"] if absent else []
+    left = [name for name in models if name not in (*results, *absent)]
+    parts += [f"Not run for this page: {', '.join(left)}.\n"] if left else []
     parts.append(f"## Models\n\n{to_markdown(Grid('Models', header, tuple(rows)))}")
     parts.append(
         f"Speed: sentences of Tatoeba in {len(SPEED_LANGUAGES)} languages, models in turns, medians of {ROUNDS} rounds "

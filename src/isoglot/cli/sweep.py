@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Data, Device, Json, Languages, Output, Precision, announce, split
+from isoglot.cli.options import Data, Device, Json, Languages, Output, announce, split
 
 
 def sweep(
@@ -42,7 +42,10 @@ def sweep(
     steps: Annotated[int, typer.Option(min=0, help="Steps of every stage, for a trial run; 0: as in the recipes.")] = 0,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the models and checkpoints of all runs.")] = False,
     device: Device = "auto",
-    precision: Precision = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(help="Precision of the evaluation, as of `isoglot evaluate`; training has its own in the recipe."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""

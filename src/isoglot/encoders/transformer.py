@@ -79,7 +79,7 @@ FIRST_LAYER = {"first-last": 0, "first1-last": 1}  # these need the states of al
 class TransformerEncoder(Encoder):
     """A backbone, `bert.Bert` or one from `transformers`, with its fast tokenizer, and a pooling.
 
-    pooling            cls, mean, max, first-last or first1-last (see pooling.py)
+    pooling            cls, mean, max, first-last or first1-last (see `POOLINGS`)
     max_length         maximum tokens per sentence; None: what tokenizer and backbone allow
     head               `tanh`: a new linear layer with tanh after cls pooling, in training mode only, never saved
                        (SimCSE); `kept`: the same layer, saved and used at inference too (EASE, table 10); or `none`

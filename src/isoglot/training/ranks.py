@@ -187,7 +187,8 @@ class GradientSum:
     """
 
     def __init__(self, module: nn.Module) -> None:
-        self.trained = [parameter for parameter in module.parameters() if parameter.requires_grad and world() > 1]
+        several = world() > 1
+        self.trained = [parameter for parameter in module.parameters() if several and parameter.requires_grad]
         marked = [part for part in module.modules() if getattr(part, "sparse", False)]
         self.tables = {id(parameter) for part in marked for parameter in part.parameters(recurse=False)}
         self.buckets = _buckets([each for each in reversed(self.trained) if id(each) not in self.tables])

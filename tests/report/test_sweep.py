@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -267,3 +274,47 @@ def test_the_project_s_own_designs_are_valid():
                 recipes.load(arm.recipe or design.recipe, (*design.set, *arm.set))
         for part in (part for column in design.columns for part in column.parts):
             assert part.metric in {metric.name for metric in TASKS[part.task].metrics}, (entry, part)
+
+
+KILLED = """
+import sys
+from isoglot.report.sweep import sweep
+
+if __name__ == "__main__":
+    sweep(sys.argv[1], sys.argv[2], over=["optimizer.lr=0.1,0.01"], seeds=1, jobs=2, report=lambda message: None)
+"""
+
+
+def _session(number: int) -> list[int]:
+    """The living processes of a session."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended since
+            state, _, _, session, *_ = path.read_text().rpartition(")")[2].split()
+            if int(session) == number and state != "Z":
+                found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc on this system")
+def test_runs_end_with_a_killed_parent(project):
+    endless = project / "endless.toml"
+    endless.write_text((project / "tiny.toml").read_text().replace("steps = 6", "steps = 100000000"))
+    (project / "parent.py").write_text(KILLED)
+    parent = subprocess.Popen([sys.executable, project / "parent.py", endless, project / "out"], start_new_session=True)
+    try:
+        _until(lambda: len([*project.glob("out/*/seed-1/log.jsonl")]) == 2)
+        parent.kill()
+        parent.wait()
+        _until(lambda: not _session(parent.pid))
+    finally:
+        for process in _session(parent.pid):
+            os.kill(process, signal.SIGKILL)
+
+
+def _until(true: Callable[[], bool], patience: float = 120) -> None:
+    end = time.monotonic() + patience
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.2)

@@ -49,6 +49,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score, main_metrics
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES, Column
+from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, plain, write
@@ -542,7 +543,7 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
     threads = max(1, torch.get_num_threads() // jobs)
     # Spawn processes: a forked one would inherit the locks of torch's threads.
     with ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=torch.set_num_threads, initargs=(threads,)
+        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_start_run, initargs=(threads,)
     ) as pool:
         begun = [(arm, pool.submit(_run_alone, job, arm, seed, report is not None)) for arm, seed in runs]
         try:
@@ -554,6 +555,12 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
     for arm, made in begun:
         found[arm.name].append(made.result())
     return found
+
+
+def _start_run(threads: int) -> None:
+    """Not `start_worker`: on Ctrl-C a run writes a checkpoint."""
+    end_with_parent()
+    torch.set_num_threads(threads)
 
 
 def _run_alone(job: _Job, arm: Arm, seed: int, quiet: bool) -> Scores:

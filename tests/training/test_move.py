@@ -66,7 +66,7 @@ def moved(rank, world, *, encoder=ToyEncoder, split=None, **settings):
 
     Also, in their order, the sums that begin and the gradients of the encoder's first layer, which a pass ends with.
     """
-    model, events = encoder().float(), []
+    model, events = encoder(), []
     model.embedding.weight.register_hook(lambda _: events.append("gradient"))
     streams = [Given(name, model, rank=rank, world=world, split=split) for name in ("info_nce", "pair_softmax")]
 

@@ -189,7 +189,10 @@ def negatives(batch: Batch) -> float:
 
 
 def _embed(encoder: Encoder, piece: Tokens) -> Tensor:
-    vectors: Tensor = encoder(piece) if len(piece) else torch.zeros(0, encoder.dim, device=encoder.device)
+    if not len(piece):
+        dtype = torch.promote_types(next(encoder.parameters()).dtype, torch.float32)
+        return torch.zeros(0, encoder.dim, dtype=dtype, device=encoder.device)
+    vectors: Tensor = encoder(piece)
     return vectors if vectors.dtype == torch.float64 else vectors.float()
 
 

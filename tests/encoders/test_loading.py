@@ -456,6 +456,18 @@ def test_files_that_hold_something_else(kind, content, tmp_path):
         path.write_bytes(before)
 
 
+def test_a_template_without_its_special_tokens(tmp_path):
+    """The tokenizers library panics when it encodes, with an exception that is no `Exception`."""
+    folder = copied("transformer", tmp_path)
+    path = next(folder.rglob("tokenizer.json"))
+    value = json.loads(path.read_text())
+    assert value["post_processor"]["special_tokens"]
+    value["post_processor"]["special_tokens"] = {}
+    path.write_text(json.dumps(value))
+    with pytest.raises(EncoderError):
+        load(folder)
+
+
 def opens_or_refuses(folder: Path) -> None:
     """Either one error of one line, or finite vectors, the same at each opening, that tell texts apart."""
     rows = []

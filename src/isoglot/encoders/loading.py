@@ -454,7 +454,9 @@ def _try(encoder: Encoder, folder: Path) -> None:
     try:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
-    except Exception as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
+    except BaseException as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of tokenizers, no Exception
+            raise
         raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")

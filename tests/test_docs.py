@@ -33,6 +33,7 @@ FENCE = re.compile(
 )
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#[^)\s]*)?\)")
 OPERATORS = "|&;<>"
+SLOW = ("docs/models/isoglot-base.md", "docs/evaluate.md")  # their Python opens a large model, or evaluates
 
 # What a fragment of a recipe is completed with.
 STREAM = {"sources": [{"reader": "tsv", "path": "translations.tsv"}], "objectives": [{"name": "info_nce"}]}
@@ -89,6 +90,11 @@ SHELL = [
     for line, kind, text in blocks(page, "sh", "console")
     for words in commands(kind, text)
 ]
+PYTHON = [
+    pytest.param(page, id=label(page), marks=[pytest.mark.slow] if label(page) in SLOW else [])
+    for page in PAGES
+    if blocks(page, "python")
+]
 TOML = [pytest.param(text, id=f"{label(page)}:{line + 1}") for page in PAGES for line, _, text in blocks(page, "toml")]
 
 
@@ -112,7 +118,7 @@ def prepare(folder: Path) -> None:
     StaticEncoder.create(tokenizer, 16).save(folder / "build" / "demo" / "model")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=label)
+@pytest.mark.parametrize("page", PYTHON)
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     prepare(tmp_path)
     monkeypatch.chdir(tmp_path)

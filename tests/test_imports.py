@@ -21,6 +21,7 @@ VERBS = {
     "search": "search index cat",
     "export": "export index -o out.tsv",
 }
+FAST = ("mine", "search")
 # Packages are looked for as if they were not installed, as `importlib.util.find_spec` sees it too.
 RUN = """
 import sys
@@ -57,7 +58,9 @@ def run(folder, words, missing=()):
     return done, set((folder / "modules").read_text().split())
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize(
+    "verb", [*FAST, *(pytest.param(verb, marks=pytest.mark.slow) for verb in VERBS if verb not in FAST)]
+)
 def test_a_verb_needs_no_extra_and_imports_no_compiler(folder, verb):
     done, modules = run(folder, VERBS[verb], missing=EXTRAS)
     assert done.returncode == 0, done.stderr
@@ -71,6 +74,7 @@ def test_the_default_model_answers_without_transformers(folder):
     assert not {*done.stdout.split()} & {"transformers", *COMPILERS}
 
 
+@pytest.mark.slow
 def test_searching_imports_neither_training_nor_the_tables_of_languages(folder):
     done, modules = run(folder, VERBS["search"])
     assert done.returncode == 0, done.stderr
@@ -85,6 +89,7 @@ def test_help_and_version_import_nothing_heavy(folder, words):
     assert not modules & {"torch", "numpy", "transformers", "langcodes", "uvicorn", *EXTRAS}
 
 
+@pytest.mark.slow
 def test_serving_needs_no_extra_but_its_own(folder):
     code = "from isoglot.index import Index; from isoglot.serve import create_app; create_app(Index.open('index'))"
     kept = [name for name in EXTRAS if name != "jinja2"]

@@ -94,6 +94,7 @@ def test_a_broken_plugin_is_one_error_that_names_its_distribution(acme, registry
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_module_is_imported_by_the_command_line(tmp_path):
     (tmp_path / "my_readers.py").write_text(
         "from isoglot.data.readers import READERS\nREADERS['mine'] = lambda path: iter(())\n"

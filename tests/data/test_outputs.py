@@ -130,6 +130,7 @@ def test_temporary_files_of_living_writers_and_other_targets_stay(tmp_path):
     assert (tmp_path / "a").read_text() == "first"
 
 
+@pytest.mark.slow
 def test_an_owned_folder_is_cleared_after_a_kill_at_every_change(tmp_path):
     folder = tmp_path / "w"
 

@@ -465,7 +465,7 @@ def together(encoder, count, settings):
         return list(pool.map(work, PROMPTS[:count]))
 
 
-@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("count", [2, pytest.param(8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [

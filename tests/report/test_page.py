@@ -184,6 +184,7 @@ def test_the_summary_has_a_handful_of_subsets_where_there_is_no_average(subsets,
     assert (found[-1][1] == "4 more") is (subsets == 9)
 
 
+@pytest.mark.slow
 def test_of_very_many_subsets_there_are_only_averages():
     scores = errors_into(FIFTEEN) + errors_into(FIFTEEN, metric="error/distance")
     assert len(scores) // 2 > MANY
@@ -266,6 +267,7 @@ def test_models_have_short_names_that_differ(models, expected):
     assert cells(page([small(model) for model in models]), "summary")[0][2:-1] == expected
 
 
+@pytest.mark.slow
 def test_the_margin_of_a_change_holds_the_truth_about_as_often_as_it_says():
     random = np.random.default_rng(0)
     inside = 0

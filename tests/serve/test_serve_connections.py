@@ -262,7 +262,7 @@ def test_a_taken_port_and_an_impossible_one_are_said(server, encoder):
 SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_signals_stop_the_server_without_a_word(tmp_path, encoder, number):
     folder = make_index(tmp_path, encoder)
     server = subprocess.Popen(

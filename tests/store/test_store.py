@@ -224,6 +224,7 @@ def test_only_what_is_missing_is_computed(tmp_path, monkeypatch):
     assert asked == [["dddd"]]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(cuts=st.lists(st.tuples(st.booleans(), SHARE), max_size=4), seed=st.integers(0, 99))
 def test_a_store_that_was_cut_finds_the_right_vectors_or_none(tmp_path_factory, cuts, seed):

@@ -16,6 +16,7 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -132,10 +133,15 @@ def speeds(encoders: Mapping[str, Encoder], data: Path, path: Path) -> dict[str,
 
 
 def size(model: Settings, output: Path) -> float:
-    """Megabytes of a model's folder."""
+    """Megabytes of a model's folder, and of its package's files where the weights stay in them."""
     name = model.get("model", model["name"])
     place = output / "made" / name if "distil" in model else Path(name) if Path(name).is_dir() else packaged.get(name)
-    return sum(file.stat().st_size for file in place.rglob("*") if file.is_file()) / 1e6
+    files = [file for file in place.rglob("*") if file.is_file()]
+    if name in packaged.SOURCES and not any(file.suffix == ".safetensors" for file in files):
+        for package in packaged.SOURCES[name].packages:
+            folder = Path(str(metadata.distribution(package.name).locate_file(package.folder)))
+            files += [file for file in folder.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6
 
 
 def level_columns(levels: Settings, trained: Mapping[str, int], results: Scores) -> list[Column]:
@@ -282,7 +288,7 @@ def written(
             f"lists {', '.join(design['levels']['words'])}. Languages with none are those without parallel text in the "
             "training of our models; the other models were trained on other data.\n"
         )
-    names = [column.label for column in columns if any(column.label in row for row in design["quoted"].values())]
+    names = dict.fromkeys(name for row in design["quoted"].values() for name in row if name != "from")
     quoted = tuple(
         (name, *(str(row.get(label, NOTHING)) for label in names), row["from"])
         for name, row in design["quoted"].items()

@@ -33,6 +33,7 @@ class Setting:
     pool: int | None
     chunk_tokens: int | None
     graph_tokens: int | None
+    precision: str
 
 
 class Probe:
@@ -106,7 +107,7 @@ def isoglot_recipe(setting: Setting) -> Values:
                 "objectives": [{"name": "info_nce", "temperature": 0.05, "direction": "one-way"}],
             }
         ],
-        "optimizer": {"lr": setting.lr, "schedule": "linear", "clip": 1.0, "precision": "fp32"},
+        "optimizer": {"lr": setting.lr, "schedule": "linear", "clip": 1.0, "precision": setting.precision},
         "memory": given(memory_settings),
         "epochs": 1,
     }

@@ -62,7 +62,7 @@ def compare(options: argparse.Namespace, work: Path) -> dict[str, list[Values]]:
 
 def one_run(options: argparse.Namespace, *, side: str, run: Path, seed: int) -> Values:
     """One run of one side in a fresh process without a cache."""
-    own = ("batch", "lr", "threads", "freeze_embeddings", "pool", "chunk_tokens", "graph_tokens")
+    own = ("batch", "lr", "threads", "freeze_embeddings", "pool", "chunk_tokens", "graph_tokens", "precision")
     named = {name: getattr(options, name) for name in own}
     setting = Setting(side=side, work=str(run.parent), folder=str(run), seed=seed, **named)
     environment = {"OMP_NUM_THREADS": str(options.threads), "ISOGLOT_CACHE": str(run / "cache")}
@@ -120,6 +120,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--chunk-tokens", type=int, help="isoglot: token positions per chunk of the encoder")
     parser.add_argument("--graph-tokens", type=int, help="isoglot: token positions whose activations are kept")
+    parser.add_argument(
+        "--precision", choices=["fp32", "bf16"], default="fp32", help="isoglot: of the products; the other has float32"
+    )
     parser.add_argument("--json", type=Path, help="file for the results of every run")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(given)

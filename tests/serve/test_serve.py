@@ -299,6 +299,7 @@ def test_a_fault_inside_is_an_answer_too(index, encoder, monkeypatch, caplog):
     assert "RuntimeError: inside" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_missing_extra_names_the_command_to_type():
     code = "import sys; sys.modules['uvicorn'] = None\nimport isoglot.serve"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

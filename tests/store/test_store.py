@@ -84,6 +84,7 @@ def test_appends_cuts_kills_and_reopenings_never_give_a_wrong_row(tmp_path_facto
         np.testing.assert_array_equal(rows.table, expected)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 7), journal=st.booleans())
 def test_a_flipped_bit_ends_the_rows_that_count(tmp_path_factory, at, bit, journal):

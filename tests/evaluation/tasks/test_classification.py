@@ -378,6 +378,7 @@ def test_the_layer_is_learnt_in_english_only(tmp_path):
     assert values(SIB.run(turned, tmp_path))["deu_Latn", "accuracy"] == 1
 
 
+@pytest.mark.slow
 def test_sib_as_mteb_stores_it_gives_what_the_tables_give(tmp_path):
     sib_data(tmp_path / "tables")
     for table in sorted((tmp_path / "tables/annotated").glob("*/*.tsv")):

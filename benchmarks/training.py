@@ -7,13 +7,14 @@
 Equal on both sides: the weights at the start (BERT, 6 layers of width 384, random), the tokenizer, the pairs and how
 often each is seen (once), pairs in a batch, the loss (InfoNCE from English to the translation, temperature .05, which
 there is called MultipleNegativesRankingLoss with scale 20), mean pooling, dropout, maximum tokens per sentence (128),
-AdamW, learning rate with linear decay to zero, gradient norm clipped at 1, float32, number of threads. Either side is
+AdamW, learning rate with linear decay to zero, gradient norm clipped at 1, number of threads, and float32, unless
+--precision gives isoglot's products bfloat16. Either side is
 driven as its user would: here a recipe, there the trainer; settings that are not named above are each library's own.
 
-Different, and what is measured: there a batch is drawn at random and padded to its longest sentence. Here pairs of
-like length share a batch, a batch passes through the encoder in chunks of like length, and the activations of a large
-batch are not kept but computed again. Since a batch of like lengths is another task than a random one, training losses
-say nothing about each other. Both models are therefore judged on pairs held out, by one function: InfoNCE with all of
+Different, and what is measured: there a batch is drawn at random and padded to its longest sentence. Here a batch
+passes through the encoder in chunks of like length, the activations of a large batch are not kept but computed again,
+and with --pool over 1 pairs of like length share a batch. Such a batch is another task than a random one, so its
+training loss cannot be compared. Both models are therefore judged on pairs held out, by one function: InfoNCE with all of
 them as candidates, and how many sentences find their translation among all.
 
 Every run is a process of its own and the two libraries take turns. The clock runs from the loaded model to the last
@@ -120,9 +121,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--chunk-tokens", type=int, help="isoglot: token positions per chunk of the encoder")
     parser.add_argument("--graph-tokens", type=int, help="isoglot: token positions whose activations are kept")
-    parser.add_argument(
-        "--precision", choices=["fp32", "bf16"], default="fp32", help="isoglot: of the products; the other has float32"
-    )
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="isoglot: of its products")
     parser.add_argument("--json", type=Path, help="file for the results of every run")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     return parser.parse_args(given)

@@ -297,7 +297,10 @@ def written(
     parts.append("Figures of the papers, not run here, some under other protocols ([published.md](published.md)).\n")
     costs = [(task, *(str(s.settings.get(task, NOTHING)) for s in results.values())) for task in design_tasks(design)]
     parts.append(f"## Cost\n\n{to_markdown(Grid('Cost', ('seconds', *results), tuple(costs)))}")
-    parts.append("Clock seconds of each evaluation; texts that an earlier task has encoded are not encoded again.\n")
+    parts.append(
+        "Clock seconds of each evaluation, whatever else the machine did; texts that an earlier task has encoded are "
+        "not encoded again. Compare models by the speeds above.\n"
+    )
     return "\n".join(parts)
 
 

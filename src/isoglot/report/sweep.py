@@ -558,7 +558,7 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
 
 
 def _start_run(threads: int) -> None:
-    """Not `start_worker`: on Ctrl-C a run writes a checkpoint."""
+    """The first call of a process of runs. Unlike `start_worker`, it leaves Ctrl-C to the run, for a checkpoint."""
     end_with_parent()
     torch.set_num_threads(threads)
 

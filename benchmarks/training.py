@@ -8,14 +8,14 @@ Equal on both sides: the weights at the start (BERT, 6 layers of width 384, rand
 often each is seen (once), pairs in a batch, the loss (InfoNCE from English to the translation, temperature .05, which
 there is called MultipleNegativesRankingLoss with scale 20), mean pooling, dropout, maximum tokens per sentence (128),
 AdamW, learning rate with linear decay to zero, gradient norm clipped at 1, number of threads, and float32, unless
---precision gives isoglot's products bfloat16. Either side is
-driven as its user would: here a recipe, there the trainer; settings that are not named above are each library's own.
+--precision gives isoglot's products bfloat16. Either side is driven as its user would: here a recipe, there the
+trainer; settings that are not named above are each library's own.
 
 Different, and what is measured: there a batch is drawn at random and padded to its longest sentence. Here a batch
 passes through the encoder in chunks of like length, the activations of a large batch are not kept but computed again,
 and with --pool over 1 pairs of like length share a batch. Such a batch is another task than a random one, so its
-training loss cannot be compared. Both models are therefore judged on pairs held out, by one function: InfoNCE with all of
-them as candidates, and how many sentences find their translation among all.
+training loss cannot be compared. Both models are therefore judged on pairs held out, by one function: InfoNCE with all
+of them as candidates, and how many sentences find their translation among all.
 
 Every run is a process of its own and the two libraries take turns. The clock runs from the loaded model to the last
 step, tokenising included; peak memory is that of the whole process, imports included. Tables show medians over rounds.

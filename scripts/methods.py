@@ -1,6 +1,6 @@
 """Each method against its controls: the designs of methods.toml, as one table each.
 
-    python scripts/methods.py DATA OUTPUT [--only mpcl,soft] [--seeds 3] [--jobs 2] [--steps 2] [--languages deu]
+    python scripts/methods.py DATA OUTPUT [--only mpcl-warmup,soft] [--seeds 3] [--jobs 2] [--steps 2] [--languages deu]
 
 The same as `isoglot sweep --arms scripts/methods.toml --entry NAME --output OUTPUT/NAME --files OUTPUT` for each, after
 making the files in OUTPUT that its recipes read and that no data set holds:

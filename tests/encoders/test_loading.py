@@ -456,15 +456,22 @@ def test_files_that_hold_something_else(kind, content, tmp_path):
         path.write_bytes(before)
 
 
-def test_a_template_without_its_special_tokens(tmp_path):
-    """The tokenizers library panics when it encodes, with an exception that is no `Exception`."""
-    folder = copied("transformer", tmp_path)
+@pytest.mark.parametrize("kind", ["transformer", "static"])
+@pytest.mark.parametrize("when", ["read", "used"])
+def test_a_tokenizer_that_panics(kind, when, tmp_path):
+    """The tokenizers library then raises an exception that is no `Exception`."""
+    folder = copied(kind, tmp_path)
     path = next(folder.rglob("tokenizer.json"))
     value = json.loads(path.read_text())
-    assert value["post_processor"]["special_tokens"]
-    value["post_processor"]["special_tokens"] = {}
+    if when == "read":
+        value["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    elif kind == "static":  # pieces of a unigram model that has none for what it does not know
+        value["model"] = {"type": "Unigram", "unk_id": None, "vocab": [["x", -1.0]]}
+    else:
+        assert value["post_processor"]["special_tokens"]
+        value["post_processor"]["special_tokens"] = {}
     path.write_text(json.dumps(value))
-    with pytest.raises(EncoderError):
+    with pytest.raises(EncoderError, match="tokenizer|cannot encode"):
         load(folder)
 
 

@@ -216,10 +216,15 @@ class Corpus:
         return [(JOINED, counted(groups, joined, "kept"))]
 
     @contextmanager
-    def reading(self, what: str, report: Callable[[str], None], *, progress: Progress | None = None) -> Iterator[None]:
-        """Report a line every few seconds while files are read in the block, or call `progress` with bytes."""
+    def reading(
+        self, what: str, report: Callable[[str], None], *, once: bool = False, progress: Progress | None = None
+    ) -> Iterator[None]:
+        """Report a line every few seconds while files are read in the block, or call `progress` with bytes.
+
+        `once`: for `texts`, which does not join; joining reads twice.
+        """
         drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
-        size = sum(source.size() * ((2 if self.join else 1) + (source.name in drawn)) for source in self.sources)
+        size = sum(source.size() * ((2 if self.join and not once else 1) + (source.name in drawn)) for source in self.sources)
         with metered(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 

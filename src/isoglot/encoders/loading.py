@@ -166,8 +166,15 @@ def read(folder: Path, *, pooling: str | None, given: dict[str, Any]) -> Encoder
     is run: classes are recognised by name, transformers uses only its own code, and pickles are read only as weights.
     Raises EncoderError.
     """
-    encoder = _read(folder, pooling, given).eval()
-    _try(encoder, folder)
+    try:
+        encoder = _read(folder, pooling, given).eval()
+        _try(encoder, folder)
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # what tokenizers raises about damage is no Exception
+            raise
+        raise EncoderError(
+            f"{folder}: the tokenizer cannot be used: {_one_line(error)}; save or download the model again"
+        ) from error
     encoder.card = card.read(folder)
     return encoder
 
@@ -454,9 +461,7 @@ def _try(encoder: Encoder, folder: Path) -> None:
     try:
         with torch.inference_mode():
             vectors = encoder(encoder.tokenize(["", "A short sentence."]))
-    except BaseException as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of tokenizers, no Exception
-            raise
+    except Exception as error:  # weights of inconsistent shapes raise here, with various exceptions of torch
         raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")

@@ -400,7 +400,7 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
 def _texts(streams: Sequence[Corpus], report: Report, merging: ExitStack) -> Iterator[str]:
     """All sentences. After the last one, the training of the tokenizer reports its time until `merging` ends."""
     for stream in streams:
-        with stream.reading("reading text for the tokenizer", report):
+        with stream.reading("reading text for the tokenizer", report, once=True):
             yield from stream.texts()
     report("merging subwords")
     merging.enter_context(elapsed("merging subwords", report))

@@ -46,7 +46,12 @@ LICENCES = {
 MODELS = {  # what each is, and what it is bad at
     STATIC: (
         "Static multilingual encoder: the mean of token vectors, thousands of sentences per second on one core.",
-        ["Word order: it is ignored.", "Long and formal text: most of the training text is everyday sentences."],
+        [
+            "Word order: it is ignored.",
+            "Long and formal text: most of the training text is everyday sentences and strings of programs.",
+            "Languages with little training text: see the table.",
+            "The packaged dev and test pairs of Tatoeba are part of its training text; evaluate it on other sets.",
+        ],
     ),
     BASE: (
         f"A low-rank adapter for {BACKBONE} that aligns translations.",
@@ -98,6 +103,7 @@ class Build:
             "trim", model, *files, "--minimum-count", "90", "--first", "50000", "--output", folder, makes=folder
         )
         self.log[-1] = f"isoglot trim {model} TRAINING-SETS --minimum-count 90 --first 50000 --output {folder}"
+        self.log[-1] += "  # TRAINING-SETS: the files of models/base"
 
     def average(self, run: str, start: str, folder: str) -> float:
         """Average RUN/model with `start` into a folder: the share of its weights that is best on dev data."""

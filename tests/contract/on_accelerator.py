@@ -44,7 +44,7 @@ def stepped(name, device, chunk):
     with waits() as waited:
         report = backward(encoder, objective, example(), StepLimits(chunk, 0))
         with torch.no_grad():
-            objective.after_step(encoder, report.batch)
+            objective.after_step(encoder, [report.batch])
     found = [p.grad.to_dense() for p in (*encoder.parameters(), *objective.parameters()) if p.grad is not None]
     return [*found, *objective.state_dict().values(), *report.losses.values()], waited
 

@@ -118,7 +118,7 @@ def test_state_survives_a_round_trip(name):
             objective.zero_grad()
             backward(encoder, objective, batch, WHOLE)
             with torch.no_grad():
-                objective.after_step(encoder, batch)
+                objective.after_step(encoder, [batch])
         results.append(gradients(encoder, objective))
     assert_equal(*results)
 

@@ -10,6 +10,7 @@ import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.data.files import digest
 from isoglot.encoders import StaticEncoder, average, card, load, packaged, trim
+from isoglot.encoders.card import Card, Data
 from isoglot.errors import EncoderError
 
 PAIRS = [("Guten Morgen", "Good morning"), ("Gute Nacht", "Good night"), ("Danke", "Thanks")]
@@ -58,6 +59,12 @@ def test_every_fact_is_on_the_page(toy, tmp_path):
         assert words in page
     weights = tmp_path / "m" / "packed.safetensors"
     assert f"`packed.safetensors`: `{digest(weights)}`" in page
+
+
+def test_a_language_has_one_code_in_scores_and_data():
+    card = Card(languages={"cmn": 90.0, "swh": 70.0, "xx": 1.0}, data=[Data(name="a", sentences={"zho": 5, "swa": 5})])
+    assert set(card.languages) == {"zho", "swa", "xx"}
+    assert card.means() == [("with training sentences", 2, 80.0), ("without training sentences", 1, 1.0)]
 
 
 def test_languages_without_training_text_are_averaged_apart():

@@ -94,9 +94,10 @@ def test_the_direction_that_layer_norm_takes_away_is_left_out(toy_transformer):
 
 
 def test_a_static_encoder_stays_one(toy_static, tmp_path):
-    toy_static.normalizes = False
+    toy_static.normalizes, toy_static.prompts, toy_static.name = False, {"query": "q: "}, "mine"
     found = fit_whitening(toy_static, CORPUS, dim=5)
     assert isinstance(found.encoder, StaticEncoder)
+    assert (found.encoder.prompts, found.encoder.name) == ({"query": "q: "}, "mine")
     vectors = encode(found.encoder, CORPUS)
     np.testing.assert_allclose(vectors.mean(0), 0, atol=1e-4)
     np.testing.assert_allclose(np.cov(vectors.T), np.eye(5), atol=1e-3)

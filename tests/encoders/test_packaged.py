@@ -113,6 +113,9 @@ def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
     assert vectors.shape == (5, listed.dim)
     alike, unlike, across = vectors[0] @ vectors[1], vectors[0] @ vectors[2], vectors[0] @ vectors[3]
     assert alike > unlike + 0.1
+    if name == "use-multilingual-v3":
+        with pytest.raises(EncoderError, match="pooling"):
+            load(name, pooling="max")
     if name in ("multilingual-e5-small", "use-multilingual-v3"):
         assert across > unlike + 0.1
     assert np.isfinite(vectors).all()

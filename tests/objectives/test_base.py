@@ -31,13 +31,13 @@ def test_hooks_reach_every_term():
         def annotate(self, batch):
             self.calls.append("annotate")
 
-        def after_step(self, encoder, batch):
+        def after_step(self, encoder, batches):
             self.calls.append("after_step")
 
     inner = [Counting(), Counting()]
     terms = Sum(*((1.0, term) for term in inner))
     terms.annotate(toy_batch([2]))
-    terms.after_step(torch.nn.Identity(), toy_batch([2]))
+    terms.after_step(torch.nn.Identity(), [toy_batch([2])])
     assert [term.calls for term in inner] == [["annotate", "after_step"]] * 2
 
 

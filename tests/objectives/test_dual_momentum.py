@@ -69,7 +69,7 @@ def step(encoder, objective, batch, *, lr=0.1):
     with torch.no_grad():
         for weight in encoder.parameters():
             weight -= lr * weight.grad
-        objective.after_step(encoder, report.batch)
+        objective.after_step(encoder, [report.batch])
     return report
 
 
@@ -86,6 +86,22 @@ def test_the_key_encoder_follows_and_has_no_gradient():
             assert got.grad is None
 
 
+def test_accumulated_batches_move_the_key_encoder_once_and_are_all_enqueued():
+    encoder = ToyEncoder()
+    objective = DualMomentum(encoder=encoder, momentum=0.9, queue=8)
+    batches = [toy_batch([2, 2], seed=turn) for turn in range(3)]
+    reports = [backward(encoder, objective, batch, LIMITS, share=1 / 3) for batch in batches]
+    ranks.GradientSum(encoder).finish()
+    before = [weight.clone() for weight in encoder.parameters()]
+    with torch.no_grad():
+        for weight in encoder.parameters():
+            weight -= 0.1 * weight.grad
+        objective.after_step(encoder, [report.batch for report in reports])
+    assert int(objective.pointer) == 6
+    for own, old, new in zip(objective.key_encoder.parameters(), before, encoder.parameters(), strict=True):
+        torch.testing.assert_close(own, 0.9 * old + 0.1 * new)
+
+
 def test_buffers_follow_too():
     encoder = torch.nn.Sequential(torch.nn.BatchNorm1d(3))
     encoder.dim = 3
@@ -95,7 +111,7 @@ def test_buffers_follow_too():
     batch = toy_batch([2])
     batch.extras[KEY] = torch.zeros(2, 3)
     with torch.no_grad():
-        objective.after_step(encoder, batch)
+        objective.after_step(encoder, [batch])
     assert objective.key_encoder[0].running_mean.tolist() == [2.0, 2.0, 2.0]
     assert objective.key_encoder[0].num_batches_tracked == 7
 
@@ -203,7 +219,7 @@ def test_the_copy_shares_what_is_frozen_and_the_tokenizer_alone(kind, toy_static
     batch.tokens = encoder.tokenize(SENTENCES[:6])
     report = backward(encoder, objective, batch, LIMITS)
     with torch.no_grad():
-        objective.after_step(encoder, report.batch)
+        objective.after_step(encoder, [report.batch])
     assert all(bool(torch.isfinite(loss)) for loss in report.losses.values())
 
 

@@ -79,7 +79,7 @@ def test_dropout_is_a_function_of_seed_and_step():
     assert torch.equal(mask(objective), first)
     assert sorted({round(value, 9) for value in first.flatten().tolist()}) == [0.0, round(4 / 3, 9)]
     assert 0.15 < float((first == 0).double().mean()) < 0.35
-    objective.after_step(objective, toy_batch([2]))
+    objective.after_step(objective, [toy_batch([2])])
     second = mask(objective)
     assert not torch.equal(second, first)
     again = make(layers=1, hidden=3, dropout=0.25)
@@ -136,7 +136,7 @@ def test_accuracy_rises_above_chance(options):
         batch = batch_of(encoder, *labelled(64, seed=100 + step))
         backward(encoder, objective, batch, StepLimits())
         adam.step()
-        objective.after_step(encoder, batch)
+        objective.after_step(encoder, [batch])
     assert before < 0.5
     assert accuracy() > 0.7
 

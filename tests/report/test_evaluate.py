@@ -90,6 +90,7 @@ def test_rated_pairs_in_memory_are_correlated_with_cosines():
         ({"pairs": "pairs.tsv"}, "pairs of strings"),
         ({"sts": [("a", "b")]}, "row 1 of sts"),
         ({"sts": [("a", "b", 1), ("a", "b", "high")]}, "row 2 of sts"),
+        ({"sts": [("a", "b", 1), ("a", "b", float("nan"))]}, "row 2 of sts"),
         ({"sts": "sts.tsv"}, "rows"),
     ],
 )

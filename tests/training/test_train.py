@@ -18,7 +18,8 @@ from isoglot.data.groups import Group
 from isoglot.encoders import encode, load
 from isoglot.encoders.base import Encoder
 from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError
-from isoglot.objectives import InfoNCE, MultiPositive
+from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive
+from isoglot.objectives.base import Sum
 from isoglot.recipe import load as load_recipe
 from isoglot.training import loop
 from isoglot.training.progress import Display
@@ -204,6 +205,40 @@ def test_objectives_of_every_kind(toy_static):
     assert guided.dim == toy_static.dim
 
 
+def test_options_of_a_named_objective_are_those_of_a_recipe(toy_static, tmp_path):
+    def trained(*priority, **more):
+        objective = {"name": "soft_contrastive", "priority": list(priority), **more}
+        arguments = {"objective": objective, "teacher": toy_static, "languages": ("en", "de"), "steps": 2}
+        return isoglot.train(toy_static, rows(20), **arguments, output=tmp_path / "-".join(priority))
+
+    english, german = trained("eng", "deu"), trained("deu", "eng")
+    assert not torch.equal(english.table, german.table)  # the teacher reads another side
+    with pytest.raises(CheckpointError):
+        trained("eng", "deu", temperature=0.2)
+    for wrong in ({"name": "info_nce", "heat": 1}, {"priority": []}):
+        with pytest.raises((ValueError, TypeError)):
+            isoglot.train(toy_static, rows(20), objective=wrong)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([SoftContrastive(labels="hard", temperature=0.1)], [SoftContrastive(labels="hard", temperature=0.2)]),
+        (
+            [SoftContrastive(priority=("eng", "deu"), languages=("eng", "deu"))],
+            [SoftContrastive(priority=("deu", "eng"), languages=("eng", "deu"))],
+        ),
+        ([Sum((1.0, MultiPositive()))], [Sum((0.5, MultiPositive()))]),
+    ],
+)
+def test_an_objective_with_other_settings_is_another_run(toy_static, tmp_path, first, second):
+    arguments = {"teacher": toy_static, "languages": ("en", "de"), "steps": 1, "output": tmp_path / "run"}
+    isoglot.train(toy_static, rows(20), objective=first, **arguments)
+    isoglot.train(toy_static, rows(20), objective=first, **arguments)
+    with pytest.raises(CheckpointError):
+        isoglot.train(toy_static, rows(20), objective=second, **arguments)
+
+
 def test_an_objective_object_is_left_as_it_was(toy_static):
     own = isoglot.Objective()
 
@@ -282,6 +317,12 @@ class Unread:
         ({"lr": -1.0}, ValueError, "lr"),
         ({"batch_size": 0}, ValueError, "batch_size"),
         ({"steps": 0}, ValueError, "steps"),
+        ({"steps": 2.0}, TypeError, "steps"),
+        ({"seed": -1}, ValueError, "seed"),
+        ({"patience": -1}, ValueError, "patience"),
+        ({"evaluate_every": 1.5}, TypeError, "evaluate_every"),
+        ({"views": 0}, ValueError, "views"),
+        ({"teacher": 3}, TypeError, "teacher"),
         ({"precision": "float16"}, ValueError, "precision"),
         ({"overrides": ["steps=1"]}, TypeError, "overrides"),
         ({"device": "quantum"}, IsoglotError, "quantum"),

@@ -224,7 +224,8 @@ class Corpus:
         `once`: for `texts`, which does not join; joining reads twice.
         """
         drawn = [source.name for source in self.sources if source.mixing.sample and source.name not in self._samples]
-        size = sum(source.size() * ((2 if self.join and not once else 1) + (source.name in drawn)) for source in self.sources)
+        times = 2 if self.join and not once else 1
+        size = sum(source.size() * (times + (source.name in drawn)) for source in self.sources)
         with metered(progress or lines(f"stream {self.name}: {what}, bytes", report), size or None):
             yield
 

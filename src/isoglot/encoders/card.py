@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from isoglot.data.files import atomic_write, digest
+from isoglot.data.languages import canonical, is_language
 from isoglot.encoders import configs
 
 if TYPE_CHECKING:
@@ -83,6 +84,12 @@ class Card(_Facts):
     parameters: int = 0
     weights: str = ""
     checksums: dict[str, str] = {}
+
+    @field_validator("languages")
+    @classmethod
+    def _by_codes_of_the_data(cls, scores: dict[str, float | None]) -> dict[str, float | None]:
+        """Test sets write cmn and swh where the training data are zho and swa."""
+        return {canonical(code) if is_language(code) else code: score for code, score in scores.items()}
 
     def trained(self) -> dict[str, int]:
         """Sentences by language, over all data."""

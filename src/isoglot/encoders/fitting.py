@@ -138,14 +138,17 @@ def _folded(encoder: StaticEncoder, layer: Dense) -> StaticEncoder:
     table = encoder.folded()
     with torch.no_grad():
         rows = layer.to(table.device)(table.float())
-    return StaticEncoder(
+    fitted = StaticEncoder(
         rows,
         encoder.tokenizer,
         sparse=encoder.sparse,
         max_length=encoder.max_length,
         prompt=encoder.prompt,
+        prompts=encoder.prompts,
         normalizes=encoder.normalizes,
-    ).eval()
+    )
+    fitted.name = encoder.name
+    return fitted.eval()
 
 
 # Flows

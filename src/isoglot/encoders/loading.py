@@ -261,6 +261,8 @@ def _first(folder: Path, modules: list[layout.Module], pooling: str | None, give
         from isoglot.encoders.converters import UseEncoder
 
         _refuse_unknown(UseEncoder, folder, given)
+        if pooling is not None:
+            raise EncoderError(f"{folder}: its pooling is part of the network; leave out pooling={pooling!r}")
         return UseEncoder(**given)
     if first == "Towers":
         from isoglot.encoders import towers

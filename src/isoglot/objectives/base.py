@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import ClassVar, TypeAlias
 
@@ -46,10 +46,11 @@ class Objective(nn.Module):
         """Named scalars, which the step sums, from `vectors` (N, D), not normalised."""
         raise NotImplementedError
 
-    def after_step(self, encoder: nn.Module, batch: Batch) -> None:
+    def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:
         """After the optimiser's step, without gradient: update moving averages and queues.
 
-        `batch` holds the columns and extras of the global batch, as `forward` saw them, and no tokens on many ranks.
+        `batches` are those of the step, several with `optimizer.accumulate`. Each holds the columns and extras of the
+        global batch, as `forward` saw them, and no tokens on many ranks.
         """
 
 
@@ -58,7 +59,7 @@ class Sum(Objective):
 
     def __init__(self, *terms: tuple[float, Objective]) -> None:
         super().__init__()
-        self.weights = [weight for weight, _ in terms]
+        self.weights = tuple(weight for weight, _ in terms)
         self.terms = nn.ModuleList(term for _, term in terms)
 
     @property
@@ -80,10 +81,10 @@ class Sum(Objective):
             losses |= {_numbered(name, number): weight * loss for name, loss in own.items()}
         return losses
 
-    def after_step(self, encoder: nn.Module, batch: Batch) -> None:
+    def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:
         """Let every term update its state."""
         for term in self.members:
-            term.after_step(encoder, batch)
+            term.after_step(encoder, batches)
 
 
 def _numbered(name: str, number: int) -> str:

@@ -56,7 +56,7 @@ class Distillation(Objective):
         if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
             raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # known before the teacher has encoded the corpus
         self.student = student
-        self.places = places(priority, languages, others=True) if priority else []
+        self.places = places(priority, languages, others=True)
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `distillation`."""

@@ -10,7 +10,7 @@ the latest batches. No gradient reaches either, which makes hundreds of thousand
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import torch
@@ -100,8 +100,8 @@ class DualMomentum(Objective):
             "dual_momentum/back": self._loss(pick(z, second), pick(keys, first), self.queues[0], (met, stored), alike),
         }
 
-    def after_step(self, encoder: nn.Module, batch: Batch) -> None:
-        """Update the key encoder (equation 1), then replace the oldest keys by those of the batch.
+    def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:
+        """Update the key encoder (equation 1), then replace the oldest keys by those of the batches.
 
         MoCo's code moves it between a step's queries and keys. The queries do not change the weights, so this is
         equivalent to the update here, right after the preceding step.
@@ -113,6 +113,10 @@ class DualMomentum(Objective):
             torch._foreach_lerp_([own for own, _ in moved], [new for _, new in moved], 1 - self.momentum)
         for kept, current in zip(self.key_encoder.buffers(), encoder.buffers(), strict=True):
             kept.lerp_(current, 1 - self.momentum) if kept.is_floating_point() else kept.copy_(current)
+        for batch in batches:
+            self._enqueue(batch)
+
+    def _enqueue(self, batch: Batch) -> None:
         first, second = slot_pairs(batch.group, batch.slot)
         length = len(self.meanings)
         last = slice(max(0, len(first) - length), len(first))  # of a batch longer than the queue, the last keys

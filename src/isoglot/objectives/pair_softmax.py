@@ -9,7 +9,7 @@ of length one: `layers = 2, vectors = "unit"`, and weight 0.1 relative to its co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal, Protocol
 
@@ -99,7 +99,7 @@ class PairSoftmax(Objective):
         scores: Tensor = self.layers[-1](state)
         return scores
 
-    def after_step(self, encoder: nn.Module, batch: Batch) -> None:  # noqa: ARG002
+    def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:  # noqa: ARG002
         """Count the step."""
         self.steps += 1
 

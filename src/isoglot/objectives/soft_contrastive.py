@@ -75,7 +75,7 @@ class SoftContrastive(Objective):
         self.labels, self.value = labels, value
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.weights = WEIGHTS.get(tcm, (tcm_lambda, 1.0))
-        self.places = places(priority, languages) if labels == "priority" and priority else []
+        self.places = places(priority, languages) if labels == "priority" else ()
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss across languages, under `soft_contrastive`, and within them, under `soft_contrastive/mono`."""

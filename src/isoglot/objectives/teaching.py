@@ -29,21 +29,28 @@ def average(left: Tensor, right: Tensor) -> Tensor:
     return torch.cat([left, right], dim=1) / math.sqrt(2)
 
 
-def places(priority: Sequence[str], languages: Sequence[str], *, others: bool = False) -> list[int]:
-    """The rank of each language in a list of priority.
+def places(priority: Sequence[str], languages: Sequence[str], *, others: bool = False) -> tuple[int, ...]:
+    """The rank of each language in a list of priority; empty without priority.
 
     `zho` in the list also stands for `zho_Hans`. A language without a place has the one after the last if `others`;
-    otherwise it is a ValueError.
+    otherwise it is a ValueError, as a priority among unknown languages is.
     """
+    if not priority:
+        return ()
+    if not languages:
+        raise ValueError(
+            "priority needs the languages that batch.lang numbers; training passes them to an objective given by name "
+            'with its options: {"name": ..., "priority": [...]}'
+        )
     try:
         order = [canonical(code) for code in priority]
     except CorpusError as error:
         raise ValueError(f"priority: {error}") from error
     found = []
-    for code in languages or order:
+    for code in languages:
         place = next((order.index(name) for name in (code, code.partition("_")[0]) if name in order), None)
         place = len(order) if place is None and others else place
         if place is None:
             raise ValueError(f"priority has no place for {code}, a language of the stream: {', '.join(order)}; add it")
         found.append(place)
-    return found
+    return tuple(found)

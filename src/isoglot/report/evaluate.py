@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -213,7 +214,7 @@ def _rated(rows: Any) -> Iterator[tuple[str, str, float]]:
             gold = next((group.extras[name] for name in ("score", "gold", "label") if name in group.extras), None)
             if len(group.texts) != 2 or not isinstance(gold, int | float):
                 raise TypeError(f"row {number} of sts: expected the columns sentence1, sentence2 and score")
-            yield group.texts[0], group.texts[1], float(gold)
+            yield group.texts[0], group.texts[1], _finite(gold, number)
         return
     if isinstance(rows, str) or not isinstance(rows, Iterable):
         raise TypeError(f"sts is of type {type(rows).__name__}; pass rows (sentence, sentence, gold)")
@@ -221,4 +222,10 @@ def _rated(rows: Any) -> Iterator[tuple[str, str, float]]:
         fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
         if not fits or isinstance(row[2], str | bool | None):
             raise TypeError(f"row {number} of sts is {shown(row)}; pass rows (sentence, sentence, gold)")
-        yield row[0], row[1], float(row[2])
+        yield row[0], row[1], _finite(row[2], number)
+
+
+def _finite(gold: float, number: int) -> float:
+    if not math.isfinite(gold):
+        raise TypeError(f"row {number} of sts has the score {gold}; leave the row out or give its score")
+    return float(gold)

@@ -498,8 +498,7 @@ def move(
     adam.step()
     with torch.no_grad():
         for stream in streams:
-            for report in done[stream.name]:
-                stream.objective.after_step(encoder, report.batch)
+            stream.objective.after_step(encoder, [report.batch for report in done[stream.name]])
     known = iter(torch.tensor(values, dtype=torch.float64))
     return {
         name: replace(report, losses={loss: next(known) for loss in report.losses}) for name, report in found.items()

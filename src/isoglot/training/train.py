@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
+import json
+import operator
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +44,7 @@ from isoglot.training.recipes import plan_of
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
 ADAPTER_RATE = 5e-4
+PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}  # as recipes call them
 
 
 @hinting(
@@ -103,8 +106,9 @@ def train(
     dev          what chooses the best encoder: held-out data of the same kinds (accuracy of finding translations among
                  them), or tasks or suites, by name or as objects, with their data in `dev_data` ($ISOGLOT_DATA). None:
                  the last encoder is returned
-    objective    a name in `isoglot.objectives.OBJECTIVES`, an `Objective`, or a list of them, each alone or as
-                 (weight, objective); an object is copied
+    objective    a name in `isoglot.objectives.OBJECTIVES`; a name with options, as in a recipe: {"name":
+                 "soft_contrastive", "priority": ["en", "de"]}; an `Objective`, which is copied; or a list of these,
+                 each alone or as (weight, objective)
     epochs, steps  length, one epoch by default
     batch_size   groups in a batch
     lr, warmup   peak learning rate (5e-5; 5e-4 for an adapter; 0.02 for static encoders) after `warmup` steps, then
@@ -153,7 +157,7 @@ def train(
             encoder, data, dev=dev, objective=objective, epochs=epochs, steps=steps, batch_size=batch_size, lr=lr,
             warmup=warmup, precision=precision, adapter=adapter, train_layers=train_layers,
             freeze_embeddings=freeze_embeddings, views=views, teacher=teacher, languages=languages, dev_data=dev_data,
-            evaluate_every=evaluate_every, patience=patience, seed=seed or 0, device=place,
+            evaluate_every=evaluate_every, patience=patience, seed=0 if seed is None else seed, device=place,
         )  # fmt: skip
     with ExitStack() as stack:
         if output is None:
@@ -252,14 +256,21 @@ def _plan(
     """The arguments of a call as a plan. Everything is checked before the data are read."""
     if epochs is not None and steps is not None:
         raise ValueError("pass epochs or steps, not both")
-    for name, value in (("epochs", epochs), ("steps", steps)):
-        if value is not None and not 0 < value < float("inf"):
-            raise ValueError(f"{name} must be positive, got {value!r}")
+    if epochs is not None and not 0 < epochs < float("inf"):
+        raise ValueError(f"epochs must be positive, got {epochs!r}")
+    steps, views = _whole("steps", steps, 1), _whole("views", views, 1)
+    evaluate_every = _whole("evaluate_every", evaluate_every, 1)
+    batch_size, warmup = _whole("batch_size", batch_size, 1), _whole("warmup", warmup, 0)
+    patience, seed = _whole("patience", patience, 0), _whole("seed", seed, 0)
+    if precision not in (*PRECISIONS, "auto"):
+        raise ValueError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
+    if teacher is not None and not isinstance(teacher, str | Path | Encoder):
+        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
     terms = _terms(objective)
     encoder = _trainable(encoder, [term.copies for term in terms])
     adapter = None if adapter is None else _checked(AdapterSettings, **dict(adapter))
     rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
-    kind = {"float32": "fp32", "bfloat16": "bf16"}.get(precision, precision)
+    kind = PRECISIONS.get(precision, precision)
     settings = _checked(OptimizerSettings, lr=rate, warmup=warmup, precision=kind)
     batching = _checked(Batching, size=batch_size, views=views or 1)
     guide = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
@@ -298,6 +309,22 @@ def _plan(
     )
 
 
+_Number = TypeVar("_Number", int, int | None)
+
+
+def _whole(name: str, value: _Number, least: int) -> _Number:
+    """The whole number, of any kind. Raises TypeError for anything else, ValueError below `least`; None stays."""
+    if value is None:
+        return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {value!r}")
+    return number
+
+
 _Settings = TypeVar("_Settings", bound=BaseModel)
 
 
@@ -333,12 +360,16 @@ def _term(item: Any) -> _Weighted:
     weight = 1.0
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int | float):
         weight, item = float(item[0]), item[1]
+    options: dict[str, Any] = {}
+    if isinstance(item, Mapping):  # as in a recipe
+        options = {**item}
+        weight, item = weight * float(options.pop("weight", 1.0)), options.pop("name", None)
     if not 0 < weight < float("inf"):
         raise ValueError(f"the weight of an objective must be positive, got {weight!r}")
     if isinstance(item, str):
         name = item
         try:
-            check_objective(name, {})
+            check_objective(name, options)
         except RecipeError as error:
             raise ValueError(str(error).removeprefix("objectives.name: ")) from None
         from isoglot.objectives import OBJECTIVES
@@ -346,7 +377,7 @@ def _term(item: Any) -> _Weighted:
         def made(known: Known) -> Objective:
             return build_objective(
                 name,
-                {},
+                options,
                 known.encoder,
                 languages=known.languages,
                 sizes=known.sizes,
@@ -354,11 +385,13 @@ def _term(item: Any) -> _Weighted:
                 where="objective",
             )
 
-        return _Weighted(weight, made, OBJECTIVES[name].copies, name)
+        record = f"{name} {json.dumps(options, sort_keys=True, default=str)}" if options else name
+        return _Weighted(weight, made, OBJECTIVES[name].copies, record)
     if isinstance(item, Objective):
         return _Weighted(weight, lambda _: copy.deepcopy(item), item.copies, _fingerprint(item))
     raise TypeError(
-        f"objective must be a name, an Objective, or a list of these or of (weight, objective), got {shown(item)}"
+        'objective must be a name, {"name": ..., options}, an Objective, or a list of these or of (weight, objective), '
+        f"got {shown(item)}"
     )
 
 
@@ -366,7 +399,7 @@ def _fingerprint(objective: Objective) -> str:
     """Changes when an objective's class, settings or weights do."""
     found = hashlib.sha256(type(objective).__qualname__.encode())
     for module in objective.modules():
-        plain = {k: v for k, v in vars(module).items() if isinstance(v, str | int | float | bool | tuple | None)}
+        plain = {k: v for k, v in vars(module).items() if isinstance(v, str | int | float | tuple | list | None)}
         found.update(repr(sorted(plain.items())).encode())
     for name, value in objective.state_dict().items():
         if isinstance(value, torch.Tensor):

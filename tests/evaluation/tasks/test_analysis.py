@@ -269,6 +269,18 @@ def test_sib_is_read_in_the_order_of_its_ids(tmp_path):
     ]
 
 
+def test_paraphrases_of_a_language_are_compared_by_similarity_alone(tmp_path):
+    rows = "".join(f"eng {i}\tother {i}\tthird {i}\tdeu {i}\n" for i in range(6))
+    write(tmp_path / "retrieval.tsv", "eng\teng\teng\tdeu\n" + rows)
+    english = {"eng-eng:2", "eng-eng:3", "eng:2-eng:3"}
+    everything = {*english, "deu-eng", "deu-eng:2", "deu-eng:3", "deu-eng-eng:2-eng:3"}
+    assert set(Similarity().subsets(tmp_path)) == set(Similarity().subsets(tmp_path, languages=["de"])) == everything
+    assert Centroids().subsets(tmp_path) == ("deu-eng",)
+    scores = Similarity().run(by_language_and_meaning, tmp_path)
+    tables = units("other", 6), units("third", 6)
+    assert value(scores, "eng:2-eng:3", "cosine/translations") == pytest.approx(sum(map(dot, *tables)) / 6)
+
+
 def test_ones_own_groups_come_first_and_only_so_many_are_used(tmp_path):
     plain(tmp_path, {f"multi30k/task1/raw/test_2016_flickr.{code}": code for code in ("de", "en")})
     write_groups(tmp_path, ("kor", "eng"), GROUPS + 20)

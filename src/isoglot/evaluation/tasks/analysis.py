@@ -26,6 +26,7 @@ the first `GROUPS` are used, so that many languages stay quick.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
@@ -187,15 +188,16 @@ class Translations:
 
 
 def read_groups(
-    data: Path, *, task: str, source: str = "", languages: Sequence[str] = (), limit: int = GROUPS
+    data: Path, *, task: str, source: str = "", languages: Sequence[str] = (), paraphrases: bool = False
 ) -> tuple[Translations, ...]:
-    """The first `limit` groups that have sentences in two of the `languages`; English need not be named.
+    """The first `GROUPS` groups that have sentences in two of the `languages`; English need not be named.
 
     `source` is one of `SOURCES`. Without it they are of what has the most of the languages, and of equals the first:
     the user's groups come before the sets, which keep their order. None when nothing is there. Of a language that a
-    group has twice, the first sentence counts. Raises `EvaluationError` naming task, language and line.
+    group has twice, the first sentence counts; with `paraphrases` the others do too, as `eng:2`, `eng:3`. Raises
+    `EvaluationError` naming task, language and line.
     """
-    own = () if source else tuple(islice(_narrow(_own(data, task), languages), limit))
+    own = () if source else tuple(islice(_narrow(_own(data, task, paraphrases), languages), GROUPS))
     chosen, most = "", _count(codes(own), languages) if own else -1
     for name in ([source] if source else SOURCES) if data.is_dir() else ():
         if most == len(languages):
@@ -203,7 +205,7 @@ def read_groups(
         found = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # judged by file names
         if len(found) > 1 and (there := _count(found, languages)) > most:
             chosen, most = name, there
-    return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), limit)) if chosen else own
+    return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), GROUPS)) if chosen else own
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -251,7 +253,7 @@ def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *,
 
 def _count(found: Iterable[str], languages: Sequence[str]) -> int:
     """The number of the languages among the codes found."""
-    return sum(any(among(code, [language]) for code in found) for language in languages)
+    return sum(any(among(_language(code), [language]) for code in found) for language in languages)
 
 
 def _order(code: str) -> tuple[bool, str]:
@@ -259,7 +261,13 @@ def _order(code: str) -> tuple[bool, str]:
 
 
 def _english(code: str) -> bool:
+    code = _language(code)
     return is_language(code) and canonical(code) == "eng"
+
+
+def _language(code: str) -> str:
+    """Without the number of a paraphrase."""
+    return code.partition(":")[0]
 
 
 def _embed(encode: Encode, groups: Sequence[Translations], code: str, where: str) -> NDArray[np.float32]:
@@ -269,16 +277,20 @@ def _embed(encode: Encode, groups: Sequence[Translations], code: str, where: str
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        kept = sorted((code for code in group.texts if _english(code) or among(code, languages)), key=_order)
+        kept = sorted((code for code in group.texts if _english(code) or among(_language(code), languages)), key=_order)
         if len(kept) >= 2:
             texts, places = ({code: by_code[code] for code in kept} for by_code in (group.texts, group.places))
             yield Translations(group.name, texts, places)
 
 
-def _own(data: Path, task: str) -> Iterator[Translations]:
+def _own(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
     for number, group in retrieval.read_groups(data, task=task):
-        firsts = dict(reversed(list(zip(group.langs, group.texts, strict=True))))
-        yield Translations(item_set_of(group.texts), firsts, dict.fromkeys(firsts, retrieval.origin(data, number)))
+        met, texts = Counter[str](), {}
+        for code, text in zip(group.langs, group.texts, strict=True):
+            met[code] += 1
+            if met[code] == 1 or paraphrases:
+                texts[code if met[code] == 1 else f"{code}:{met[code]}"] = text
+        yield Translations(item_set_of(group.texts), texts, dict.fromkeys(texts, retrieval.origin(data, number)))
 
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
@@ -309,18 +321,25 @@ class OfGroups:
     sets: ClassVar[tuple[str, ...]] = tuple(retrieval.N_WAY[name].source for name in SOURCES)
     needs: ClassVar[str] = NEEDS
     name: ClassVar[str]
+    paraphrases: ClassVar[bool] = False  # whether all sentences of a language in a group count
 
     def groups(self, data: Path, languages: Sequence[str]) -> tuple[Translations, ...]:
         """The groups that it is about."""
-        return read_groups(data, task=self.name, source=self.source, languages=languages)
+        return read_groups(
+            data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Similarity(OfGroups):
-    """The task `similarity`: cosines of translations for each pair of languages, then for all languages together."""
+    """The task `similarity`: cosines of translations for each pair of languages, then for all languages together.
+
+    Paraphrases of one language in a group are compared like translations, `eng-eng:2` (MPCL, figure 1c).
+    """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TRANSLATIONS, CONTRAST, LEAST, SPREAD)
     name: ClassVar[str] = "similarity"
+    paraphrases: ClassVar[bool] = True
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
         """Pairs of languages, and all languages joined if they are three or more."""

@@ -285,8 +285,8 @@ def written(
         parts.append(table("Retrieval by resources of the language", levels, compared, base))
         parts.append(
             f"Levels: sentences of the language in the training data of {design['levels']['model']}, without the word "
-            f"lists {', '.join(design['levels']['words'])}. Languages with none are those without parallel text in the "
-            "training of our models; the other models were trained on other data.\n"
+            f"lists {', '.join(design['levels']['words'])}. isoglot-base has text of the same languages, isoglot-small of "
+            "fewer (models/isoglot-small.md); the other models were trained on other data.\n"
         )
     names = dict.fromkeys(name for row in design["quoted"].values() for name in row if name != "from")
     quoted = tuple(

@@ -264,9 +264,10 @@ def test_a_folder_without_a_sweep_is_refused(tmp_path):
         plot_sweep(tmp_path, tmp_path / "a.html")
 
 
-def test_the_project_s_own_designs_are_valid():
-    """Recipes, changes and tasks of scripts/methods.toml, checked without their data."""
-    path = Path(__file__).parents[2] / "scripts" / "methods.toml"
+@pytest.mark.parametrize("name", ["methods.toml", "papers.toml"])
+def test_the_project_s_own_designs_are_valid(name):
+    """Recipes, changes and tasks of a file in scripts, checked without their data."""
+    path = Path(__file__).parents[2] / "scripts" / name
     for entry in tomllib.loads(path.read_text(encoding="utf-8")):
         design = read_design(path, entry)
         for arm in design.arms:

@@ -8,7 +8,7 @@ from command_line import runner
 from conftest import SENTENCES
 from isoglot.cli.filter import filter as verb
 from isoglot.data.readers import read_jsonl
-from isoglot.errors import CorpusError, RecipeError
+from isoglot.errors import CorpusError, OutputError, RecipeError
 
 run = runner(filter=verb)
 
@@ -30,6 +30,13 @@ def test_wrong_pairs_are_dropped(project):
     assert [group.texts for group in [*kept, *dropped]].count(project[1]) == 1
     assert sorted(group.texts for group in [*kept, *dropped]) == sorted(project)
     assert f"eng-deu: {len(dropped)} dropped, {len(kept)} kept" in err
+
+
+@pytest.mark.parametrize("name", ["clean.tsv", "clean.tmx"])
+def test_the_output_is_json_lines_by_name_too(project, name):
+    for words in (("-o", name), ("-o", "out.jsonl", "--dropped", name)):
+        with pytest.raises(OutputError, match=name):
+            run("pairs.tsv", *words, "--model", "model")
 
 
 def test_mistakes_are_named(project):

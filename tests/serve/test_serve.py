@@ -33,7 +33,9 @@ KEYS = ["query", "k", "languages", "input", "model", "dimensions", "encoding_for
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return make_index(tmp_path_factory.mktemp("serve"), StaticEncoder.create(build_tokenizer(), 8, seed=1))
+    return make_index(
+        tmp_path_factory.mktemp("toy", numbered=False), StaticEncoder.create(build_tokenizer(), 8, seed=1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_a_hit_has_its_translation(encoder):
 
 def test_the_index_tells_of_itself(server):
     found = json.loads(ask(server, "GET", "/index")[2])
-    assert (found["model"], found["sentences"], found["kind"]) == ("model", 8, "flat")
+    assert (found["model"], found["sentences"], found["kind"]) == ("toy", 8, "flat")
     assert {one["code"]: one["sentences"] for one in found["languages"]} == {c: len(x) for c, x in LINES.items()}
     assert json.loads(ask(server, "GET", "/health")[2]) == {"status": "ok"}
 
@@ -108,7 +110,7 @@ def test_the_index_tells_of_itself(server):
         ("/v1/embeddings", {"input": [[1, 2]]}, 400, "token numbers"),
         ("/v1/embeddings", {"input": [1, 2]}, 400, "token numbers"),
         ("/v1/embeddings", {"input": "\udfff"}, 400, "surrogate"),
-        ("/v1/embeddings", {"input": "a", "model": "gpt"}, 404, "this server has 'model'"),
+        ("/v1/embeddings", {"input": "a", "model": "gpt"}, 404, "this server has 'toy'"),
         ("/v1/embeddings", {"input": "a", "dimensions": 9}, 400, "'dimensions'"),
         ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, 400, "'encoding_format'"),
         ("/v1/embeddings", {"input": "a", "encoding_format": []}, 400, "'encoding_format'"),
@@ -124,6 +126,39 @@ def test_what_cannot_be_answered_is_explained(server, path, body, status, messag
     assert set(error) == {"message", "type", "param", "code"}
     if status == 405:
         assert "GET" in found[1]["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/index/", "/search/", "/v1/embeddings/", "/health/"])
+def test_a_slash_too_many_is_not_redirected(server, path):
+    status, headers, body = ask(server, "GET", path)
+    assert (status, headers["Location"]) == (404, None)
+    assert json.loads(body)["error"]["message"] == "Not found."
+
+
+def test_null_is_the_default(server):
+    given = {"input": "cat", "model": None, "encoding_format": None, "dimensions": None}
+    status, _, body = ask(server, "POST", "/v1/embeddings", given)
+    assert (status, body) == (200, ask(server, "POST", "/v1/embeddings", {"input": "cat"})[2])
+
+
+def test_texts_are_tokenised_once(server, encoder, monkeypatch):
+    seen, tokenize = [], type(encoder).tokenize
+
+    def count(self, texts, **options):
+        seen.extend(texts)
+        return tokenize(self, texts, **options)
+
+    monkeypatch.setattr(type(encoder), "tokenize", count)
+    body = ask(server, "POST", "/v1/embeddings", {"input": ["a cat", "dog", "a cat"]})[2]
+    ask(server, "POST", "/similarity", {"a": ["the mat"], "b": ["the dog"]})
+    monkeypatch.undo()
+    assert seen == ["a cat", "dog", "the mat", "the dog"]
+    lengths = encoder.tokenize(["a cat", "dog", "a cat"]).lengths
+    assert json.loads(body)["usage"]["prompt_tokens"] == int(lengths.sum())
+    vectors = [one["embedding"] for one in json.loads(body)["data"]]
+    np.testing.assert_allclose(
+        vectors, encode(encoder, ["a cat", "dog", "a cat"], normalize_embeddings=True), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +249,7 @@ def test_vectors_in_both_formats_are_those_of_the_encoder(server, encoder):
     texts = [LINES["eng"][0], "", LINES["tha"][0], "\0"]
     expected = encode(encoder, texts, normalize_embeddings=True)
     for encoding in ("float", "base64"):
-        body = ask(server, "POST", "/v1/embeddings", {"input": texts, "model": "model", "encoding_format": encoding})[2]
+        body = ask(server, "POST", "/v1/embeddings", {"input": texts, "model": "toy", "encoding_format": encoding})[2]
         found = json.loads(body)
         values = [one["embedding"] for one in found["data"]]
         if encoding == "base64":
@@ -230,22 +265,22 @@ def test_the_real_client_is_content(server, encoder):
     client = openai.OpenAI(base_url=f"{server.url}v1", api_key="none", max_retries=0)
     expected = encode(encoder, ["cat", "dog"], normalize_embeddings=True)
     for options in ({}, {"encoding_format": "float"}, {"encoding_format": "base64"}):
-        made = client.embeddings.create(model="model", input=["cat", "dog"], **options)
+        made = client.embeddings.create(model="toy", input=["cat", "dog"], **options)
         values = [one.embedding for one in made.data]
         if options.get("encoding_format") == "base64":
             values = [np.frombuffer(base64.b64decode(value), "<f4") for value in values]
         np.testing.assert_allclose(values, expected, atol=1e-6)
         assert made.usage.prompt_tokens > 0
-    short = client.embeddings.create(model="model", input="cat", dimensions=3).data[0].embedding
+    short = client.embeddings.create(model="toy", input="cat", dimensions=3).data[0].embedding
     cut = expected[0][:3] / np.linalg.norm(expected[0][:3])
     np.testing.assert_allclose(short, cut, atol=1e-6)
-    assert [one.id for one in client.models.list()] == ["model"]
-    assert client.models.retrieve("model").owned_by == "isoglot"
-    with pytest.raises(openai.NotFoundError, match="this server has 'model'") as error:
+    assert [one.id for one in client.models.list()] == ["toy"]
+    assert client.models.retrieve("toy").owned_by == "isoglot"
+    with pytest.raises(openai.NotFoundError, match="this server has 'toy'") as error:
         client.embeddings.create(model="text-embedding-3-small", input="cat")
     assert error.value.code == "model_not_found"
     with pytest.raises(openai.BadRequestError, match="'input'"):
-        client.embeddings.create(model="model", input=[])
+        client.embeddings.create(model="toy", input=[])
 
 
 def test_two_hundred_clients_at_once_get_their_own_vectors(server, encoder):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -18,7 +19,8 @@ from conftest import build_tokenizer
 from index_folder import make_index
 from isoglot.encoders import StaticEncoder
 from isoglot.index import Index, SearchError
-from isoglot.serve import Limits, Server, create_app
+from isoglot.serve import Limits, Server, create_app, embeddings
+from isoglot.serve.embeddings import encode
 
 HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\n"
 
@@ -161,37 +163,28 @@ def test_random_bytes_on_the_wire(server, data, start):
 
 
 class Slow:
-    """An encoder that needs two milliseconds for each text, or as long as `hold` is not set."""
+    """Encodes, and needs two milliseconds for each text, or as long as `hold` is not set."""
 
-    def __init__(self, encoder):
-        self.encoder, self.hold, self.seen = encoder, threading.Event(), 0
+    def __init__(self):
+        self.hold, self.seen = threading.Event(), 0
         self.hold.set()
 
-    def tokenize(self, texts):
+    def __call__(self, encoder, texts):
         assert self.hold.wait(30)
         self.seen += len(texts)
         time.sleep(0.002 * len(texts))
-        return self.encoder.tokenize(texts)
-
-    def __getattr__(self, name):
-        return getattr(self.encoder, name)
+        return encode(encoder, texts)
 
 
 @pytest.fixture
-def slow(encoder, monkeypatch):
-    found = Slow(encoder)
-    monkeypatch.setattr("isoglot.serve.application.encode_sentences", lambda _, texts: encode_with(encoder, texts))
+def slow(monkeypatch):
+    found = Slow()
+    monkeypatch.setattr(embeddings, "encode", found)
     return found
 
 
-def encode_with(encoder, texts):
-    from isoglot.index.origin import encode_sentences
-
-    return encode_sentences(encoder, texts)
-
-
-def test_large_requests_do_not_hold_up_small_ones(slow):
-    with started(create_app(encoder=slow)) as server:
+def test_large_requests_do_not_hold_up_small_ones(encoder, slow):
+    with started(create_app(encoder=encoder)) as server:
         large = {"input": ["a text of some length " * 4] * 800}  # two seconds of work
         asked = [threading.Thread(target=ask, args=(server, "POST", "/v1/embeddings", large)) for _ in range(2)]
         for thread in asked:
@@ -207,9 +200,9 @@ def test_large_requests_do_not_hold_up_small_ones(slow):
             thread.join()
 
 
-def test_what_cannot_wait_is_turned_away(slow):
+def test_what_cannot_wait_is_turned_away(encoder, slow):
     limits = {"requests": 2, "large": 1, "small": 100}
-    with started(create_app(encoder=slow, limits=Limits(**limits)), **limits) as server:
+    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server:
         slow.hold.clear()
         large = {"input": ["cat"] * 50}
         waiting = [
@@ -231,8 +224,50 @@ def test_what_cannot_wait_is_turned_away(slow):
         assert is_quick(server)
 
 
-def test_work_for_clients_that_went_away_is_dropped(slow):
-    with started(create_app(encoder=slow)) as server:
+def test_answers_of_many_vectors_leave_the_threads_to_small_requests(encoder, monkeypatch):
+    opened, answer = threading.Event(), embeddings.answer
+
+    def held(asked, encoded, model):
+        assert len(encoded) == 1 or opened.wait(30)
+        return answer(asked, encoded, model)
+
+    monkeypatch.setattr(embeddings, "answer", held)
+    with started(create_app(encoder=encoder)) as server, ThreadPoolExecutor(48) as pool:  # anyio has 40 threads
+        try:
+            large = [pool.submit(ask, server, "POST", "/v1/embeddings", {"input": ["a"] * 65}) for _ in range(48)]
+            until(lambda: b"isoglot_texts_total %d" % (48 * 65) in ask(server, "GET", "/metrics")[2])
+            assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
+            assert not any(one.done() for one in large)
+        finally:
+            opened.set()
+        assert {one.result()[0] for one in large} == {200}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/embeddings", {"input": ["a"] * 600}), ("/similarity", {"a": ["a"] * 600, "b": ["b"]})],
+)
+def test_small_bodies_of_many_texts_are_large_requests(encoder, slow, path, body):
+    limits = {"large": 1}
+    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server:
+        slow.hold.clear()
+        found = []
+        asking = threading.Thread(target=lambda: found.append(ask(server, "POST", path, body)[0]))
+        asking.start()
+        until(lambda: b"isoglot_waiting_requests 1\n" in ask(server, "GET", "/metrics")[2])
+        opening = threading.Timer(20, slow.hold.set)  # if both were accepted, the second would be answered too
+        opening.start()
+        status, headers, reply = ask(server, "POST", path, body)
+        opening.cancel()
+        slow.hold.set()
+        asking.join()
+        assert (status, headers["Retry-After"], found) == (503, "1", [200])
+        assert "large requests" in json.loads(reply)["error"]["message"]
+        assert ask(server, "POST", path, body)[0] == 200  # the place is free again
+
+
+def test_work_for_clients_that_went_away_is_dropped(encoder, slow):
+    with started(create_app(encoder=encoder)) as server:
         body = json.dumps({"input": ["a text of some length " * 4] * 2000}).encode()
         gone = connect(server)
         gone.sendall(HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(body), body))

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from serving import ask, started
+from serving import ask, connect, received, started
 from typer.testing import CliRunner
 
 from conftest import build_tokenizer
 from isoglot.cli.main import app as verbs
 from isoglot.encoders import StaticEncoder, encode
 from isoglot.index import Index
-from isoglot.serve import Limits, create_app
+from isoglot.serve import Limits, create_app, embeddings
 from isoglot.serve.observe import SECONDS, Metrics
 
 SECRET = "a text that nobody may log"
@@ -34,12 +34,14 @@ def held(encoder, monkeypatch):
     """An encoder that works while the event is set; the other event is set once it has something to do."""
     goes, has_work = threading.Event(), threading.Event()
 
+    real = embeddings.encode
+
     def wait(_encoder, texts):
         has_work.set()
         assert goes.wait(30)
-        return encode(encoder, texts, normalize_embeddings=True)
+        return real(encoder, texts)
 
-    monkeypatch.setattr("isoglot.serve.application.encode_sentences", wait)
+    monkeypatch.setattr(embeddings, "encode", wait)
     return goes, has_work
 
 
@@ -165,6 +167,81 @@ def test_a_full_server_is_healthy_and_not_ready(encoder, held):
         held[0].set()
         asking.join()
         assert ask(server, "GET", "/ready")[0] == 200
+
+
+def test_a_server_whose_worker_has_ended_is_not_ready(encoder, monkeypatch):
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+
+    ended, threads = threading.Event(), []
+
+    def end(*_arguments):
+        threads.append(threading.current_thread())
+        ended.set()
+        raise SystemExit
+
+    monkeypatch.setattr("isoglot.serve.work.Worker._adapt", end)
+    with started(create_app(encoder=encoder)) as server:
+        assert ask(server, "GET", "/ready")[0] == 200
+        assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
+        assert ended.wait(30)
+        threads[0].join(30)
+        assert ask(server, "GET", "/ready")[0] == 503
+        assert ask(server, "GET", "/health")[0] == 200
+
+
+def test_a_panic_is_a_fault_with_an_id_and_the_next_request_is_answered(encoder, monkeypatch, caplog):
+    class Panic(BaseException):
+        pass
+
+    real = embeddings.encode
+
+    def encode(encoder, texts):
+        if "bad" in texts:
+            raise Panic
+        return real(encoder, texts)
+
+    monkeypatch.setattr(embeddings, "encode", encode)
+    with started(create_app(encoder=encoder)) as server:
+        status, headers, body = ask(server, "POST", "/v1/embeddings", {"input": "bad"}, **{"X-Request-ID": "mine"})
+        assert (status, headers["X-Request-ID"]) == (500, "mine")
+        assert json.loads(body)["error"]["type"] == "server_error"
+        assert ask(server, "POST", "/v1/embeddings", {"input": "cat"})[0] == 200
+        assert ask(server, "GET", "/ready")[0] == 200
+    assert "Panic" in caplog.text
+
+
+@pytest.mark.parametrize("stage", ["body", "read", "answer"])
+def test_a_request_that_is_cut_off_when_the_server_stops_is_answered_without_a_traceback(
+    encoder, monkeypatch, caplog, stage
+):
+    entered, opened = threading.Event(), threading.Event()
+
+    def wait(*_arguments):
+        entered.set()
+        assert opened.wait(30)
+
+    body = json.dumps({"input": ["a long text"] * 200}).encode()
+    head = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
+    limits = {"grace": 1, "small": 100}  # the body is large, and so is the answer
+    with started(create_app(encoder=encoder, limits=Limits(**limits)), **limits) as server, connect(server) as client:
+        try:
+            if stage == "body":
+                client.sendall(head + body[:200])
+                deadline = time.monotonic() + 20
+                while not server.server_state.tasks and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                assert server.server_state.tasks
+            else:
+                monkeypatch.setattr(embeddings, stage, wait)
+                client.sendall(head + body)
+                assert entered.wait(30)
+            server.should_exit = True
+            reply = received(client)
+        finally:
+            opened.set()
+    assert reply.startswith(b"HTTP/1.1 503")
+    assert b"shutting down" in reply
+    assert [record.getMessage() for record in caplog.records if record.exc_info] == []
 
 
 def test_a_request_under_way_is_answered_when_the_server_stops(encoder, held):

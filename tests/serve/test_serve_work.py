@@ -36,6 +36,10 @@ class Gate:
         return [item.upper() for item in items]
 
 
+class Panic(BaseException):
+    """What tokenizers raises when its Rust code panics: not an Exception."""
+
+
 def submit(worker, work, items, size=1):
     return worker.submit(work, items, [size] * len(items))
 
@@ -52,6 +56,28 @@ def test_what_waits_is_worked_on_together_and_errors_go_to_whom_they_belong(work
     with pytest.raises(ValueError, match="bad text"):
         bad.result(20)
     assert [len(part) for part in work.slices[:2]] == [1, 21]
+
+
+def test_a_panic_fails_its_job_and_the_thread_lives_on(worker):
+    entered, opened = threading.Event(), threading.Event()
+
+    def work(items):
+        entered.set()
+        assert opened.wait(20)
+        if "bad" in items:
+            raise Panic
+        return items
+
+    first = submit(worker, work, ["first"])
+    assert entered.wait(20)
+    bad, good = submit(worker, work, ["bad"]), submit(worker, work, ["good"])  # in one slice
+    opened.set()
+    with pytest.raises(RuntimeError) as error:
+        bad.result(20)
+    assert isinstance(error.value.__cause__, Panic)
+    assert (first.result(20), good.result(20)) == (["first"], ["good"])
+    assert submit(worker, work, ["later"]).result(20) == ["later"]
+    assert worker.is_alive
 
 
 def test_a_small_job_waits_for_one_slice_of_a_large_one_and_kinds_take_turns(worker):

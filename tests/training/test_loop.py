@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from isoglot.encoders import encode, load
-from isoglot.errors import CheckpointError, CorpusError, EncoderError, IsoglotError, OutputError, RecipeError
+from isoglot.errors import CheckpointError, CorpusError, IsoglotError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best, checkpoint, loop
@@ -389,7 +389,7 @@ def test_what_settings_allow_at_their_bounds_can_be_trained(project, override):
         ("streams.0.objectives.0.temprature=1", RecipeError, r"objectives\.0\.temprature.*did you mean 'temperature'"),
         ("streams.0.objectives.0.temperature=0", RecipeError, "temperature must be at least 0.0001"),
         ("evaluation.metric=accuracy", RecipeError, "evaluation.metric: tatoeba has no metric 'accuracy'"),
-        ("streams.0.languages=[\"fra\"]", EncoderError, "contain no words to learn a tokenizer from"),
+        ("streams.0.languages=[\"fra\"]", CorpusError, "stream train: no text is left"),
     ],
 )  # fmt: skip
 def test_errors_before_and_during_a_run(project, override, error, message):

@@ -92,7 +92,7 @@ def evaluate(
     with Progress("encoding") as progress:
         scores = evaluate(
             subject, split(tasks), data=data, languages=split(languages), cache=cache, precision=precision,
-            output=output, seen=split(seen), name=model or function, skip_missing=True, report=say, progress=progress,
+            output=output, seen=split(seen), name=function, skip_missing=True, report=say, progress=progress,
         )  # fmt: skip
     if as_json:
         typer.echo((output / "results.json").read_text(encoding="utf-8"), nl=False)

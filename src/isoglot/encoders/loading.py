@@ -69,7 +69,7 @@ def load(
     settings = {"max_length": max_length, "prompt": prompt, **training}
     given = {name: value for name, value in settings.items() if value is not None}
     encoder = read(folder, pooling=pooling, given=given)
-    encoder.name = encoder.name or _name(str(name))
+    encoder.name = encoder.name or folder_name(str(name))
     again = str(folder.resolve()) if Path(name).is_dir() else str(name)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(transformers) == 1 and not _is_adapter(folder) and "dim" not in given:
@@ -109,7 +109,7 @@ def expanded(name: str) -> Path:
     return folder
 
 
-def _name(name: str) -> str:
+def folder_name(name: str) -> str:
     """The name of a model in results: a packaged name or hub id unchanged; a folder by its own name, `model` by its
     parent's.
 

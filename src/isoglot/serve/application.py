@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
-from pathlib import Path
-from threading import Lock
 from time import time
 from typing import Any, TypeVar
 
@@ -27,15 +27,15 @@ from starlette.routing import Route
 
 from isoglot.data.languages import canonical, tag
 from isoglot.encoders import Encoder
+from isoglot.encoders.loading import folder_name
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.index import Hit, Index
-from isoglot.index.origin import encode_queries, encode_sentences
+from isoglot.index.origin import encode_queries
 from isoglot.serve import embeddings
 from isoglot.serve.access import Access, Token, check_origin
 from isoglot.serve.bodies import Bodies
-from isoglot.serve.embeddings import Vector
 from isoglot.serve.limits import Limits
-from isoglot.serve.observe import CONTENT_TYPE, Metrics, Observe
+from isoglot.serve.observe import CONTENT_TYPE, ID, SCOPE_KEY, Metrics, Observe
 from isoglot.serve.replies import Problem, as_json, integer, parse, reply, require_text
 from isoglot.serve.work import Work, Worker
 
@@ -47,6 +47,7 @@ _PAGE = {
     "/page.js": ("page.js", "text/javascript"),
 }
 _FEW = 64  # number of vectors up to which the response is written immediately
+_MANY = 512  # number of texts above which a request takes a place of large bodies: its answer has megabytes
 _COST = 16  # cost of a text in characters, added to its length
 
 
@@ -85,7 +86,7 @@ def create_app(
             index.origin.require(encoder, "this encoder")
     if encoder is None:
         raise ValueError("pass an index, an encoder, or both")
-    model = name or (Path(index.origin.name).name if index is not None else encoder.name or "model")
+    model = name or (folder_name(index.origin.name) if index is not None else encoder.name or "model")
     limits = limits or Limits()
     shared = _Shared(Worker(), Bodies(limits), limits)
     routes = [*_operator_routes(shared), *_model_routes(shared, encoder, model, index)]
@@ -101,7 +102,7 @@ def create_app(
         if not token.strip():
             raise ValueError("the token is blank; pass a text that nobody can guess, or None")
         middleware.append(Middleware(Token, token=token.strip(), public=[*_PAGE, "/health", "/ready"]))
-    return Starlette(
+    app = Starlette(
         routes=routes,
         middleware=middleware,
         exception_handlers={
@@ -113,6 +114,8 @@ def create_app(
         },
         lifespan=shared.lifespan,
     )
+    app.router.redirect_slashes = False  # behind a proxy that ends TLS, they would redirect to http://
+    return app
 
 
 @dataclass
@@ -123,7 +126,7 @@ class _Shared:
     bodies: Bodies
     limits: Limits
     waiting: int = 0
-    heavy: Lock = field(default_factory=Lock)
+    heavy: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "isoglot-large"))
     metrics: Metrics = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,16 +136,14 @@ class _Shared:
         })  # fmt: skip
 
     async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The result of the function, run in a thread; large ones run one at a time.
+        """The result of the function, run in a thread; large ones run one at a time, in a thread of their own.
 
-        They hold Python's global lock for milliseconds, and every such thread delays the event loop.
+        They hold Python's global lock for milliseconds, and every such thread delays the event loop. In the threads
+        that all others share, those that wait for their turn would leave none for small requests.
         """
-
-        def run() -> Result:
-            with self.heavy if large else nullcontext():
-                return function(*arguments)
-
-        return await run_in_threadpool(run)
+        if large:
+            return await asyncio.get_running_loop().run_in_executor(self.heavy, partial(function, *arguments))
+        return await run_in_threadpool(function, *arguments)
 
     async def work(self, request: Request, work: Work, items: Sequence[Any], texts: Sequence[str]) -> list[Any]:
         """The results of a job of the worker, which is dropped if the client goes away. Raises `Problem` 503, 504."""
@@ -163,8 +164,6 @@ class _Shared:
                 raise ClientDisconnect
             self.metrics.encoded(len(texts))
             return future.result()
-        except asyncio.CancelledError:
-            raise Problem(503, "The server is shutting down.") from None
         finally:
             self.waiting -= 1
             future.cancel()
@@ -179,6 +178,8 @@ class _Shared:
 
 def _operator_routes(shared: _Shared) -> list[Route]:
     async def ready(_request: Request) -> Response:
+        if not shared.worker.is_alive:
+            raise Problem(503, "The thread of the model has ended; restart the server.")
         if shared.waiting >= shared.limits.requests:
             raise Problem(503, "Too many requests are waiting.", headers={"Retry-After": "1"})
         return reply(as_json({"status": "ready"}))
@@ -198,23 +199,24 @@ def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | 
     created = int(time() if folder is None else (folder / "index.sqlite").stat().st_mtime)
     about = {"id": model, "object": "model", "created": created, "owned_by": "isoglot"}
 
-    def encode(texts: list[str]) -> list[tuple[Vector, int]]:
-        lengths = encoder.tokenize(texts).lengths.tolist()
-        return list(zip(encode_sentences(encoder, texts), lengths, strict=True))
+    encode = partial(embeddings.encode, encoder)
 
     async def embed(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
             large = len(body) > shared.limits.small
             asked = await shared.in_thread(large, embeddings.read, body, model, encoder.dim, shared.limits)
-            encoded = await shared.work(request, encode, asked.texts, asked.texts)
-            return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.answer, asked, encoded, model))
+            with shared.bodies.place(not large and len(asked.texts) > _MANY):
+                encoded = await shared.work(request, encode, asked.texts, asked.texts)
+                return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.answer, asked, encoded, model))
 
     async def similarity(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
             large = len(body) > shared.limits.small
             rows, columns = await shared.in_thread(large, embeddings.read_similarity, body, shared.limits)
-            encoded = await shared.work(request, encode, [*rows, *columns], [*rows, *columns])
-            return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.similarities, encoded, len(rows)))
+            texts = [*rows, *columns]
+            with shared.bodies.place(not large and len(texts) > _MANY):
+                encoded = await shared.work(request, encode, texts, texts)
+                return reply(await shared.in_thread(len(texts) > _FEW, embeddings.similarities, encoded, len(rows)))
 
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != model:
@@ -340,6 +342,10 @@ async def _on_disconnect(_request: Request, _error: Exception) -> Response:
     return Problem(400, "The request is incomplete.").response()
 
 
-async def _on_fault(_request: Request, _error: Exception) -> Response:
-    """Starlette re-raises the error after this response, so that the server logs it."""
-    return Problem(500, "Internal server error; see the log of the server.").response()
+async def _on_fault(request: Request, _error: Exception) -> Response:
+    """Starlette re-raises the error after this response, so that the server logs it.
+
+    The response is sent outside of all middleware, so the id of the request is added here.
+    """
+    headers = {ID: request.scope[SCOPE_KEY]} if SCOPE_KEY in request.scope else {}
+    return Problem(500, "Internal server error; see the log of the server.", headers=headers).response()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 from starlette.requests import Request
 
@@ -13,7 +13,7 @@ from isoglot.serve.replies import CLOSE, Problem
 
 
 class Bodies:
-    """Reads bodies; those of more than `Limits.small` bytes share a fixed number of places."""
+    """Reads bodies. Those of more than `Limits.small` bytes, and requests of many texts, share a number of places."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -21,7 +21,10 @@ class Bodies:
 
     @asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
-        """The body, whose place is kept until the block ends. Raises `Problem` 408, 413 or 503."""
+        """The body, whose place is kept until the block ends. Raises `Problem` 408, 413 or 503.
+
+        A stop of the server cancels what the block waits for: that is a `Problem` 503 too.
+        """
         body = _Body(request, self.limits)
         large = False
         try:
@@ -43,8 +46,22 @@ class Bodies:
                     413, f"The body may have {self.limits.body} bytes; send fewer texts at once.", headers=CLOSE
                 )
             yield bytes(body.kept)
+        except asyncio.CancelledError:
+            raise Problem(503, "The server is shutting down.") from None
         finally:
             self._large -= large
+
+    @contextmanager
+    def place(self, needed: bool) -> Iterator[None]:
+        """A place, if needed, for a small body whose answer is large. Raises `Problem` 503."""
+        if needed and self._large >= self.limits.large:
+            problem = "Too many large requests are being answered; try again later."
+            raise Problem(503, problem, headers={"Retry-After": "1"})
+        self._large += needed
+        try:
+            yield
+        finally:
+            self._large -= needed
 
 
 class _Body:

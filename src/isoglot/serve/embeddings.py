@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.encoders import Encoder
+from isoglot.encoders.engine import engine, plan
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import Problem, as_json, integer, parse, require_text
 
@@ -28,15 +30,15 @@ class Request:
 def read(body: bytes, model: str, dim: int, limits: Limits) -> Request:
     """The request in a body. Raises `Problem` for what can't be answered, including any other model."""
     found = parse(body)
-    if found.get("model", model) != model:
+    if found.get("model") not in (None, model):
         raise Problem(
             404,
             f"The model does not exist here; this server has '{model}'.",
             param="model",
             code="model_not_found",
         )
-    encoding = found.get("encoding_format", "float")
-    if encoding not in ("float", "base64"):
+    encoding = found.get("encoding_format")
+    if encoding not in (None, "float", "base64"):
         raise Problem(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
     texts = _texts(found, "input", limits)
     return Request(texts, integer(found, "dimensions", dim, 1, dim), encoding == "base64")
@@ -63,6 +65,18 @@ def read_similarity(body: bytes, limits: Limits) -> tuple[tuple[str, ...], tuple
     if len(rows) + len(columns) > 2 * limits.texts or len(rows) * len(columns) > 64 * limits.texts:
         raise Problem(400, f"At most {64 * limits.texts} similarities are computed at once; send fewer texts.")
     return rows, columns
+
+
+def encode(encoder: Encoder, texts: Sequence[str]) -> list[tuple[Vector, int]]:
+    """The unit vector of each text, as an index stores it, and its number of tokens; texts are tokenised once."""
+    encoded: list[tuple[Vector, int]] = []
+    with engine(encoder, plan(encoder, normalize_embeddings=True)) as blocks:
+        for window, rows in blocks(texts):
+            lengths = window.tokens.lengths.numpy()
+            if window.rows is not None:  # repeated texts
+                lengths = lengths[window.rows]
+            encoded += zip(rows.astype(np.float32, copy=False), lengths.tolist(), strict=True)
+    return encoded
 
 
 def similarities(encoded: Sequence[tuple[Vector, int]], rows: int) -> bytes:

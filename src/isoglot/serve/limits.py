@@ -19,7 +19,8 @@ class Limits:
     work         seconds for a request to be encoded and searched, waiting included; then it gets 504 and is dropped
     grace        seconds allowed for open requests when the server stops
     requests     maximum requests waiting for the encoder; more get 503
-    small, large bytes up to which a body is always read, and how many larger ones are held in memory at once
+    small, large bytes up to which a body is always read, and how many larger ones, or small ones of more than 512
+                 texts, are held in memory at once; more get 503
     connections  open connections; another one replaces the one that has been idle longest
     """
 

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOG = logging.getLogger("isoglot.serve")
 ID = "X-Request-ID"
+SCOPE_KEY = "isoglot.request_id"  # of the id, in the ASGI scope
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # bounds of the histogram
 _GIVEN = re.compile(r"[-.:\w]{1,64}", re.ASCII)
@@ -89,6 +90,7 @@ class Observe:
             return
         given = Headers(scope=scope).get(ID, "")
         number = given if _GIVEN.fullmatch(given) else uuid4().hex
+        scope[SCOPE_KEY] = number
         began, status, size = perf_counter(), 500, 0
 
         async def send_on(message: Message) -> None:

@@ -54,8 +54,17 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._closing = False
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether jobs are run: the thread runs, or the first job will start it."""
+        thread = self._thread
+        return thread is None or thread.is_alive()
+
     def submit(self, work: Work, items: Sequence[Any], sizes: Sequence[int]) -> Future[list[Any]]:
-        """The results of `work`, one for each item; a job that is cancelled is dropped. Raises what `work` raises."""
+        """The results of `work`, one for each item; a job that is cancelled is dropped.
+
+        Raises what `work` raises, as the cause of a RuntimeError if it is not an Exception.
+        """
         job = _Job(items, sizes)
         with self._changed:
             if self._thread is None:
@@ -115,12 +124,16 @@ class Worker:
     def _compute(self, work: Work, parts: Sequence[tuple[_Job, int]]) -> None:
         try:
             results = iter(work([item for job, end in parts for item in job.items[job.done : end]]))
-        except Exception as error:  # affects only one job
+        except BaseException as error:  # a panic of tokenizers is not an Exception, and must not end the thread
             if len(parts) > 1:
                 for part in parts:
                     self._compute(work, [part])
             elif parts and parts[0][0].future.set_running_or_notify_cancel():
-                parts[0][0].future.set_exception(error)
+                failure = error
+                if not isinstance(error, Exception):
+                    failure = RuntimeError(f"the work raised {type(error).__name__}")
+                    failure.__cause__ = error
+                parts[0][0].future.set_exception(failure)
             return
         for job, end in parts:
             job.results += [next(results) for _ in range(end - job.done)]

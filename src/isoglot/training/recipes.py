@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from fnmatch import filter as matching
 from functools import cache, lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
-from isoglot.errors import EncoderError, RecipeError, nearest, shown
+from isoglot.errors import CorpusError, EncoderError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.suites import SUITES
@@ -386,8 +387,12 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
             report(f"{path}: damaged ({error}); training the tokenizer again")
     report(f"training a tokenizer of {settings.vocabulary:,} tokens")
     with ExitStack() as merging:
+        texts = _texts(streams, report, merging)
+        if (first := next(texts, None)) is None:
+            names = ", ".join(stream.name for stream in streams)
+            raise CorpusError(f"stream {names}: no text is left to train a tokenizer on; check languages and leakage")
         tokenizer = train_tokenizer(
-            _texts(streams, report, merging),
+            chain([first], texts),
             settings.vocabulary,
             model=settings.algorithm,
             lowercase=settings.lowercase,

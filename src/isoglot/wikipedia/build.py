@@ -111,7 +111,7 @@ def build(
         raise RecipeError("no dump; pass at least one")
     if (sources.wikidata is None) == (sources.titles is None):
         raise RecipeError(
-            "pass either a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), not both"
+            "pass a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), one of the two"
         )
     if missing := [name for name, found in versions().items() if not found]:
         raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')

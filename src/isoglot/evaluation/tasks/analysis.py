@@ -325,9 +325,7 @@ class OfGroups:
 
     def groups(self, data: Path, languages: Sequence[str]) -> tuple[Translations, ...]:
         """The groups that it is about."""
-        return read_groups(
-            data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases
-        )
+        return read_groups(data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases)
 
 
 @dataclass(frozen=True, slots=True)

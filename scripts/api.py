@@ -16,9 +16,9 @@ import isoglot
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 HEAD = """# API
 
-Everything that `dir(isoglot)` lists, made from the docstrings by `python scripts/api.py`. Importing `isoglot` imports
-nothing heavy; each name is fetched when it is first used. Errors are subclasses of `IsoglotError`; wrong arguments are
-`TypeError` or `ValueError`.
+Everything that `dir(isoglot)` lists, and `encode`, which is `model.encode` as a function and is not listed. The page
+is made from the docstrings by `python scripts/api.py`. Importing `isoglot` imports nothing heavy; each name is fetched
+when it is first used. Errors are subclasses of `IsoglotError`; wrong arguments are `TypeError` or `ValueError`.
 """
 # Shown first to last: what most people need comes first.
 ORDER = (

@@ -64,6 +64,12 @@ documents. Vectors are computed in bfloat16 where the hardware has it. A dash is
 python scripts/comparison.py DATA OUTPUT --cache OUTPUT/vectors --page docs/comparison.md
 ```
 """
+METRICS = """\
+STS17 and STS-B are Spearman correlations (times 100), SIB-200 is the accuracy of classification and MewsC-16 that of
+clustering; all four are means over languages or language pairs. Tatoeba-14, -36 and -112 are mean accuracies of
+retrieval over the 14 languages of XNLI other than English, the 36 of Tatoeba in XTREME, and all 112 of LASER's test set
+([retrieval.md](tasks/retrieval.md)).
+"""
 
 
 def opened(model: Settings, output: Path) -> Encoder:
@@ -176,13 +182,14 @@ def cell(row: Row | None, place: int) -> str:
     return text + mark
 
 
-def table(title: str, columns: Sequence[Column], compared: Mapping[str, Comparison], base: str) -> str:
-    """Models as rows, columns as columns."""
+def table(title: str, columns: Sequence[Column], compared: Mapping[str, Comparison], base: str, note: str = "") -> str:
+    """Models as rows, columns as columns, below a note."""
     rows = []
     for name, comparison in compared.items():
         known = {row.subset: row for row in comparison.tables[0].rows}
         rows.append((name, *(cell(known.get(column.label), int(name != base)) for column in columns)))
-    return f"## {title}\n\n{to_markdown(Grid(title, ('model', *(c.label for c in columns)), tuple(rows)))}"
+    above = f"{note}\n" if note else ""
+    return f"## {title}\n\n{above}{to_markdown(Grid(title, ('model', *(c.label for c in columns)), tuple(rows)))}"
 
 
 def main() -> None:
@@ -278,15 +285,15 @@ def written(
         f"Speed: sentences of Tatoeba in {len(SPEED_LANGUAGES)} languages, models in turns, medians of {ROUNDS} rounds "
         "in one process; the ratios are of equal rounds. A model that is an adapter needs its backbone besides.\n"
     )
-    parts.append(table("Scores", columns, compared, base))
+    parts.append(table("Scores", columns, compared, base, METRICS))
     if samples := [f"{c['name']}: {c['languages']}" for c in design["columns"] if c.get("languages")]:
         parts.append(f"Samples of the languages, since all would take hours: {'; '.join(samples)}.\n")
     if levels:
         parts.append(table("Retrieval by resources of the language", levels, compared, base))
         parts.append(
             f"Levels: sentences of the language in the training data of {design['levels']['model']}, without the word "
-            f"lists {', '.join(design['levels']['words'])}. isoglot-base has text of the same languages, isoglot-small of "
-            "fewer (models/isoglot-small.md); the other models were trained on other data.\n"
+            f"lists {', '.join(design['levels']['words'])}. isoglot-base has text of the same languages, isoglot-small "
+            "of fewer (models/isoglot-small.md); the other models were trained on other data.\n"
         )
     names = dict.fromkeys(name for row in design["quoted"].values() for name in row if name != "from")
     quoted = tuple(

@@ -24,7 +24,7 @@ _HOMES = {
     "Objective": "isoglot.objectives",
     "Score": "isoglot.evaluation.base",
     "compare": "isoglot.report.compare",
-    "encode": "isoglot.encoders",  # not listed: it answers `isoglot.encode(...)` with what to write instead
+    "encode": "isoglot.encoders",  # not in `__all__`: `model.encode` as a function; one form is listed
     "evaluate": "isoglot.report.evaluate",
     "load": "isoglot.encoders",
     "mine": "isoglot.mining",

@@ -90,8 +90,8 @@ class Event:
     def __init__(self, device: torch.device) -> None:
         assert device.type == NAME
 
-    def record(self) -> None:
-        pass
+    def record(self, stream: torch.Stream) -> None:
+        assert stream.device.type == NAME
 
     def synchronize(self) -> None:
         _wait("event")

@@ -31,7 +31,7 @@ def of_recipe(**stream):
         (lambda: plan(["STS17"]), "sts17"),
         (lambda: plan(["tatoba"]), "tatoeba"),
         (lambda: canonical("English"), "eng"),
-        (lambda: canonical("deuu"), "deu"),
+        (lambda: canonical("ddu"), "deu"),
         (lambda: load("start/statc"), "start/static"),
         (lambda: of_recipe(objectives=[{"name": "infonce"}]), "info_nce"),
         (lambda: of_recipe(objectives=[{"name": "info_nce", "temprature": 1}]), "temperature"),

@@ -70,7 +70,10 @@ def same_vectors(folder, file):
     return (shards.rows(0, len(shards)) == np.load(file)).all()
 
 
-OPTIONS = ("--truncate-dim", 3, "--dtype", "float16", "--prompt", "the ", "--no-normalize")
+OPTIONS = (
+    "--truncate-dim", 3, "--dtype", "float16", "--prompt", "the ", "--no-normalize", "--precision", "bf16", "--format",
+    "npy",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("options", [(), OPTIONS])
@@ -81,6 +84,7 @@ def test_pieces_hold_what_the_plain_command_writes(project, here, options):
     assert sorted(path.name for path in Path("a").glob("*.npy")) == [f"a.eng-{n:06}.npy" for n in range(3)]
     assert f"60 lines, {3 if options else 8} dimensions, 3 files: a" in err
     assert same_vectors("a", "a.npy")
+    assert f'"precision": "{"bfloat16" if options else "float32"}"' in Path("a/shards.json").read_text()
 
 
 def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
@@ -112,6 +116,8 @@ def test_pieces_that_are_there_stay(project, here):
         (("--dtype", "int8"), "model: dtype must be a kind of float"),
         (("--dtype", "nonsense"), "model: .*nonsense"),
         (("--pooling", "cls"), "needs a transformer"),
+        (("--precision", "fp8"), "model: precision must be one of"),
+        (("--precision", "int8"), "int8"),
     ],
 )
 def test_a_wrong_setting_is_one_line_and_the_folder_stays_free(project, here, words, message):
@@ -137,9 +143,11 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        (("encode", "model", "a.eng", "--ray", "local", "--precision", "bf16"), EncoderError, "remove --precision"),
-        (("encode", "model", "a.eng", "--ray", "local", "--workers", 2), EncoderError, "remove --precision"),
-        (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --precision"),
+        (("encode", "model", "a.eng", "--ray", "local", "--workers", 2), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--ray", "local", "--devices", "cpu"), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--ray", "local", "--device", "cpu"), EncoderError, "remove --workers"),
+        (("encode", "model", "a.eng", "--ray", "local", "--format", "jsonl"), EncoderError, "remove --format jsonl"),
+        (("encode", "model", "a.eng", "--workers", 2, "--devices", "cpu"), EncoderError, "remove --workers"),
         (("encode", "model", "a.eng", "--lines", 5), EncoderError, "need --ray"),
         (("encode", "model", "a.eng", "--cores", 2), EncoderError, "need --ray"),
         (("encode", "model", "a.eng", "--gpus", 1), EncoderError, "need --ray"),

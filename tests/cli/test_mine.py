@@ -15,8 +15,10 @@ import typer
 from command_line import locked_elsewhere, runner
 from typer.testing import CliRunner
 
+from conftest import build_tokenizer
 from isoglot.cli.mine import mine as command
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
+from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, EncoderError, OutputError, RecipeError
 from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, quality, tune
@@ -62,6 +64,13 @@ def test_without_an_output_the_pairs_are_printed(project):
     printed = CliRunner().invoke(app, VECTORS)
     assert (printed.exit_code, printed.stdout) == (0, Path("pairs.tsv").read_text())
     assert CliRunner().invoke(app, [*VECTORS, "--json"]).exit_code == 2  # both would be on stdout
+
+
+def test_the_precisions_of_encoding_and_of_the_comparison_are_reported(project):
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save("model")
+    for options, precision in (((), "float32"), (("--precision", "bf16"), "bfloat16")):
+        err = run("model", "a.eng", "b.deu", "-o", "pairs.tsv", "--device", "cpu", *options)
+        assert f", float32; comparison in {precision}\n" in err
 
 
 @pytest.mark.parametrize("direction", ["max", "forward", "backward", "intersection"])

@@ -40,6 +40,7 @@ KINDS = ["dict", "rows", "pandas", "polars", "pyarrow", "datasets", "streaming"]
         (EXPECTED, ("fr",)),
         ([EXPECTED[0], {"en": "Thanks.", "de": "Danke."}], None),
         ([{"source": a, "target": b} for a, b in PAIRS], ("en", "de")),
+        ([Group(list(pair), ["en", "ger"]) for pair in PAIRS], None),
         (COLUMNS | {"fr": ["Bonjour", None]}, ("en", "de")),
         ({"english": COLUMNS["en"], "german": COLUMNS["de"], "url": [1, 2]}, {"english": "en", "german": "de"}),
     ],
@@ -74,6 +75,29 @@ def test_missing_cells_and_hard_negatives(kind):
     named = {"x": ["a"], "y": ["b"], "n": ["c"]}
     found = list(groups_of(frame(kind, named), {"x": "en", "y": "de"}, hard_negatives={"n": "fr"}))
     assert found == [Group(("a", "b"), ("eng", "deu"), "", ("c",), ("fra",))]
+
+
+def test_of_two_languages_a_missing_side_takes_its_own_away():
+    rows = [{"source": "a", "target": None}, {"source": None, "target": "b"}, {"source": "a", "target": "b"}]
+    groups = [Group(("a",), ("eng",)), Group(("b",), ("deu",)), Group(("a", "b"), ("eng", "deu"))]
+    assert list(groups_of(rows, ("en", "de"))) == groups
+    rows = [{"query": "a", "pos": None}, {"query": None, "pos": ["b", "c"]}]
+    groups = [Group(("a",), ("eng",)), Group(("b", "c"), ("deu", "fra"))]
+    assert list(groups_of(rows, ("en", "de", "fr"))) == groups
+
+
+@pytest.mark.parametrize("positive", ["b", None])
+def test_a_hard_negative_has_the_language_of_the_positive(positive):
+    row = {"anchor": "a", "positive": positive, "negative": "c"}
+    (group,) = groups_of([row], ("en", "de"))
+    assert (group.hard_negatives, group.hard_langs) == (("c",), ("deu",))
+    assert next(groups_of([row], "en")).hard_langs == ("eng",)
+
+
+@pytest.mark.parametrize("texts, langs", [("ab", "de"), (("a", "b"), "de"), (("a",), None), ({"a": 1}, ("de",))])
+def test_a_group_is_not_made_of_a_string(texts, langs):
+    with pytest.raises(TypeError, match="of a Group is"):
+        Group(texts, langs)
 
 
 def test_the_translation_column_of_opus():
@@ -122,6 +146,13 @@ def test_wrong_kinds_get_one_sentence_that_says_what_to_pass(data, parts):
         ([{"x": 1}], {"x": "en"}, ["row 1", "'x'", "int"]),
         ([{"x": "a"}], {"y": "en"}, ["row 1", "'y'", "'x'"]),
         (PAIRS, ("en", "xx"), ["'xx'"]),
+        ([Group(("a", "b"), ("en", "xx"))], None, ["row 1", "'xx'"]),
+        ([Group(("a",), ("en",), "", ("b",), ("yy",))], None, ["row 1", "'yy'"]),
+        ([Group(("a",), (None,))], None, ["row 1", "(None,)"]),
+        ([Group(("a",), (["en"],))], None, ["row 1", "['en']"]),
+        ([{"source": None, "target": None}], ("en", "de"), ["row 1", "no text"]),
+        ([{"text": "a"}], ("en", "de"), ["row 1", "2 languages"]),
+        ([{"query": None, "pos": ["a", "b"]}], ("en", "de"), ["row 1", "3 sentences", "2 languages"]),
     ],
 )
 def test_mistakes_in_a_row_are_named(data, languages, parts):

@@ -41,6 +41,12 @@ def test_joined_groups_are_connected_components(groups):
     assert Counter(frozenset(sentences(group)) for group in joined) == Counter(map(frozenset, components(groups)))
 
 
+def test_half_a_surrogate_pair_is_a_character_too():
+    groups = [Group(("a\ud800", "b"), ("eng", "deu")), Group(("a\ud801", "d"), ("eng", "deu"))]
+    joined = {frozenset(group.texts) for group in join([*groups, Group(("a\ud800", "c"), ("eng", "fra"))])}
+    assert joined == {frozenset({"a\ud800", "b", "c"}), frozenset({"a\ud801", "d"})}
+
+
 @given(GROUPS)
 def test_an_iterator_is_joined_like_a_list(groups):
     assert list(join(iter(groups), largest=6)) == list(join(groups, largest=6))

@@ -70,6 +70,21 @@ def test_the_message_says_where_what_and_what_to_do():
         canonical("English", file="a.tsv", line=7)
 
 
+@pytest.mark.parametrize(
+    "name, code",
+    [("german", "deu"), ("Chinese", "zho"), ("Malay", "msa"), ("Norwegian ", "nor"), ("KLINGON", "tlh"), ("dew", "de")],
+)
+def test_a_name_is_answered_with_its_code(name, code):
+    with pytest.raises(CorpusError, match=f"did you mean '{code}'"):
+        canonical(name)
+
+
+@pytest.mark.parametrize("name", ["deutsch", "germane", "chin", "deuu", "The cat sat."])
+def test_other_words_are_not_answered_with_a_code_that_is_spelt_similarly(name):
+    with pytest.raises(CorpusError, match="write an ISO 639 code"):
+        canonical(name)
+
+
 def test_lists_come_as_strings_with_commas_or_as_iterables():
     assert canonical_list("zh, kor") == canonical_list(["cmn", "ko"]) == ("zho", "kor")
 

@@ -102,9 +102,31 @@ def test_similarity_of_texts_and_vectors(encoder):
     assert encoder.similarity(SENTENCES[0], 3 * torch.from_numpy(rows)) == pytest.approx(cosines[:1], abs=1e-5)
     assert encoder.similarity(rows[0], list(torch.from_numpy(rows))).shape == (1, len(SENTENCES))
     assert encoder.similarity([], SENTENCES).shape == (0, len(SENTENCES))
-    for wrong in (5, None, [None], {"a": 1}):
+    for wrong in (5, None, [None], {"a": 1}, b"a", ["a", None], [[1.0], [1.0, 2.0]], pd.DataFrame({"a": ["b"]})):
         with pytest.raises(TypeError, match=r"\(N, D\)"):
             encoder.similarity(wrong, SENTENCES)
+    for compare in (encoder.similarity, encoder.similarity_pairwise):
+        with pytest.raises(ValueError, match=r"\(10, 16\) and \(10, 3\)"):
+            compare(SENTENCES, rows[:, :3])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pd.Series, np.array, iter, tuple, lambda texts: (text for text in texts), lambda texts: np.array(texts, object),
+    ],
+)  # fmt: skip
+def test_similarity_takes_all_texts_that_encode_takes(encoder, given):
+    np.testing.assert_array_equal(encoder.similarity(given(SENTENCES), given(SENTENCES)),
+                                  encoder.similarity(SENTENCES, SENTENCES))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "given", [list, np.ndarray.tolist, pd.DataFrame, torch.from_numpy, lambda rows: map(list, rows)]
+)
+def test_similarity_takes_vectors_of_any_kind(encoder, given):
+    rows = encoder.encode(SENTENCES)
+    np.testing.assert_array_equal(encoder.similarity(given(rows), rows), encoder.similarity(rows, rows))
 
 
 def test_names_people_know_from_other_libraries(encoder):
@@ -126,6 +148,14 @@ def test_the_length_of_every_kind_can_be_set(toy_transformer):
         assert model.tokenize(SENTENCES).lengths.max() == 3
     with pytest.raises(ValueError, match="65"):
         layered.max_seq_length = 65  # the backbone has 64 positions
+
+
+def test_a_length_below_one_is_refused(toy_static):
+    before = toy_static.max_length
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match=f"at least 1, got {wrong}"):
+            toy_static.max_seq_length = wrong
+    assert toy_static.max_length == before
 
 
 @pytest.mark.parametrize("texts", [5, None, b"bytes", {"a": "b"}, 1.5])

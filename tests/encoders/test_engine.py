@@ -7,7 +7,9 @@ import threading
 import tracemalloc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from threading import Barrier
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -404,6 +406,60 @@ def test_a_worker_that_dies_is_an_error():
 def test_a_worker_on_an_absent_device_is_one_error():
     with pytest.raises(EncoderError, match="'xpu:7' is not available"):
         encode(ENCODER, ["a"], workers=["xpu:7"])
+
+
+class Second:
+    """An encoder on the second of two accelerators, as far as a machine without one can have it."""
+
+    device, concurrent, dim, normalizes, pads = torch.device("cuda", 1), True, 2, False, True
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, piece):
+        return torch.ones(3, 2)
+
+    def to(self, device):
+        self.calls.append(("to", device))
+        return self
+
+    def eval(self):
+        return self
+
+
+def test_a_chunk_is_awaited_on_the_stream_of_its_own_device(monkeypatch):
+    """The stream of the current device, if that is another one, is idle: rows would be read before they are copied."""
+    calls = []
+
+    class Event:
+        def __init__(self, device):
+            pass
+
+        def record(self, stream="of the current device"):
+            calls.append(stream)
+
+        def synchronize(self):
+            calls.append("waited")
+
+    monkeypatch.setattr(torch, "Event", Event)
+    monkeypatch.setattr(torch.accelerator, "current_stream", lambda device: f"of {device}")
+    rows = engine._begun(Second(), plan(Second(), precision="float32"), None)
+    assert calls == ["of cuda:1"]
+    assert rows().shape == (3, 2)
+    assert calls == ["of cuda:1", "waited"]
+
+
+@pytest.mark.parametrize("place", ["cuda:1", "cpu"])
+def test_a_worker_selects_its_device_before_it_moves_the_encoder_there(place, threads, monkeypatch):
+    encoder, places = Second(), SimpleQueue()
+    places.put(place)
+    monkeypatch.setattr(engine, "start_worker", lambda: None)
+    monkeypatch.setattr(engine, "_task", None, raising=False)
+    select = SimpleNamespace(set_device_index=lambda device: encoder.calls.append(("select", device)))
+    monkeypatch.setattr(torch, "accelerator", select)
+    engine._start(encoder, plan(ENCODER), places)
+    device = torch.device(place)
+    assert encoder.calls == [("select", device), ("to", device)][place == "cpu" :]
 
 
 @pytest.mark.parametrize("workers", [0, [], "cuda:0"])

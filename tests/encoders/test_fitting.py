@@ -108,6 +108,19 @@ def test_a_static_encoder_stays_one(toy_static, tmp_path):
     np.testing.assert_allclose(encode(load(tmp_path / "model"), CORPUS), vectors, atol=1e-6)
 
 
+@pytest.mark.parametrize("fit", [fit_whitening, fit_flow])
+def test_transforms_are_fitted_in_float32_on_every_device(fit, toy_transformer, monkeypatch):
+    from isoglot.encoders import engine
+
+    asked = []
+    settled = engine.settle
+    monkeypatch.setattr(
+        engine, "settle", lambda precision, device: asked.append(precision) or settled(precision, device)
+    )
+    fit(toy_transformer(), CORPUS)
+    assert set(asked) == {"float32"}
+
+
 def test_repeated_sentences_count_as_often(toy_static):
     twice = [*CORPUS[:20], *CORPUS[:5] * 3]
     rows = encode(toy_static, twice, normalize_embeddings=False)

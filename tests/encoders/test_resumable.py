@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -83,6 +84,62 @@ def test_stopped_and_resumed_equals_uninterrupted(after, encoder, lines, tmp_pat
     assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
     assert bool(told) == (after > 3)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["lines.txt", "rows.npy", "whole.npy"]
+
+
+def test_a_window_is_written_while_the_next_one_is_computed(encoder, lines, tmp_path, monkeypatch):
+    ahead, append, caught_up = threading.Event(), Rows.append, []
+
+    def late(rows, block, **more):
+        if not len(rows):
+            caught_up.append(ahead.wait(60))
+        append(rows, block, **more)
+
+    monkeypatch.setattr(Rows, "append", late)
+    path, texts = lines
+    seen = encode_file(encoder, path, output=tmp_path / "rows.npy", progress=lambda done, _: done > 4 and ahead.set())
+    assert caught_up == [True]
+    np.testing.assert_allclose(seen, encode(encoder, texts), atol=1e-6)  # in their order
+
+
+@pytest.mark.parametrize("window", [1, 3, 16])
+def test_an_error_of_writing_is_raised_and_the_run_resumes(window, encoder, lines, tmp_path, monkeypatch):
+    path, _ = lines
+    encode_file(encoder, path, output=tmp_path / "whole.npy")
+    output, append, calls = tmp_path / "rows.npy", Rows.append, []
+
+    def full(rows, block, **more):
+        calls.append(len(rows))
+        if len(calls) == window:  # 16 is the last one
+            raise OutputError("the disk is full")
+        append(rows, block, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "append", full)
+        with pytest.raises(OutputError, match="the disk is full"):
+            encode_file(encoder, path, output=output)
+    assert calls == [4 * number for number in range(window)]  # nothing is written after the error
+    assert not output.exists()
+    assert partial_path(output).exists() == (window > 1)
+    assert done(output) == 4 * (window - 1)
+    encode_file(encoder, path, output=output)
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+def test_an_interruption_waits_for_the_window_that_is_being_written(encoder, lines, tmp_path, monkeypatch):
+    path, _ = lines
+    encode_file(encoder, path, output=tmp_path / "whole.npy")
+    output, append = tmp_path / "rows.npy", Rows.append
+
+    def slow(rows, block, **more):
+        time.sleep(0.2)
+        append(rows, block, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rows, "append", slow)
+        stopped(encoder, path, output, after=5)
+    assert done(output) == 4
+    encode_file(encoder, path, output=output)
+    assert output.read_bytes() == (tmp_path / "whole.npy").read_bytes()
 
 
 def test_rows_that_the_journal_does_not_know_are_computed_again(encoder, lines, tmp_path):

@@ -109,6 +109,13 @@ def test_a_translation_memory_is_read_by_units(tmp_path):
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=20).map(str.strip)
 
 
+def test_a_translation_memory_without_translations_is_refused(tmp_path, toy_static):
+    index = Index.build(toy_static, ["a cat", "a dog"])
+    with pytest.raises(OutputError, match=r"x\.tmx"):
+        index.export(tmp_path / "x.tmx")
+    assert not (tmp_path / "x.tmx").exists()
+
+
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("name", ["m.tsv", "m.jsonl", "m.tmx", "m.parquet", "m.de-en"])
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

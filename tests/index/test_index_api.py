@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import builtins
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import isoglot
 from conftest import SENTENCES
 from isoglot.errors import CorpusError, OutputError, SearchError
+from isoglot.index import Sentence
 from isoglot.index import table as module
 from isoglot.index.table import Table, nearest
 from isoglot.search import neighbours
@@ -139,6 +143,14 @@ def test_translations_are_exported(index, tmp_path):
     [
         ({"sentences": "one string"}, TypeError, "list of sentences"),
         ({"sentences": [1]}, TypeError, r"sentences\[0\] is 1"),
+        ({"sentences": 3}, TypeError, "sentences: .* got int"),
+        ({"sentences": {"de": SENTENCES}}, TypeError, "sentences: .* got dict"),
+        ({"sentences": pd.DataFrame({"de": SENTENCES})}, TypeError, r"sentences: .*DataFrame.*table\['text'\]"),
+        ({"sentences": [Sentence("1", "Hallo", "xx")]}, CorpusError, r"sentences\[0\]: unknown language 'xx'"),
+        ({"sentences": [Sentence("1", "Hallo", 5)]}, TypeError, r"sentences\[0\]: the language is 5"),
+        ({"sentences": [Sentence("1", None)]}, TypeError, r"sentences\[0\]: the text is None"),
+        ({"ids": [None] * 10}, TypeError, r"sentences\[0\]: the id is None"),
+        ({"translations": [3] * 10}, TypeError, r"sentences\[0\]: the translation is 3"),
         ({"model": 3}, TypeError, "an Encoder or a model's name"),
         ({"kind": "hsnw"}, ValueError, "did you mean 'hnsw'"),
         ({"languages": ["eng"]}, ValueError, "languages has only 1"),
@@ -164,15 +176,97 @@ def test_an_index_built_with_a_loaded_model_finds_it_again(toy_static, tmp_path,
         assert index.search(SENTENCES[1], k=1)[0].text == SENTENCES[1]
 
 
+def test_languages_of_sentences_are_canonical(toy_static):
+    sentences = [Sentence("1", "Hallo", "de", "Hello", "en"), Sentence("2", "你好", "zh-TW")]
+    index = isoglot.Index.build(toy_static, sentences)
+    assert index.add(sentences).known == 2
+    index.add_vectors([Sentence("3", "Salut", "fr")], np.ones((1, index.origin.dim)))
+    assert [hit.id for hit in index.search("Hallo", languages="de")] == ["1"]
+    assert index.search("Hallo", 1, languages="deu")[0].translation_language == "eng"
+    assert index.languages() == {"deu": 1, "fra": 1, "zho_Hant": 1}
+
+
+def test_unknown_languages_may_be_none(toy_static):
+    index = isoglot.Index.build(toy_static, ["a", "b"], languages=["de", None], ids=[7, "x"], translations=["c", "d"],
+                                translation_languages=[None, "en"])  # fmt: skip
+    hits = {hit.id: (hit.language, hit.translation_language) for hit in index.search("a")}
+    assert hits == {"7": ("deu", "und"), "x": ("und", "eng")}
+
+
+def test_lone_surrogates_are_kept_as_they_are_encoded(index):
+    for _ in range(2):
+        index.add(["a \ud800 b", "\ud83d\ude00"], ids=["\udfff", "y"], translations=["\ud800", None])
+    (hit,) = index.search("a \ud800 b", 1)
+    assert (hit.id, hit.text, hit.translation) == ("\ufffd", "a \ufffd b", "\ufffd")
+    assert index.search("\U0001f600", 1)[0].id == "y"
+
+
+def test_threads_that_add_get_different_default_ids(index):
+    def slowly(number):
+        yield f"new {number}"
+        time.sleep(0.05)
+        yield f"other {number}"
+
+    with ThreadPoolExecutor(4) as pool:
+        assert [added.new for added in pool.map(lambda number: index.add(slowly(number)), range(4))] == [2] * 4
+    assert len(index) == len(SENTENCES) + 8
+
+
+def test_default_ids_follow_what_another_index_of_the_folder_added(toy_static, tmp_path):
+    one = isoglot.Index.build(toy_static, ["a"], folder=tmp_path / "i")
+    with isoglot.Index.open(tmp_path / "i", toy_static) as other:
+        one.add(["b"])
+        other.add(["c"])
+        assert [hit.id for hit in other.search("c", 1)] == ["2"]
+    one.close()
+
+
+def test_a_default_id_that_is_taken_says_what_to_pass(toy_static):
+    index = isoglot.Index.build(toy_static, ["x", "y"], ids=["0", "3"])
+    with pytest.raises(SearchError, match=r"'3' belongs to 'y'.*pass ids="):
+        index.add(["z", "w"])
+
+
+def test_queries_of_every_kind(index):
+    lists = index.search(SENTENCES[:3], 4)
+    for texts in (np.array(SENTENCES[:3]), pd.Series(SENTENCES[:3]), iter(SENTENCES[:3]), tuple(SENTENCES[:3])):
+        assert index.search(texts, 4) == lists
+    rows = index.vectors(range(3))
+    for vectors in (list(rows), rows.tolist(), torch.from_numpy(rows), list(torch.from_numpy(rows))):
+        assert index.search(vectors, 4) == lists
+    assert index.search(SENTENCES[0], 50, languages="de,en") == index.search(SENTENCES[0], 50)
+    assert index.search(SENTENCES[0], 50, exclude="de,en") == []
+
+
+def test_rows_that_are_not_in_the_index(index):
+    assert index.vectors([]).shape == (0, index.origin.dim)
+    for wrong in ([len(SENTENCES)], [0, -1]):
+        with pytest.raises(ValueError, match=f"row {wrong[-1]} is not one of the 10"):
+            index.vectors(wrong)
+    for wrong in ([0.5], [True], ["a"]):
+        with pytest.raises(TypeError, match="numbers of rows"):
+            index.vectors(wrong)
+
+
+def test_a_closed_index_says_so(index):
+    index.close()
+    for call in (lambda: index.search("a"), lambda: index.add(["a"]), index.languages, lambda: index.kind):
+        with pytest.raises(SearchError, match="is closed; open it again"):
+            call()
+
+
 def test_wrong_queries(index):
-    with pytest.raises(TypeError, match="a query is 3"):
-        index.search([3])
-    for queries in (np.ones((2, 3)), np.ones(index.origin.dim)):
+    for queries in (None, 3, ["a", None], {"a": "b"}, pd.DataFrame({"a": ["b"]})):
+        with pytest.raises(TypeError, match=r"search takes texts or vectors \(N, D\)"):
+            index.search(queries)
+    for queries in (np.ones((2, 3)), np.ones(index.origin.dim), [3], [0]):
         with pytest.raises(ValueError, match="must be"):
             index.search(queries)
     with pytest.raises(ValueError, match="not finite"):
         index.search(np.full((1, index.origin.dim), np.nan))
     with pytest.raises(ValueError, match="k is 0"):
         index.search("x", 0)
+    with pytest.raises(ValueError, match="effort is -3"):
+        index.search("x", effort=-3)
     with pytest.raises(CorpusError, match="qqqq"):
         index.search("x", languages=["qqqq"])

@@ -102,6 +102,13 @@ def test_an_absolute_margin_is_the_cosine_and_needs_a_threshold():
             filter_pairs(Table(), groups, **settings)
 
 
+@pytest.mark.parametrize("settings", [{"k": 0}, {"k": -1}, {"block": 0}])
+def test_a_number_below_one_is_refused_and_not_read_as_nothing_to_judge(settings):
+    ((name, value),) = settings.items()
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least 1"):
+        filter_pairs(Table(), pairs(5), **settings)
+
+
 def test_a_file_is_filtered_in_blocks(tmp_path):
     path, model, seen = tmp_path / "a.tsv", Table(), []
     path.write_text("en\tde\n" + "".join("\t".join(group.texts) + "\n" for group in pairs(60, {7, 33})))

@@ -8,7 +8,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+import torch
 
 import isoglot
 from conftest import SENTENCES
@@ -106,6 +108,12 @@ def test_thresholds(vectors, pairs):
         isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, gold=[(0, 0), (30, 1)])
 
 
+def test_gold_pairs_are_read_before_anything_is_encoded(toy_static, monkeypatch):
+    monkeypatch.setattr(type(toy_static), "tokenize", None)  # fails if it is used
+    with pytest.raises(ValueError, match=r"gold\[0\]"):
+        isoglot.mine(toy_static, GERMAN, ENGLISH, gold=[(30, 1)])
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames(pairs, library):
     pytest.importorskip(library)
@@ -175,7 +183,15 @@ def test_the_output_holds_what_is_returned(toy_static, tmp_path):
         ((np.ones((3, 2)), np.ones((3, 2))), {}, "isoglot.search.mine"),
         ((None, GERMAN, ENGLISH), {}, "needs a model or vectors"),
         (("model", GERMAN, ENGLISH), {"vectors": np.ones((2, 30, 3))}, "not both"),
-        (("model", 3, ENGLISH), {}, "sources is 3"),
+        (("model", 3, ENGLISH), {}, "sources: .* got int"),
+        (("model", {"de": GERMAN}, ENGLISH), {}, "sources: .* got dict"),
+        (("model", pd.DataFrame({"de": GERMAN}), ENGLISH), {}, r"sources: .*DataFrame.*table\['text'\]"),
+        (("model", GERMAN, pd.DataFrame({"en": ENGLISH})), {}, r"targets: .*DataFrame"),
+        ((None, GERMAN, ENGLISH), {"vectors": 3}, "vectors is 3"),
+        ((None, GERMAN, ENGLISH), {"vectors": np.ones((2, 30, 3)), "ids": "ab"}, "ids is 'ab'"),
+        ((None, GERMAN, ENGLISH), {"vectors": np.ones((2, 30, 3)), "ids": ["a", "b"]}, r"ids\[0\] is 'a'"),
+        ((None, GERMAN, ENGLISH), {"vectors": np.ones((2, 30, 3)), "ids": [GERMAN, [None]]}, r"ids\[1\]\[0\] is None"),
+        (("model", Path("a"), Path("b")), {"ids": [["a"], ["b"]]}, "sentences are in files"),
         (("model", [1, 2], ENGLISH), {}, r"sources\[0\] is 1"),
         ((None, [*GERMAN[:29], None], ENGLISH), {"vectors": np.ones((2, 30, 3))}, r"sources\[29\] is None"),
         (("model", GERMAN, ENGLISH), {"work": "w"}, "work="),
@@ -203,6 +219,12 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"check_language": "script"}, "needs the languages"),
         ({"check_language": "scripts", "languages": "deu,eng"}, "check_language is 'scripts'"),
         ({"ids": (["a"], ["b"])}, "1 ids for 30 sentences"),
+        ({"ids": [GERMAN]}, "1 lists for 2 sides"),
+        ({"gold": [(0, 0), (0, 0, 1)]}, r"gold\[1\] is \(0, 0, 1\)"),
+        ({"gold": ["ab"]}, r"gold\[0\] is 'ab'"),
+        ({"gold": {0: 0}}, r"gold\[0\] is 0"),
+        ({"vectors": ([[1.0]], [[1.0], [1.0, 2.0]])}, r"vectors\[1\]"),
+        ({"vectors": (["a"], ["b"])}, "floats"),
         ({"length_ratio": 0.5}, "length_ratio is 0.5"),
         ({"vectors": np.ones((1, 30, 3))}, "1 tables"),
         ({"vectors": np.ones((2, 30, 3), int)}, "floats"),
@@ -211,6 +233,39 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
 def test_wrong_values(options, message):
     with pytest.raises(ValueError, match=message):
         isoglot.mine(None, GERMAN, ENGLISH, **{"vectors": np.ones((2, 30, 3)), **options})
+
+
+def test_vectors_are_arrays_lists_or_tensors_and_ids_of_any_kind(vectors, pairs):
+    for convert in (np.ndarray.tolist, torch.from_numpy, list, lambda rows: torch.from_numpy(rows).requires_grad_()):
+        assert list(isoglot.mine(None, GERMAN, ENGLISH, vectors=[convert(side) for side in vectors])) == list(pairs)
+    one = isoglot.mine(None, GERMAN, vectors=torch.from_numpy(vectors[0]))
+    assert list(one) == list(isoglot.mine(None, GERMAN, vectors=vectors[0]))
+    names = np.array([[f"s{at}" for at in range(30)], [f"t{at}" for at in range(30)]])
+    found = isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, ids=names)
+    assert [(pair.source_id, pair.target_id) for pair in found] == [
+        (f"s{pair.source_id}", f"t{pair.target_id}") for pair in pairs
+    ]
+
+
+def test_mined_pairs_are_compared_as_objects(pairs):
+    assert pairs == pairs
+    assert pairs != pairs.above(0.0)
+    assert len({pairs, pairs.rows, pairs.above(0.0)}) == 3
+
+
+def test_lone_surrogates_are_mined_as_they_are_encoded(toy_static, tmp_path):
+    sentences = ["the \ud800 cat", "a dog", "\ud83d\ude00 sun"]
+    found = isoglot.mine(toy_static, sentences, sentences[::-1], output=tmp_path / "p.tsv")
+    assert {pair.source for pair in found} == {"the \ufffd cat", "a dog", "\U0001f600 sun"}
+    assert len((tmp_path / "p.tsv").read_text().splitlines()) == 3
+
+
+def test_unknown_languages_are_refused(pairs, tmp_path):
+    for languages in ("english,de", ("de", "xx")):
+        with pytest.raises(CorpusError, match="unknown language"):
+            isoglot.mine(None, GERMAN, ENGLISH, vectors=np.ones((2, 30, 3)), languages=languages)
+        with pytest.raises(CorpusError, match="unknown language"):
+            pairs.save(tmp_path / "p.tmx", languages=languages)
 
 
 def test_errors_of_files_and_vectors(tmp_path):

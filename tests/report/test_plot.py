@@ -9,6 +9,7 @@ import sys
 from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import isoglot
@@ -49,6 +50,10 @@ def test_what_is_accepted_as_texts():
     assert [one.kind for one in made(["a", "b"], languages="fr").sentences] == ["fra", "fra"]
     assert [one.kind for one in made(["a", "b"], languages=["fr", "kor"]).sentences] == ["fra", "kor"]
     assert [one.kind for one in made([("a", "b")], languages=["fr", "kor"]).sentences] == ["fra", "kor"]
+    for column in (np.array, pd.Series, tuple):
+        for codes in (["fr", "kor"], column(["fr", "kor"])):
+            found = made(column(["a", "b"]), languages=codes, labels=column([0, 1])).sentences
+            assert [(one.language, one.kind) for one in found] == [("fra", "0"), ("kor", "1")]
     assert {one.kind for one in made(["a", "b"]).sentences} == {"language unknown"}
     assert {one.group for one in made(["a", "b"]).sentences} == {""}
 
@@ -184,6 +189,11 @@ def test_files_are_the_same_on_rerun(tmp_path, ending):
     assert paths[0].read_bytes() == paths[1].read_bytes()
     assert paths[0].stat().st_size > 3000
     assert sorted(tmp_path.iterdir()) == paths
+
+
+def test_labels_may_be_numbers(tmp_path):
+    made(["a", "b", "c"], labels=[0, 1, 1]).save(tmp_path / "map.svg")
+    assert (tmp_path / "map.svg").stat().st_size
 
 
 def test_a_notebook_shows_the_map():

@@ -84,6 +84,7 @@ def test_a_piece_that_was_cut_short_resumes_after_its_last_window(model, files, 
     ("change", "message"),
     [
         (lambda call, folder: call.update(settings={"normalize_embeddings": True}), r"\(settings\)"),
+        (lambda call, folder: call.update(settings={"precision": "bf16"}), r"\(precision\)"),
         (lambda call, folder: call.update(lines=11), r"\(lines\)"),
         (lambda call, folder: (folder / "a.txt").write_text("other\n"), r"\(inputs\)"),
         (lambda call, folder: (folder / "model" / "more.txt").write_text("x"), r"\(weights\)"),
@@ -123,9 +124,35 @@ def test_settings_reach_the_encoder(model, files, tmp_path):
     assert json.loads((tmp_path / "out" / "shards.json").read_text())["settings"]["dtype"] == "float16"
 
 
+def test_accelerators_do_not_continue_what_processors_began(model, files, tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_DEVICE", "cpu")  # as on a machine without one, from which a cluster is called
+    whole = encode_shards(model, files, tmp_path / "out", lines=10)
+    whole.files[1].unlink()
+    for settings in ({}, {"precision": "auto"}):
+        with pytest.raises(EncoderError, match=r"another run \(precision\)"):
+            encode_shards(model, files, tmp_path / "out", lines=10, cluster=Cluster("auto", gpus=1), settings=settings)
+    assert not whole.files[1].exists()
+    with_gpus = Cluster(gpus=1)  # in this process, whose device is the CPU
+    assert encode_shards(model, files, tmp_path / "out", lines=10, cluster=with_gpus) == whole
+
+
+def test_all_pieces_have_the_precision_of_the_caller(toy_transformer, files, tmp_path):
+    toy_transformer().save(tmp_path / "model")
+    model, both = str(tmp_path / "model"), []
+    for precision in ("fp32", "bf16"):
+        out = tmp_path / precision
+        both.append(encode_shards(model, files[:1], out, lines=10, settings={"precision": precision}).rows(0, 27))
+        expected = encode(load(model, device="cpu"), LINES, precision=precision)
+        np.testing.assert_allclose(both[-1], expected, atol=1e-6 if precision == "fp32" else 0.05)
+    assert not np.array_equal(*both)
+    assert json.loads((tmp_path / "bf16" / "shards.json").read_text())["precision"] == "bfloat16"
+
+
 def test_refused(model, files, tmp_path):
     with pytest.raises(ValueError, match="unknown setting 'promt'; did you mean 'prompt'"):
         encode_shards(model, files, tmp_path / "out", settings={"promt": "x"})
+    with pytest.raises(EncoderError, match=r"model: precision must be one of float32, .*got 'fp8'"):
+        encode_shards(model, files, tmp_path / "out", settings={"precision": "fp8"})
     with pytest.raises(ValueError, match="lines is 0"):
         encode_shards(model, files, tmp_path / "out", lines=0)
     (tmp_path / "more").mkdir()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from isoglot.errors import CorpusError, IsoglotError
-from isoglot.scale.work import Cluster, _at_once, run
+from isoglot.scale import neighbours_shards
+from isoglot.scale.work import Cluster, _at_once, in_order, run
 
 
 def double(shared, number):
@@ -30,6 +33,72 @@ def test_without_ray_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(IsoglotError, match=r"isoglot\[ray\]"):
         list(run(double, [(1,)], Cluster("local"), shared=(0,)))
+
+
+class FakeRay:
+    """A cluster of two cores and an accelerator, in this process. The first piece is done last, if there are others."""
+
+    def __init__(self):
+        self.options, self.sent = {}, []
+
+    def is_initialized(self):
+        return True
+
+    def cluster_resources(self):
+        return {"CPU": 2, "GPU": 1}
+
+    def put(self, value):
+        return value
+
+    def remote(self, function):
+        def options(**options):
+            self.options = options
+            return SimpleNamespace(remote=lambda *given: self.sent.append(function(*given)) or len(self.sent) - 1)
+
+        return SimpleNamespace(options=options)
+
+    def wait(self, references, num_returns):
+        return sorted(references, key=lambda reference: reference == 0)[:1], []
+
+    def get(self, reference):
+        return self.sent[reference]
+
+    def cancel(self, reference, force):
+        pass
+
+
+@pytest.fixture
+def fake_ray(monkeypatch):
+    fake = FakeRay()
+    monkeypatch.setitem(sys.modules, "ray", fake)
+    return fake
+
+
+def test_few_pieces_are_read_ahead_of_a_slow_one(fake_ray):
+    read = []
+
+    def pieces():
+        for number in range(100):
+            read.append(number)
+            yield (number,)
+
+    results = in_order(double, pieces(), Cluster("local"), shared=(7,))
+    assert next(results) == 7
+    assert len(read) == 2 * 3 * 2  # twice three pieces for each of two workers
+    assert list(results) == [7 + 2 * number for number in range(1, 100)]
+    assert dict(run(double, pieces(), Cluster("local"), shared=(7,))) == {n: 7 + 2 * n for n in range(100)}
+
+
+def test_results_in_any_order_do_not_wait_for_a_slow_piece(fake_ray):
+    done = [number for number, _ in run(double, ((n,) for n in range(100)), Cluster("local"), shared=(7,))]
+    assert done == [*range(1, 100), 0]
+
+
+def test_comparing_reserves_no_accelerator(fake_ray):
+    rows = np.eye(3, dtype=np.float32)
+    found = neighbours_shards(rows, rows, 1, cluster=Cluster("local", gpus=1))
+    assert found.forward_ids.ravel().tolist() == [0, 1, 2]
+    assert (fake_ray.options["num_cpus"], fake_ray.options["num_gpus"]) == (1, 0)
 
 
 @pytest.fixture(scope="module")

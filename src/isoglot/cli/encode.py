@@ -36,7 +36,8 @@ def encode(
         list[str],
         typer.Argument(
             metavar="[MODEL] INPUT",
-            help="Model (optional) and a text file, one sentence per line, plain or compressed; - for stdin.",
+            help="Model (optional) and a text file, one sentence per line, plain or compressed; .jsonl: one JSON "
+            "string per line; - for stdin.",
         ),
     ],
     output: Annotated[
@@ -78,21 +79,29 @@ def encode(
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
     settings = {
         "normalize_embeddings": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
+        "precision": precision,
     }  # fmt: skip
     model, (file,) = model_and_files(words, most=1)
     source = Path(file)
     if ray:
-        if precision not in (None, "float32", "fp32") or workers != 1 or devices:
-            raise EncoderError("encode: --ray starts workers of its own; remove --precision, --workers, --devices")
+        if workers != 1 or devices or device != "auto":
+            raise EncoderError(
+                "encode: --ray starts workers of its own, on accelerators with --gpus; remove --workers, --devices and "
+                "--device"
+            )
+        if form not in (None, "npy"):
+            raise EncoderError(f"encode: --ray writes a folder of .npy files; remove --format {form}")
         found = _encode_with_ray(
             model, source, output, ray, cores, gpus, lines, settings | {"pooling": pooling, "prompt": prompt}
         )
         console.say(f"{found['lines']:,} lines, {found['dim']} dimensions, {found['files']} files: {output}")
     elif cores != 1 or gpus or lines != _LINES:
         raise EncoderError("encode: --cores, --gpus and --lines need --ray; remove them, or add --ray")
+    elif devices and workers != 1:
+        raise EncoderError("encode: --devices starts one process for each device; remove --workers")
     else:
         found = _encode(
-            model, source, output, form, settings, pooling=pooling, prompt=prompt, precision=precision,
+            model, source, output, form, settings, pooling=pooling, prompt=prompt,
             places=split(devices) or workers, device=device,
         )  # fmt: skip
     if as_json:
@@ -108,11 +117,10 @@ def _encode(
     *,
     pooling: str | None,
     prompt: str | None,
-    precision: str | None,
     places: int | list[str],
     device: str,
 ) -> dict[str, Any]:
-    from isoglot.data.files import atomic_write, check_output, read_lines
+    from isoglot.data.files import atomic_write, check_output, read_texts
     from isoglot.data.vectors import write_vectors
     from isoglot.encoders.resumable import encode_file
     from isoglot.errors import EncoderError
@@ -130,22 +138,21 @@ def _encode(
             table = table.with_name(f"{table.name}.npy")
         if not to_stdout:
             check_output(output, inputs=[model, source])
-        encoder = open_encoder(model, device=device, precision=precision, pooling=pooling, prompt=prompt)
+        encoder = open_encoder(model, device=device, precision=settings["precision"], pooling=pooling, prompt=prompt)
         began = time.monotonic()
         with console.Progress("encoding") as progress:
             try:
                 vectors = encode_file(
-                    encoder, text, output=table, precision=precision, workers=places, progress=progress,
-                    report=console.say, **settings,
-                )  # fmt: skip
+                    encoder, text, output=table, workers=places, progress=progress, report=console.say, **settings
+                )
             except (ValueError, TypeError, RuntimeError) as error:  # settings that only the encoder can check
                 raise EncoderError(f"{model}: {error}") from error
         seconds = time.monotonic() - began
         if to_stdout:
-            write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_lines(text)), form=form)
+            write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_texts(text)), form=form)
         elif form != "npy":
             with atomic_write(output, binary=True) as stream:
-                write_vectors(stream, vectors, (line for _, line in read_lines(text)), form=form)
+                write_vectors(stream, vectors, (line for _, line in read_texts(text)), form=form)
             table.unlink()
         console.say(f"{len(vectors):,} lines, {vectors.shape[1]} dimensions, {seconds:.1f} s: {output}")
         return {"lines": len(vectors), "dim": vectors.shape[1], "format": form, "device": str(encoder.device)}

@@ -97,6 +97,7 @@ def mine(
     from isoglot.encoders.device import resolve
     from isoglot.errors import RecipeError
     from isoglot.mining import mine
+    from isoglot.mining.pipeline import PRECISIONS
 
     if str(output) != "-":
         console.on_interrupt("run the same command again to resume")
@@ -120,7 +121,8 @@ def mine(
             console.to_stdout(output, form or "tsv") as target,
         ):
             if model and not ray:
-                console.say(device_line(resolve(device), precision="float32"))
+                compared = "" if index else f"; comparison in {PRECISIONS.get(precision, precision)}"
+                console.say(device_line(resolve(device)) + compared)  # the precision of the encoding is the device's
             pairs = mine(
                 model, *texts, k=k, margin=margin, direction=direction,
                 threshold="estimate" if estimate else threshold, gold=gold, languages=languages, ids=ids,

@@ -201,8 +201,10 @@ def imported(name: str) -> Callable[..., Any]:
     sys.path.append(str(Path.cwd()))
     try:
         found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    except (AttributeError, ValueError) as error:
-        raise ImportError(error) from error
+    except ImportError:
+        raise
+    except Exception as error:  # such as a SyntaxError of the module
+        raise ImportError(f"{type(error).__name__}: {error}") from error
     return found
 
 

@@ -89,7 +89,7 @@ def serve(
             raise SearchError(f"serve: {error}") from None
 
         def started(url: str) -> None:
-            typer.echo(url)
+            typer.echo(url if found is not None else f"{url}v1")  # a model has no page
             what = f"model {encoder.name}" if found is None else f"{len(found):,} sentences"
             say(f"{what}; stop with Ctrl-C")
 

@@ -78,6 +78,8 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 _TAR = b"ustar"
 _TAR_AT = 257
 
+STRUCTURED = (".tsv", ".csv", ".tmx", ".xml", ".xlf", ".xliff")  # endings of files whose lines are not sentences
+
 
 class CutShortError(CorpusError):
     """Compressed data that are truncated or damaged; everything before that place has been read."""
@@ -113,11 +115,16 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
     """The texts of a file with their lines: JSON strings in a file called `.jsonl`, plain or compressed, else lines.
 
-    A line of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, and for a line that
-    contains anything but one JSON string.
+    A line of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, for a line of JSON that
+    contains anything but one string, and for files with columns or markup, whose lines are not sentences.
     """
-    quoted = ".jsonl" in Path(path).suffixes[-2:]
+    kind = Path(without_compression(Path(path).name)).suffix.lower()
+    quoted = kind == ".jsonl"
     for number, line in read_lines(path):
+        if number == 1 and (kind in STRUCTURED or line.startswith("<?xml ")):
+            what = "has columns" if kind in (".tsv", ".csv") else "has markup"
+            problem = f"{what}, and plain text is read here; save its sentences as a .txt file, one per line"
+            raise CorpusError(problem, file=path)
         if not quoted or not line.strip():
             yield number, line if not quoted else ""
             continue

@@ -179,7 +179,7 @@ def _sentences(path: Path) -> Iterator[str]:
 
 def hash_sentence(text: str, language: str) -> bytes:
     """Eight bytes, equal for the same text in the same language."""
-    return blake2b(f"{language}\0{text}".encode(), digest_size=8).digest()
+    return blake2b(f"{language}\0{text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 class Seen:

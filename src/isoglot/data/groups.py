@@ -57,11 +57,20 @@ class Group:
     extras: Mapping[str, float | tuple[float, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not type(self.texts) is type(self.langs) is type(self.hard_negatives) is type(self.hard_langs) is tuple:
+            for name in ("texts", "langs", "hard_negatives", "hard_langs"):
+                object.__setattr__(self, name, _as_tuple(name, getattr(self, name)))
         if len(self.texts) != len(self.langs) or len(self.hard_negatives) != len(self.hard_langs):
             raise ValueError(
                 f"every sentence needs its language: {len(self.texts)} texts with {len(self.langs)} langs, "
                 f"{len(self.hard_negatives)} hard negatives with {len(self.hard_langs)} hard_langs"
             )
+
+
+def _as_tuple(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, (str, Mapping)) or not isinstance(value, Iterable):
+        raise TypeError(f"{name} of a Group is {shown(value)}; pass a tuple of strings")
+    return tuple(value)
 
 
 def groups_of(
@@ -116,9 +125,10 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
         {"query": "...", "pos": [...], "neg": [...]}, {"anchor": ..., "positive": ..., "negative": ...}
         {"source": ..., "target": ...}, {"sentence1": ..., "sentence2": ..., "label": 1}, {"text": "..."}
 
-    `languages` are language codes of the sentences without one, in their order, or one code for all. A null or blank
-    sentence is left out; so is, if `skipped` counts them, a sentence in an unknown language, and the group may then be
-    empty. Raises `CorpusError`, without a place, for any other shape and for a row without text.
+    `languages` are language codes of the sentences without one, in their order, or one code for all; hard negatives
+    have that of the positive. A null or blank sentence is left out; so is, if `skipped` counts them, a sentence in an
+    unknown language, and the group may then be empty. Raises `CorpusError`, without a place, for any other shape and
+    for a row without text.
     """
     if "texts" in row:
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
@@ -162,7 +172,7 @@ def _groups(data: Iterable[Any], codes: Sequence[str], of_row: Callable[[Mapping
     for number, item in enumerate(data, 1):
         try:
             if isinstance(item, Group):
-                group = item
+                group = _with_known_codes(item)
             elif isinstance(item, Mapping):
                 group = of_row({name: _plain(value) for name, value in item.items()})
             else:
@@ -174,6 +184,16 @@ def _groups(data: Iterable[Any], codes: Sequence[str], of_row: Callable[[Mapping
             raise CorpusError(f"row {number} of data: {error}") from None
         if group.texts:
             yield group
+
+
+def _with_known_codes(group: Group) -> Group:
+    """The group with canonical language codes; `Group` itself doesn't convert them, since readers make millions."""
+    try:
+        langs, hard = (_known(codes) or canonical_list(codes) for codes in (group.langs, group.hard_langs))
+    except TypeError:
+        problem = f"a language is not a string ({shown(group.langs + group.hard_langs)}); pass a code, or 'und'"
+        raise CorpusError(problem) from None
+    return group if (langs, hard) == (group.langs, group.hard_langs) else replace(group, langs=langs, hard_langs=hard)
 
 
 def _texts(item: Any, number: int) -> tuple[str, ...]:
@@ -271,12 +291,17 @@ def _with_codes(
 
 
 def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
-    texts = [text for name in roles[:2] for text in _sentences(row, name)]
+    first, others = (list(_sentences(row, name)) for name in roles[:2])
+    if roles[1] and not (first and others):  # null, but among the languages is its own
+        missing = [""] * max(1, len(languages) - len(first or others))
+        first, others = first or missing, others or (missing if first else [])
+    texts = first + others
     hard = [text for text in _sentences(row, roles[2]) if text.strip()]
     codes = _codes(languages, len(texts))
     kept = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
+    of_hard = codes[len(first) :] or codes  # a hard negative has the language of the positive
     extras = {name: _number(value, name) for name, value in row.items() if isinstance(value, (int, float))}
-    return Group(*_unzipped(kept), str(row.get("key") or ""), tuple(hard), _codes(codes[:1], len(hard)), extras)
+    return Group(*_unzipped(kept), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
 
 
 def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:

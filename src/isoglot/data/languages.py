@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -130,9 +130,26 @@ def _script_suffix(base: str, parsed: Language) -> str:
 def _advice(code: str) -> str:
     from langcodes.data_dicts import LANGUAGE_ALPHA3
 
-    known = [two for two in LANGUAGE_ALPHA3 if len(two) == 2] + [*LANGUAGE_ALPHA3.values()]
     advice = "write an ISO 639 code such as 'deu', 'de' or 'zho_Hans', or 'und' if the language is unknown"
-    return nearest(code.strip(), known, otherwise=advice)
+    word = code.strip()
+    if len(word) > 3:  # perhaps a name; the code with the most similar spelling would be that of another language
+        found = _language_code(_names().get(word.casefold(), ""))
+        return f"did you mean {found!r}?" if found else advice
+    known = [two for two in LANGUAGE_ALPHA3 if len(two) == 2] + [*LANGUAGE_ALPHA3.values()]
+    return nearest(word, known, otherwise=advice)
+
+
+@cache
+def _names() -> dict[str, str]:
+    """English names of languages, in lower case, with their codes, from the IANA registry that langcodes contains."""
+    from langcodes.registry_parser import parse_registry
+
+    found: dict[str, str] = {}
+    for entry in parse_registry():  # type: ignore[no-untyped-call]  # codes of two letters come first
+        if entry["Type"] == "language" and "Deprecated" not in entry:
+            for name in entry["Description"]:
+                found.setdefault(name.removesuffix(" (macrolanguage)").casefold(), entry["Subtag"])
+    return found
 
 
 @lru_cache(maxsize=1024)

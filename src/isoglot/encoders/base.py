@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
@@ -148,6 +149,8 @@ class Encoder(nn.Module):
 
     @max_seq_length.setter
     def max_seq_length(self, value: int) -> None:
+        if value < 1:
+            raise ValueError(f"max_length must be at least 1, got {value}")
         self.max_length = value
 
     def get_sentence_embedding_dimension(self) -> int:
@@ -251,6 +254,8 @@ class Encoder(nn.Module):
     def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
         """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
         rows, columns = (unit(self._vectors(side)) for side in (a, b))
+        if rows.shape[1] != columns.shape[1]:
+            raise ValueError(f"similarity needs two sides of one width, got {rows.shape} and {columns.shape}")
         return np.asarray(rows @ columns.T, np.float32)
 
     def similarity_pairwise(self, a: Any, b: Any) -> NDArray[np.float32]:
@@ -278,14 +283,9 @@ class Encoder(nn.Module):
         return self.prompts[name]
 
     def _vectors(self, side: Any) -> NDArray[np.float32]:
-        if isinstance(side, Tensor):
-            side = side.detach().float().cpu().numpy()
-        elif isinstance(side, str) or (isinstance(side, Sequence) and all(isinstance(item, str) for item in side)):
-            side = self.encode(side)
-        elif isinstance(side, Sequence) and all(isinstance(item, Tensor) for item in side):
-            side = torch.stack(list(side)).detach().float().cpu().numpy()
-        rows = np.asarray(side)
-        if rows.ndim not in (1, 2) or rows.dtype.kind not in "fiu":
+        found = texts_or_vectors(side, "similarity")
+        rows = np.asarray(self.encode(found)) if isinstance(found, list) else found
+        if rows.ndim not in (1, 2):
             raise TypeError(f"similarity takes texts or vectors (N, D), got {shown(side)}")
         return np.atleast_2d(rows).astype(np.float32, copy=False)
 
@@ -299,6 +299,47 @@ def encode(model: Encoder, texts: str | Iterable[str], **settings: Any) -> NDArr
             f"encode needs an Encoder, got the name {str(model)!r}: isoglot.load({str(model)!r}).encode(texts)"
         )
     raise TypeError(f"encode needs an Encoder and texts, got {type(model).__name__}: isoglot.load().encode(texts)")
+
+
+def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
+    """An argument that is either: texts, a single one too, as a list of strings, or vectors as an array of numbers.
+
+    Texts may be all that `encode` takes; vectors an array, a tensor, a list of these, or a list of lists of numbers.
+    Raises TypeError, naming the `caller`, for anything else.
+    """
+    from isoglot.encoders.engine import checked
+
+    takes = f"{caller} takes texts or vectors (N, D)"
+    if isinstance(given, Tensor):
+        return _array(given)
+    if hasattr(given, "__array__") and (table := np.asarray(given)).dtype.kind in "fiu":
+        return table
+    try:
+        texts = checked(given)
+    except TypeError as error:
+        raise TypeError(f"{takes}: {error}") from None
+    items = list(texts)
+    other = next((at for at, item in enumerate(items) if not isinstance(item, str)), None)
+    if other is None:
+        return items
+    rows: list[Any] = [_array(item) if isinstance(item, Tensor) else item for item in items]
+    with suppress(ValueError):  # rows of different lengths
+        if not any(isinstance(row, str) for row in rows) and (table := np.asarray(rows)).dtype.kind in "fiu":
+            return table
+    raise TypeError(f"{takes}, and item {other} is {shown(items[other])}")
+
+
+def _array(tensor: Tensor) -> NDArray[Any]:
+    return np.asarray(tensor.detach().float().cpu().numpy())
+
+
+def readable(text: str) -> str:
+    """The text as encoders read it and as UTF-8 can represent it: with U+FFFD instead of lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def evaluating(encoder: Encoder, *, always_copy: bool = False) -> Encoder:

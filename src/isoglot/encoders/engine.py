@@ -343,8 +343,8 @@ def _begun(encoder: Encoder, asked: Plan, piece: Tokens) -> Callable[[], Rows]:
     with torch.inference_mode(), autocast(asked.precision, device), nullcontext() if encoder.concurrent else _alone:
         rows: Tensor = encoder(piece)[:, : asked.width].float().to("cpu", non_blocking=True)
     copied = None if device.type == "cpu" else torch.Event(device)
-    if copied is not None:
-        copied.record()
+    if copied is not None:  # by default on the stream of the current device, which may be another one
+        copied.record(torch.accelerator.current_stream(device))
 
     def finish() -> Rows:
         if copied is not None:
@@ -460,7 +460,10 @@ def _start(encoder: Encoder, plan: Plan, places: Any) -> None:
     global _task
     start_worker()
     torch.set_num_threads(1)
-    _task = partial(_applied, encoder.to(torch.device(places.get())).eval(), plan)
+    place = torch.device(places.get())
+    if place.type != "cpu":  # or every worker would also open a context on the first device
+        torch.accelerator.set_device_index(place)
+    _task = partial(_applied, encoder.to(place).eval(), plan)
 
 
 def _work(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:

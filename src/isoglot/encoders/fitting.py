@@ -38,6 +38,7 @@ from isoglot.encoders.static import StaticEncoder
 from isoglot.errors import EncoderError
 from isoglot.progress import Progress
 
+EXACT = "float32"  # on accelerators too: bfloat16 rounds away what nearly equal vectors differ in
 FLOOR = 1e-8  # share of the largest eigenvalue; smaller ones are rounding of float32 vectors, not variance
 
 
@@ -76,7 +77,7 @@ def fit_whitening(
     """
     if dim is not None and not 1 <= dim <= encoder.dim:
         raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
-    with engine(encoder, plan(encoder, normalize_embeddings=False), progress=progress) as blocks:
+    with engine(encoder, plan(encoder, normalize_embeddings=False, precision=EXACT), progress=progress) as blocks:
         found = moments(rows for _, rows in blocks(checked(texts)))
     layer, share = whitening(found, dim)
     return Whitened(_put(encoder, layer), found.count, share)
@@ -199,7 +200,11 @@ def fit_flow(
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:
         vectors = encoder.encode(
-            checked(texts), normalize_embeddings=False, output=Path(folder) / "vectors.npy", progress=progress
+            checked(texts),
+            normalize_embeddings=False,
+            precision=EXACT,
+            output=Path(folder) / "vectors.npy",
+            progress=progress,
         )
         flow.to(encoder.device)
         before, after = train_flow(flow, vectors, epochs=epochs, batch_size=batch_size, lr=lr, seed=seed)

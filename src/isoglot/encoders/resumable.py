@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -19,9 +20,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isoglot.data.files import check_output, exclusive, read_lines
+from isoglot.data.files import check_output, exclusive, read_texts
 from isoglot.encoders.base import Encoder, identity
-from isoglot.encoders.engine import engine, plan
+from isoglot.encoders.engine import Window, engine, plan
 from isoglot.encoders.engine import places as places_of
 from isoglot.errors import EncoderError, OutputError
 from isoglot.progress import Progress
@@ -45,7 +46,7 @@ def encode_file(
 ) -> NDArray[np.floating]:
     """Write a .npy file with one row for each text; the rows, as a read-only memory map.
 
-    source    a text file, one text per line, an empty line too; or texts, which are read once
+    source    a text file, one text per line, an empty line too (`.jsonl`: a JSON string per line), or texts, read once
     output    the file; rows are in `OUTPUT.partial` until all are done, and the same call resumes after the last
               finished window
     keep      for a work folder: write `output` itself and keep its journal, so that the same call compares checksums
@@ -68,7 +69,7 @@ def encode_file(
     places = places_of(encoder, workers)
     asked = plan(encoder, **settings, devices=places)
     if given is not None:
-        next(read_lines(given))  # raises for a file that can't be read before anything is written
+        next(read_texts(given))  # raises for a file that can't be read before anything is written
     note = {"encoder": identity(encoder), "settings": {**asdict(asked), "prompt": prompt}}
     before = 0
 
@@ -82,12 +83,30 @@ def encode_file(
         if before and report is not None:
             report(f"resuming after {before:,} lines")
         with rows:
-            for window, block in blocks(texts):
-                hashed.update(_bytes(window.texts))
-                rows.append(block, texts=hashed.hexdigest())
+            _write(rows, blocks(texts), hashed)
         rows.finish(None if keep else target)
     mapped: NDArray[np.floating] = np.load(target, mmap_mode="r")
     return mapped
+
+
+def _write(rows: Rows, blocks: Iterator[tuple[Window, NDArray[np.floating]]], hashed: Any) -> None:
+    """Append each window while the next one is computed, in their order.
+
+    An error of either is raised here, after the window that was being written is complete.
+    """
+
+    def append(window: Window, block: NDArray[np.floating]) -> None:
+        hashed.update(_bytes(window.texts))
+        rows.append(block, texts=hashed.hexdigest())
+
+    with ThreadPoolExecutor(1, thread_name_prefix="write") as writer:
+        written: Future[None] | None = None
+        for window, block in blocks:
+            if written is not None:
+                written.result()  # one at a time, to bound the memory and to stop at the first error
+            written = writer.submit(append, window, block)
+        if written is not None:
+            written.result()
 
 
 def partial_path(output: str | Path) -> Path:
@@ -134,7 +153,7 @@ def _difference(rows: Rows, note: dict[str, Any], texts: Iterator[str], hashed: 
 
 
 def _texts(source: str | Path | Iterable[str]) -> Iterator[str]:
-    return (text for _, text in read_lines(source)) if isinstance(source, str | Path) else iter(source)
+    return (text for _, text in read_texts(source)) if isinstance(source, str | Path) else iter(source)
 
 
 def _bytes(texts: list[str]) -> bytes:

@@ -41,6 +41,8 @@ def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: 
     """
     names = _TRANSLATED if translated else _COLUMNS
     if form == "tmx":
+        if not translated:
+            raise OutputError(f"{path}: no sentence has a translation; export TSV or JSON lines, or index pairs")
         return write_tmx(path, _units(pieces))
     if form == "parquet":
         known = {"isoglot.model": origin.name, "isoglot.identity": origin.identity}

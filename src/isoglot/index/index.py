@@ -19,6 +19,8 @@ from isoglot.data.files import atomic_write, check_output, digest, exclusive, te
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders import Encoder, load
+from isoglot.encoders.base import readable, texts_or_vectors
+from isoglot.encoders.engine import checked
 from isoglot.errors import CorpusError, OutputError, SearchError, hinting, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
@@ -26,6 +28,7 @@ from isoglot.index.store import Files, Sentence, Store, Structure, is_index
 from isoglot.index.table import NAME, Rows, Table, Vectors, nearest
 from isoglot.progress import Progress
 from isoglot.search import faiss_index
+from isoglot.search.exact import check_count
 from isoglot.store import write_rows
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
@@ -37,6 +40,7 @@ _OURS = re.compile(r"\.?[-0-9A-Za-z]+-\d+\.faiss(\.[0-9a-f]{8}\.tmp)?")
 _SCORED = 1 << 14  # vectors at a time whose scores are computed exactly
 _SPARE = 16  # candidates beyond k: rounding may swap rows at the edge, until scores are exact
 _EXPORTED = 4096  # rows of a row group of Parquet
+_NO_ID = (bool, float, list, dict, type(None))  # types whose text is not an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,10 +268,9 @@ class Index:
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
         columns = {"languages": languages, "translations": translations, "ids": ids}
-        records = _records(sentences, len(self), columns | {"translation_languages": translation_languages})
-        if self.folder is None:
-            return self._add(records, kind, progress)
-        with self._adding, exclusive(self.folder):
+        with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
+            first = self.store.files().rows  # another process may have added some since the index was opened
+            records = _records(sentences, first, columns | {"translation_languages": translation_languages})
             return self._add(records, kind, progress)
 
     def _add(
@@ -290,7 +293,7 @@ class Index:
             kept = {one.id for one in fresh}
             if fresh:
                 own = rows if len(fresh) == len(piece) else rows[[one.id in kept for one in piece]]
-                self.add_vectors(fresh, own)
+                self._append(fresh, own)
             new, known = new + len(fresh), known + size - len(fresh)
             if progress is not None:
                 progress(new + known, None)
@@ -309,7 +312,8 @@ class Index:
             elif (other.text, other.language) != (one.text, one.language):
                 raise SearchError(
                     f"{self.folder or 'this index'}: the id {one.id!r} belongs to {other.text[:40]!r} "
-                    f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id"
+                    f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id; "
+                    "pass ids= (the default ids are positions)"
                 )
         return fresh
 
@@ -318,6 +322,9 @@ class Index:
 
         Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite.
         """
+        self._append([_clean(one, at) for at, one in enumerate(sentences)], vectors)
+
+    def _append(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
         table = np.ascontiguousarray(vectors, np.float32)
         if table.shape != (len(sentences), self.origin.dim):
             raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
@@ -381,22 +388,18 @@ class Index:
         """
         if isinstance(queries, str):
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
-        if not isinstance(queries, np.ndarray):
-            texts = list(queries)
-            if wrong := next((one for one in texts if not isinstance(one, str)), None):
-                raise TypeError(f"a query is {shown(wrong)}; pass a text, a list of texts, or an array (Q, D)")
+        check_count("k", k)
+        check_count("effort", 1 if effort is None else effort)
+        codes, without = canonical_list(languages), canonical_list(exclude)
+        found = texts_or_vectors(queries, "search")
+        if isinstance(found, list):
             empty = np.empty((0, self.origin.dim), np.float32)
-            queries = encode_queries(self.model, texts, self.origin) if texts else empty
-        if queries.ndim != 2 or queries.shape[1] != self.origin.dim:
-            raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {queries.shape}")
-        if k < 1:
-            raise ValueError(f"k is {k}; it must be at least 1")
-        if len(bad := not_finite(np.asarray(queries, np.float32))):
+            found = encode_queries(self.model, found, self.origin) if found else empty
+        if found.ndim != 2 or found.shape[1] != self.origin.dim:
+            raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {found.shape}")
+        if len(bad := not_finite(np.asarray(found, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
-        codes, without = (
-            canonical_list([some] if isinstance(some, str) else list(some)) for some in (languages, exclude)
-        )
-        view, table = self._view, np.ascontiguousarray(unit(queries))
+        view, table = self._view, np.ascontiguousarray(unit(found))
         wanted = min(k + _SPARE, view.files.rows)
         if codes or without:
             rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, without, view.files.rows))
@@ -406,14 +409,19 @@ class Index:
                 # Compressed vectors rank candidates roughly, so more candidates are scored than are returned.
                 near = faiss_index.candidates(view.structure, table, 4 * wanted, effort=effort)
                 rows = np.concatenate([near, rows], axis=1)
-        found = [self._score(view, query, row, k) for query, row in zip(table, rows, strict=True)]
-        known = self.store.by_row(sorted({row for _, rows in found for row in rows.tolist()}))
+        scored = [self._score(view, query, row, k) for query, row in zip(table, rows, strict=True)]
+        known = self.store.by_row(sorted({row for _, rows in scored for row in rows.tolist()}))
         return [[_hit(score, row, known[row]) for score, row in zip(*map(np.ndarray.tolist, one), strict=True)]
-                for one in found]  # fmt: skip
+                for one in scored]  # fmt: skip
 
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
-        """Copies (N, D) of the vectors of some rows."""
-        return self._view.table[np.asarray(rows, np.int64)]
+        """Copies (N, D) of the vectors of some rows. Raises `ValueError` for a row that the index does not have."""
+        places, size = np.asarray(rows), len(self)
+        if places.size and places.dtype.kind not in "iu":
+            raise TypeError(f"rows are {shown(rows)}; pass numbers of rows")
+        if len(wrong := places[(places < 0) | (places >= size)]):
+            raise ValueError(f"row {wrong[0]} is not one of the {size:,} of this index, which are counted from 0")
+        return self._view.table[places.astype(np.int64)]
 
     def languages(self) -> dict[str, int]:
         """How many sentences there are of each language, most first."""
@@ -430,7 +438,7 @@ class Index:
                 for start in range(0, len(self), tables.ROWS):
                     rows = range(start, min(start + tables.ROWS, len(self)))
                     sentences = self.store.by_row(rows)
-                    copy.add_vectors([sentences[row] for row in rows], self.vectors(rows))
+                    copy._append([sentences[row] for row in rows], self.vectors(rows))
                 copy.restructure(self.kind)
             if target.is_dir():
                 target.rmdir()
@@ -595,9 +603,13 @@ _Columns = Mapping[str, str | Iterable[str | None] | None]
 
 def _records(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
     """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
-    if isinstance(sentences, str | bytes) or not isinstance(sentences, Iterable):
+    if isinstance(sentences, str):
         raise TypeError(f"sentences is {shown(sentences)}; pass a list of sentences")
-    return _recorded(sentences, first, columns)
+    try:
+        given = checked(sentences)
+    except TypeError as error:
+        raise TypeError(f"sentences: {error}") from None
+    return _recorded(given, first, columns)
 
 
 def _recorded(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
@@ -606,20 +618,52 @@ def _recorded(sentences: Iterable[str | Sentence], first: int, columns: _Columns
         name: iter(values) for name, values in columns.items() if values is not None and not isinstance(values, str)
     }
     missing = object()
-    for place, text in enumerate(sentences, first):
-        row: dict[str, Any] = {"ids": place, "languages": UNKNOWN, "translation_languages": UNKNOWN, **one_for_all}
+    for at, text in enumerate(sentences):
+        row: dict[str, Any] = {"ids": first + at, "languages": None, "translation_languages": None, **one_for_all}
         for name, values in parallel.items():
             row[name] = next(values, missing)
             if row[name] is missing:
-                raise ValueError(f"{name} has only {place - first} entries; pass one for each sentence")
+                raise ValueError(f"{name} has only {at} entries; pass one for each sentence")
         if isinstance(text, Sentence):
-            yield text
+            yield _clean(text, at)
             continue
         if not isinstance(text, str):
-            raise TypeError(f"sentences[{place - first}] is {shown(text)}, a {type(text).__name__}; pass strings")
+            raise TypeError(f"sentences[{at}] is {shown(text)}, a {type(text).__name__}; pass strings")
         translation = row.get("translations")
-        of_translation = canonical(row["translation_languages"]) if translation is not None else UNKNOWN
-        yield Sentence(str(row["ids"]), text, canonical(row["languages"]), translation, of_translation)
+        of_translation = row["translation_languages"] if translation is not None else UNKNOWN
+        yield _clean(Sentence(row["ids"], text, row["languages"], translation, of_translation), at)
     for name, values in parallel.items():
         if next(values, missing) is not missing:
             raise ValueError(f"{name} has more entries than there are sentences; pass one for each")
+
+
+def _clean(given: Sentence, at: int) -> Sentence:
+    """The sentence with canonical language codes, `und` for None, and without lone surrogates, which SQLite rejects.
+
+    Raises `TypeError` for values of other types and `CorpusError` for an unknown language; both name the place `at`.
+    """
+    if isinstance(given.id, _NO_ID):
+        raise _wrong("id", given.id, at)
+    if not isinstance(given.text, str):
+        raise _wrong("text", given.text, at)
+    if (translation := given.translation) is not None:
+        if not isinstance(translation, str):
+            raise _wrong("translation", translation, at)
+        translation = readable(translation)
+    own, other = _code(given.language, at), _code(given.translation_language, at)
+    return Sentence(readable(str(given.id)), readable(given.text), own, translation, other)
+
+
+def _code(code: str | None, at: int) -> str:
+    if code is None or code == UNKNOWN:
+        return UNKNOWN
+    if not isinstance(code, str):
+        raise _wrong("language", code, at)
+    try:
+        return canonical(code)
+    except CorpusError as error:
+        raise CorpusError(str(error), file=f"sentences[{at}]") from None
+
+
+def _wrong(name: str, value: object, at: int) -> TypeError:
+    return TypeError(f"sentences[{at}]: the {name} is {shown(value)}, a {type(value).__name__}; pass a string")

@@ -299,8 +299,10 @@ class Store:
         with self._lock:
             try:
                 yield self._connection
-            except sqlite3.ProgrammingError:  # the index is closed: an error of the caller's
-                raise
+            except sqlite3.ProgrammingError as error:
+                if "closed" not in str(error):
+                    raise
+                raise SearchError(f"{self.name}: is closed; open it again with Index.open") from None
             except sqlite3.DatabaseError as error:
                 if "locked" in str(error):
                     problem = f"{self.name}: another process is writing it ({error}); try again later"

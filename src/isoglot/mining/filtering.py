@@ -26,7 +26,7 @@ from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
 from isoglot.encoders import Encoder, load
 from isoglot.mining.negatives import open_pairs
-from isoglot.search.exact import neighbours
+from isoglot.search.exact import check_count, neighbours
 from isoglot.search.pairs import MARGINS, check_choice
 
 BLOCK = 100_000  # sentences compared with each other at a time
@@ -108,9 +108,12 @@ def judged(
     counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
                to compare them with), by pair of languages
 
-    Groups of one sentence are kept. Raises `ValueError` for an unknown margin and for "absolute" without a threshold.
+    Groups of one sentence are kept. Raises `ValueError` for an unknown margin, for "absolute" without a threshold, and
+    for a k or block below 1.
     """
     check_choice("margin", margin, MARGINS)
+    check_count("k", k)
+    check_count("block", block)
     if threshold is None and margin not in THRESHOLDS:
         raise ValueError(f"margin {margin!r} has no default threshold; pass one, such as threshold=0.6")
     least = THRESHOLDS[margin] if threshold is None else threshold

@@ -183,8 +183,11 @@ def gold_of(pairs: Iterable[tuple[str | int, str | int]], x: Side, y: Side) -> l
     rows_of = [_rows_by_id(side) for side in (x, y)]
     gold: list[tuple[int, int]] = []
     for at, pair in enumerate(pairs):
-        rows = [row_of(str(cell)) for row_of, cell in zip(rows_of, pair, strict=True)]
-        for cell, row, side in zip(pair, rows, (x, y), strict=True):
+        cells = [] if isinstance(pair, str) or not isinstance(pair, Iterable) else [*pair]
+        if len(cells) != 2:
+            raise ValueError(f"gold[{at}] is {shown(pair)}; pass pairs of ids, line numbers (files) or indices (lists)")
+        rows = [row_of(str(cell)) for row_of, cell in zip(rows_of, cells, strict=True)]
+        for cell, row, side in zip(cells, rows, (x, y), strict=True):
             if row is None:
                 raise ValueError(f"gold[{at}]: {shown(cell)} is not {_kind_of_id(side)}")
         gold.append(_as_gold(rows, at))

@@ -10,7 +10,7 @@ import hashlib
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +21,10 @@ import torch
 from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, work_folder
+from isoglot.data.languages import canonical_list
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder, encode, load
+from isoglot.encoders.engine import checked
 from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
@@ -56,7 +58,7 @@ from isoglot.search import (
     recall,
     tune,
 )
-from isoglot.search.exact import BUDGET, Floats
+from isoglot.search.exact import BUDGET, Floats, check_count
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 from isoglot.search.threshold import LEAST_SEPARATION
@@ -76,7 +78,7 @@ _KNOWN = (  # paths in the work folder
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # `==` of arrays is not a bool
 class MinedPairs(Sequence[MinedPair]):
     """Mined pairs, best first: `len`, iteration and indexing give `MinedPair`s.
 
@@ -243,8 +245,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
         ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS)
     ):  # fmt: skip
         check_choice(argument, value, known)
-    if k < 1:
-        raise ValueError(f"k is {k}; it must be at least 1")
+    check_count("k", k)
+    given_ids = _ids_argument(ids, given)
     memory = size_of(budget)
     _check_ray(ray, cores, gpus, index, precision, model, tables, len(files) == len(given))
     if work is not None and len(files) < len(given):
@@ -252,7 +254,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     pair = _languages(languages, len(given))
     if pair is None:
         pair = formats.languages_of(None if output is None else Path(output), names if len(files) == len(given) else [])
-    with_ids = bool(ids) if write_ids is None else write_ids
+    with_ids = any(given_ids) if write_ids is None else write_ids
     with ExitStack() as stack:
         inputs: list[Any] = [
             model if isinstance(model, str | Path) else None,
@@ -272,11 +274,12 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
         sides = [
             gather(
                 one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
-                ids=ids if isinstance(ids, bool) else list(ids)[at], deduplicate=deduplicate,
+                ids=given_ids[at], deduplicate=deduplicate,
                 keep=_language_filter(check_language, pair, at), report=say,
             )
             for at, (one, name) in enumerate(zip(given, names, strict=True))
         ]  # fmt: skip
+        true_pairs = None if gold is None else _gold(gold, sides[0], sides[-1])
         if tables:
             arrays = _selected(tables, sides, folder)
         elif ray:
@@ -312,7 +315,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
             allowed.append(similar_lengths(sides[0], sides[-1], length_ratio))
         found = others(found) if within else found
         rows = choose(found, margin=margin, direction=direction, allowed=all_of(allowed), within=within)
-        mined = _cut(rows, found, (sides[0], sides[-1]), threshold, gold, margin, pair, say)
+        mined = _cut(rows, found, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
         if output is not None:
             formats.write(Path(output), form, mined, languages=pair, ids=with_ids)
         return mined
@@ -330,12 +333,36 @@ def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]
         )
     if is_file(value):
         return Path(value)
-    if isinstance(value, bytes) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} is {shown(value)}; pass a list of sentences or the name of a file, {example}")
-    texts = list(value)
+    try:
+        given = checked(value)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}; pass a list of sentences or the name of a file, {example}") from None
+    texts = list(given)
     if texts and not isinstance(texts[0], str):
         raise TypeError(f"{name}[0] is {shown(texts[0])}, not a string; pass a list of sentences")
     return texts
+
+
+def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
+    """The `ids` of each side."""
+    if isinstance(ids, bool):
+        return [ids] * len(sides)
+    advice = "pass a list of ids for each side, or True for files whose lines begin with an id"
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise TypeError(f"ids is {shown(ids)}; {advice}")
+    given: list[bool | list[str]] = []
+    for at, some in enumerate(ids):
+        if isinstance(some, str) or not isinstance(some, Iterable):
+            raise TypeError(f"ids[{at}] is {shown(some)}; {advice}")
+        names = list(some)
+        if None in names:
+            raise TypeError(f"ids[{at}][{names.index(None)}] is None; {advice}")
+        given.append([str(name) for name in names])
+    if len(given) != len(sides):
+        raise ValueError(f"ids has {len(given)} lists for {len(sides)} sides; {advice}")
+    if any(isinstance(side, Path) for side in sides):
+        raise TypeError(f"ids are lists, but the sentences are in files; {advice}")
+    return given
 
 
 def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
@@ -345,11 +372,22 @@ def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[A
         return []
     if model is not None:
         raise TypeError("mine takes a model or vectors, not both; pass None as the model")
-    single = is_file(vectors) or (isinstance(vectors, np.ndarray) and vectors.ndim == 2)
+    single = is_file(vectors) or getattr(vectors, "ndim", 0) == 2
+    if not single and (isinstance(vectors, Mapping) or not isinstance(vectors, Iterable)):
+        raise TypeError(f"vectors is {shown(vectors)}; pass a table (N, D), or a .npy file, for each side")
     tables = [vectors] if single else list(vectors)
     if len(tables) != count:
         raise ValueError(f"{len(tables)} tables of vectors for {count} sides; pass one for each")
-    return tables
+    return [_table(one, at) for at, one in enumerate(tables)]
+
+
+def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
+    if isinstance(given, torch.Tensor):
+        return np.asarray(given.detach().float().cpu().numpy())
+    try:
+        return given if is_file(given) or isinstance(given, np.ndarray) else np.asarray(given)
+    except ValueError as error:
+        raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
 
 
 def _check_ray(
@@ -401,6 +439,7 @@ def _languages(languages: str | Sequence[str] | None, sides: int) -> tuple[str, 
     given = [code for code in given if code]
     if len(given) not in (0, 2, 1 if sides == 1 else 2):
         raise ValueError(f"languages names {len(given)} languages for {sides} sides; pass one for each")
+    canonical_list(given)  # raises for an unknown one; files are named with the codes as they were given
     return (given[0], given[-1]) if given else None
 
 
@@ -506,7 +545,7 @@ def _in_pieces(
     found: list[NDArray[Any] | Shards] = []
     for name in _SIDES[: len(sides)]:
         text = folder / f"{name}.txt"
-        mark = hashlib.sha256(f"{digest(text)} {model} {settings}".encode()).hexdigest()[:12]
+        mark = hashlib.sha256(f"{digest(text)} {model} {settings} {cluster.gpus > 0}".encode()).hexdigest()[:12]
         into = text.with_suffix(f".{mark}{_PIECES}")
         found.append(encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=progress))
     return found
@@ -529,20 +568,23 @@ def _approximate(x: Any, y: Any, k: int, index: str, probes: int, budget: int, s
     return found
 
 
+def _gold(gold: Any, x: Side, y: Side) -> list[tuple[int, int]]:
+    """The known pairs as rows of the sides."""
+    return formats.read_gold(Path(gold), x, y) if is_file(gold) else formats.gold_of(gold, x, y)
+
+
 def _cut(
     rows: Pairs,
     found: Neighbours,
     sides: tuple[Side, Side],
     threshold: float | Literal["estimate"] | None,
-    gold: str | Path | Iterable[tuple[str | int, str | int]] | None,
+    gold: list[tuple[int, int]] | None,
     margin: str,
     languages: tuple[str, str] | None,
     say: Report,
 ) -> MinedPairs:
     if gold is not None:
-        read = formats.read_gold(Path(cast("str | Path", gold)), *sides) if is_file(gold) else None
-        known = formats.gold_of(cast("Iterable[tuple[str | int, str | int]]", gold), *sides) if read is None else read
-        best = tune(rows, [(min(pair), max(pair)) for pair in known] if sides[0] is sides[1] else known)
+        best = tune(rows, [(min(pair), max(pair)) for pair in gold] if sides[0] is sides[1] else gold)
         quality = f"precision {best.precision:.1%}, recall {best.recall:.1%}, F1 {best.f1:.1%}"
         say(f"threshold {best.threshold:.6f}, tuned on these pairs: {quality}")
         return MinedPairs(rows.above(best.threshold), sides, best.threshold, quality=best, languages=languages)

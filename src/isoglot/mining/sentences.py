@@ -25,9 +25,10 @@ import numpy as np
 from langcodes import Language
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.files import atomic_write, read_lines, read_texts
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.languages import canonical
+from isoglot.encoders.base import readable
 from isoglot.errors import CorpusError, shown
 from isoglot.search.exact import Ids
 from isoglot.search.pairs import Allowed
@@ -166,13 +167,16 @@ def _choose(
 
 
 def _from_file(path: Path, ids: list[str] | None) -> Iterator[str]:
+    if ids is None:
+        for _, text in read_texts(path):
+            yield " ".join(text.splitlines()) if "\n" in text else text  # each is a line again below
+        return
     for number, line in read_lines(path):
-        name, tab, text = line.partition("\t") if ids is not None else ("", "", line)
-        if ids is not None:
-            if not tab or not name:
-                problem = "must be an id, a tab and a sentence; fix the line, or mine without ids"
-                raise CorpusError(problem, file=path, line=number)
-            ids.append(name)
+        name, tab, text = line.partition("\t")
+        if not tab or not name:
+            problem = "must be an id, a tab and a sentence; fix the line, or mine without ids"
+            raise CorpusError(problem, file=path, line=number)
+        ids.append(name)
         yield text
 
 
@@ -180,7 +184,7 @@ def _from_list(texts: Iterable[str], name: str) -> Iterator[str]:
     for place, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"{name}[{place}] is {shown(text)}, a {type(text).__name__}; pass strings")
-        yield text
+        yield readable(text)
 
 
 def is_file(source: object) -> bool:

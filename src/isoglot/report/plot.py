@@ -110,10 +110,10 @@ def plot(
         _check_ending(Path(output))
     _check_method(method)  # find errors before encoding
     chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
-    sentences = chosen.sentences(color, None if labels is None else list(labels))
+    sentences = chosen.sentences(color, None if labels is None else [str(label) for label in labels])
     vectors = _vectors(model, sentences, chosen, device)
     known = f": {model}" if isinstance(model, str | Path) else ""
-    note = f"{chosen.words}. {_NOTES[method]}"
+    note = f"{chosen.words}. {_NOTES['pca' if len(sentences) < _FEWEST else method]}"
     made = SentenceMap(tuple(sentences), project(vectors, method), title or f"Sentence map{known}", note)
     if output is not None:
         made.save(output)
@@ -444,10 +444,14 @@ def _hover(sentences: Sequence[Sentence], place: int, groups: Mapping[str, Seque
 
 def _groups(texts: Any, languages: str | Sequence[str] | Mapping[str, str] | None) -> Iterable[Group]:
     """The sentences as groups; unlike in `groups_of`, a list of sentences can have a language for each."""
-    each = isinstance(languages, Sequence) and not isinstance(languages, str) and len(languages) > 1
-    if not (each and isinstance(texts, Sequence) and texts and all(isinstance(text, str) for text in texts)):
+    if languages is None or isinstance(languages, str | Mapping):
         return groups_of(texts, languages)
-    if len(texts) != len(codes := canonical_list(languages or ())):
+    codes = canonical_list(languages)
+    if isinstance(texts, np.ndarray) or hasattr(texts, "to_list"):  # an array, or a Series
+        texts = list(texts)
+    if len(codes) < 2 or not (isinstance(texts, Sequence) and texts and all(isinstance(text, str) for text in texts)):
+        return groups_of(texts, codes)
+    if len(texts) != len(codes):
         raise ValueError(f"{len(codes)} languages for {len(texts)} sentences; pass one for each, or one for all")
     return [Group((text,), (code,)) for text, code in zip(texts, codes, strict=True)]
 

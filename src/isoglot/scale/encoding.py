@@ -1,8 +1,8 @@
 """Encodes many files: each is split into pieces of `lines` lines, and each piece becomes one file of vectors.
 
 A piece is written by `encode_file`: the file gets its name when it is complete, and an interrupted piece resumes after
-its last window. `shards.json` in the folder records the model, the settings and the text of the vectors; a folder with
-other vectors is rejected.
+its last window. `shards.json` in the folder records the model, the settings, the precision and the text of the
+vectors; a folder with other vectors is rejected.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import atomic_write, digest, read_lines, without_compression
+from isoglot.data.files import atomic_write, digest, read_texts, without_compression
 from isoglot.encoders import Encoder, load
+from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import find
 from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError, nearest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, limited_threads, run
 
-_OPENING, _ENCODING = ("pooling", "prompt"), ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype")
+_OPENING = ("pooling", "prompt")
+_ENCODING = ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype", "precision")
 LINES = 100_000  # in a piece: minutes for a transformer on one core, 150 MB of 384 dimensions
 NOTE = "shards.json"
 
@@ -44,22 +46,24 @@ def encode_shards(
     model     as `isoglot.load` takes it; every machine must find it, in its cache or on a shared disk
     inputs    text, one sentence per line, plain or compressed, on a disk that every machine sees, as must be `output`
     lines     lines of one piece
-    settings  `pooling` and `prompt`, as `load` takes them, and `normalize_embeddings`, `batch_tokens`, `truncate_dim`
-              and `dtype` ("float32", "float16"), as `encode` takes them; None is the default
+    settings  `pooling` and `prompt`, as `load` takes them, and `normalize_embeddings`, `batch_tokens`, `truncate_dim`,
+              `dtype` ("float32", "float16") and `precision`, as `encode` takes them; None is the default
     progress  called with (pieces done, pieces in all)
 
-    Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster gives the same bits as
-    one process. Raises `EncoderError` for two inputs of one name, a folder that contains other vectors, and what `load`
-    and `encode` reject, which leaves no folder behind; `CorpusError` for text that cannot be read; `ValueError` for an
-    unknown setting.
+    Pieces that are there already are kept. With the same pieces and `cluster.cpus`, a cluster of processors of one kind
+    gives the same bits as one process; accelerators give the same up to rounding. Raises `EncoderError` for two inputs
+    of one name, a folder that contains other vectors, and what `load` and `encode` reject, which leaves no folder
+    behind; `CorpusError` for text that cannot be read; `ValueError` for an unknown setting.
     """
     cluster = cluster or Cluster()
     settings = {name: value for name, value in (settings or {}).items() if value is not None}
     if unknown := settings.keys() - {*_OPENING, *_ENCODING}:
         raise ValueError(f"unknown setting {min(unknown)!r}; {nearest(min(unknown), (*_OPENING, *_ENCODING))}")
     pieces = list(_pieces(inputs, output, lines))
+    precision = _settled(settings.pop("precision", None), cluster, model)
     weights, begun = _weights(model), (output / NOTE).exists()
-    _claim(output, model, weights, settings, [(path.name, digest(path)) for path in inputs], lines)
+    _claim(output, model, weights, settings, precision, [(path.name, digest(path)) for path in inputs], lines)
+    settings["precision"] = precision
     try:
         _encode(pieces, cluster, model, weights, settings, progress)
     except Exception as error:
@@ -100,10 +104,21 @@ def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[
         if name in names:
             raise EncoderError(f"{path} and {names[name]} would both be written as {name}-*.npy; rename one")
         names[name] = path
-        total = sum(1 for _ in read_lines(path))
+        total = sum(1 for _ in read_texts(path))
         for number, first in enumerate(range(0, total, lines)):
             vectors = output.resolve() / f"{name}-{number:06d}.npy"
             yield path.resolve(), first, vectors, min(lines, total - first)
+
+
+def _settled(precision: str | None, cluster: Cluster, model: str) -> str:
+    """The precision of all pieces, chosen here, because workers on different hardware would choose different ones."""
+    here = resolve("auto" if cluster.gpus else "cpu")
+    if precision in (None, "auto") and cluster.gpus and cluster.address is not None and here.type == "cpu":
+        return "bfloat16"  # the accelerators are on other machines, and those since Ampere multiply it in hardware
+    try:
+        return settle(precision, here)
+    except ValueError as error:
+        raise EncoderError(f"{model}: {error}") from error
 
 
 def _weights(model: str) -> str:
@@ -115,10 +130,19 @@ def _weights(model: str) -> str:
 
 
 def _claim(
-    folder: Path, model: str, weights: str, settings: dict[str, Any], inputs: list[tuple[str, str]], lines: int
+    folder: Path,
+    model: str,
+    weights: str,
+    settings: dict[str, Any],
+    precision: str,
+    inputs: list[tuple[str, str]],
+    lines: int,
 ) -> None:
     """Record the origin of the vectors in the folder, or raise if it contains other vectors."""
-    wanted = {"model": model, "weights": weights, "settings": settings, "inputs": inputs, "lines": lines}
+    wanted = {
+        "model": model, "weights": weights, "settings": settings, "precision": precision, "inputs": inputs,
+        "lines": lines,
+    }  # fmt: skip
     wanted = json.loads(json.dumps(wanted))
     note = folder / NOTE
     if not note.exists():
@@ -149,7 +173,7 @@ def _encode_piece(
     output: Path,
     lines: int,
 ) -> None:
-    texts = (text for _, text in islice(read_lines(path), first, first + lines))
+    texts = (text for _, text in islice(read_texts(path), first, first + lines))
     opening = {key: settings[key] for key in _OPENING if key in settings}
     rest = {key: value for key, value in settings.items() if key not in opening}
     with limited_threads(threads):

@@ -36,8 +36,9 @@ def index_shards(
     settings   of `Index.build`, without `device`: this process opens the model on the CPU, a worker on an accelerator
                if `cluster.gpus` gives it one
 
-    With the same `cluster.cpus`, a cluster gives the same bits as one process. The same call completes one that was
-    killed. Raises what `Index.build` raises.
+    With the same `cluster.cpus`, a cluster of processors of one kind gives the same bits as one process; with
+    `cluster.gpus`, vectors are in the precision of `auto` on each worker. The same call completes one that was killed.
+    Raises what `Index.build` raises.
     """
     name, where = str(Path(model).resolve()) if Path(model).is_dir() else str(model), cluster or Cluster()
 

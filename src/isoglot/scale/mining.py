@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,14 @@ def neighbours_shards(
 ) -> Neighbours:
     """`search.neighbours` by cosine, in blocks of `block` rows: the same neighbours and the same scores.
 
-    They are the same with the same threads (`cluster.cpus`). `x` (N, D) and `y` (M, D): arrays, which are sent to every
-    machine, or files on a disk that every machine sees, as `open_shards` takes them. Memory of this process: the
-    result, 12 · k bytes for each row of both sides; of a worker: one block of each side and `budget` bytes. With
-    `checkpoint`, the neighbours so far are saved there, and the same call resumes from them. `progress` is called with
-    (blocks done, blocks in all). Raises `ValueError` for what `neighbours` rejects, `EncoderError` for files that are
-    not vectors.
+    They are the same with the same threads (`cluster.cpus`); `cluster.gpus` is ignored. `x` (N, D) and `y` (M, D):
+    arrays, which are sent to every machine, or files on a disk that every machine sees, as `open_shards` takes them.
+    Memory of this process: the result, 12 · k bytes for each row of both sides; of a worker: one block of each side and
+    `budget` bytes. With `checkpoint`, the neighbours so far are saved there, and the same call resumes from them.
+    `progress` is called with (blocks done, blocks in all). Raises `ValueError` for what `neighbours` rejects,
+    `EncoderError` for files that are not vectors.
     """
-    cluster = cluster or Cluster()
+    cluster = replace(cluster or Cluster(), gpus=0)  # a block is computed by NumPy
     if block < TILE or block % TILE:
         raise ValueError(f"block is {block}; it must be a multiple of {TILE}")
     left, right = _opened(x), _opened(y)

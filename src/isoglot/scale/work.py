@@ -7,6 +7,7 @@ function of the same arguments would raise again.
 from __future__ import annotations
 
 import importlib
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from isoglot.errors import IsoglotError
 
 LOCAL = "local"
 _AHEAD = 3  # submitted pieces per running one, so that no worker waits and memory stays bounded
+_WAITING = 2  # in order: times as many, with those that are finished but wait for an earlier one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,17 @@ class Cluster:
 
 
 def run(
-    function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, *, shared: Sequence[Any] = ()
+    function: Callable[..., Any],
+    pieces: Iterable[tuple[Any, ...]],
+    cluster: Cluster,
+    *,
+    shared: Sequence[Any] = (),
+    ordered: bool = False,
 ) -> Iterator[tuple[int, Any]]:
     """The number and the result of each piece, in the order in which they are done.
 
-    `pieces` are read as they are sent, a few for each worker ahead.
+    `pieces` are read as they are sent, a few for each worker ahead: of the pieces that run or, if the results are used
+    in order (`ordered`), of the first one that is not done.
 
     `function` takes `shared`, which is sent to a machine once, and then what is in the piece; it must be at the top of
     a module. What a piece raises is raised here. Raises `IsoglotError` when Ray is needed and not installed, cannot be
@@ -57,7 +65,7 @@ def run(
             yield number, function(*shared, *piece)
         return
     with _connected(cluster) as ray:
-        yield from _on_ray(ray, function, pieces, cluster, shared)
+        yield from _on_ray(ray, function, pieces, cluster, shared, ordered)
 
 
 def in_order(
@@ -65,7 +73,7 @@ def in_order(
 ) -> Iterator[Any]:
     """The result of each piece, in the order of the pieces; as `run`."""
     waiting, following = dict[int, Any](), 0
-    for number, result in run(function, pieces, cluster, shared=shared):
+    for number, result in run(function, pieces, cluster, shared=shared, ordered=True):
         waiting[number] = result
         while following in waiting:
             yield waiting.pop(following)
@@ -86,7 +94,12 @@ def limited_threads(count: int) -> Iterator[None]:
 
 
 def _on_ray(
-    ray: Any, function: Callable[..., Any], pieces: Iterable[tuple[Any, ...]], cluster: Cluster, shared: Sequence[Any]
+    ray: Any,
+    function: Callable[..., Any],
+    pieces: Iterable[tuple[Any, ...]],
+    cluster: Cluster,
+    shared: Sequence[Any],
+    ordered: bool,
 ) -> Iterator[tuple[int, Any]]:
     remote = ray.remote(function).options(
         num_cpus=cluster.cpus, num_gpus=cluster.gpus, max_retries=cluster.retries, retry_exceptions=False
@@ -94,11 +107,18 @@ def _on_ray(
     sent = [ray.put(value) for value in shared]
     room = _AHEAD * _at_once(ray.cluster_resources(), cluster)
     waiting = iter(enumerate(pieces))
-    under_way: dict[Any, int] = {}
+    lead = _WAITING * room if ordered else math.inf  # what follows a slow piece is kept until that is done
+    under_way: dict[Any, int] = {}  # in the order of the pieces
+    submitted = 0
     try:
         while True:
-            while len(under_way) < room and (following := next(waiting, None)):
+            while (
+                len(under_way) < room
+                and submitted - next(iter(under_way.values()), submitted) < lead
+                and (following := next(waiting, None))
+            ):
                 under_way[remote.remote(*sent, *following[1])] = following[0]
+                submitted += 1
             if not under_way:
                 return
             done, _ = ray.wait(list(under_way), num_returns=1)

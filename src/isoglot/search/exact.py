@@ -322,10 +322,15 @@ def _bounds(x: NDArray[Any], y: NDArray[Any], product: Rounded, metric: Metric, 
 def _check(x: NDArray[Any], y: NDArray[Any], k: int, metric: str) -> None:
     if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
         raise ValueError(f"x and y must be (N, D) and (M, D), got {x.shape} and {y.shape}")
-    if k < 1:
-        raise ValueError(f"k is {k}; it must be at least 1")
+    check_count("k", k)
     if metric not in ("dot", "cosine"):
         raise ValueError(f"metric is {metric!r}; use 'dot' or 'cosine'")
+
+
+def check_count(name: str, value: int) -> None:
+    """Raise `ValueError` unless the value of an argument is at least 1."""
+    if value < 1:
+        raise ValueError(f"{name} is {value}; it must be at least 1")
 
 
 def _search(

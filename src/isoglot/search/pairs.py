@@ -82,7 +82,7 @@ def check_choice(name: str, value: object, known: Iterable[str]) -> None:
         raise ValueError(f"{name} is {value!r}: use one of {', '.join(names)}; {nearest(str(value), names)}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # `==` of arrays is not a bool
 class Pairs:
     """P pairs, best first: row numbers `source` and `target` (P,) int64 and `score` (P,) float64."""
 

@@ -324,8 +324,9 @@ def test_killed_while_encoding_and_while_comparing(project, toy_static):
     calls, windows = int(whole.stdout), 2 * 27
     assert calls > windows + 8
     assert child(10, "p.tsv").returncode == -signal.SIGKILL  # encoding, before the tenth window is written
-    assert len(Rows(Path("p.tsv.w/source.npy"))) == 9 * 16
-    assert child(windows - 9 + 4, "p.tsv").returncode == -signal.SIGKILL  # comparing
+    written = len(Rows(Path("p.tsv.w/source.npy"))) // 16
+    assert written in (8, 9)  # the ninth is written while the tenth is computed
+    assert child(windows - written + 4, "p.tsv").returncode == -signal.SIGKILL  # comparing
     assert not Path("p.tsv").exists()
     last = child(-1, "p.tsv")
     assert last.returncode == 0, last.stderr

@@ -108,7 +108,8 @@ def main() -> None:
     texts = [text for _, text in islice(read_lines(options.texts), options.requests) if text.strip()]
     embeddings.encode = served
     own = isoglot.load(options.model, device="cpu")
-    rival = Rival(isoglot.encoders.loading.find(options.model), own)
+    folder = Path(options.model) if Path(options.model).is_dir() else isoglot.encoders.loading.expanded(options.model)
+    rival = Rival(folder, own)
     far = float(np.abs(encode(own, texts[:8]) - encode(rival, texts[:8])).max())
     found: dict[str, list[tuple[float, float]]] = {"isoglot": [], "sentence-transformers": []}
     for number in range(options.rounds + 1):

@@ -183,6 +183,7 @@ def slow(monkeypatch):
     return found
 
 
+@pytest.mark.slow
 def test_large_requests_do_not_hold_up_small_ones(encoder, slow):
     with started(create_app(encoder=encoder)) as server:
         large = {"input": ["a text of some length " * 4] * 800}  # two seconds of work
@@ -243,6 +244,7 @@ def test_answers_of_many_vectors_leave_the_threads_to_small_requests(encoder, mo
         assert {one.result()[0] for one in large} == {200}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "body"),
     [("/v1/embeddings", {"input": ["a"] * 600}), ("/similarity", {"a": ["a"] * 600, "b": ["b"]})],

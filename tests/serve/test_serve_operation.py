@@ -210,6 +210,7 @@ def test_a_panic_is_a_fault_with_an_id_and_the_next_request_is_answered(encoder,
     assert "Panic" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", ["body", "read", "answer"])
 def test_a_request_that_is_cut_off_when_the_server_stops_is_answered_without_a_traceback(
     encoder, monkeypatch, caplog, stage

@@ -205,6 +205,14 @@ def test_objectives_of_every_kind(toy_static):
     assert guided.dim == toy_static.dim
 
 
+class Listing(MultiPositive):
+    """Has a setting in a list, and another list that has another text in every process."""
+
+    def __init__(self, setting):
+        super().__init__()
+        self.setting, self.others = setting, [object()]
+
+
 def test_options_of_a_named_objective_are_those_of_a_recipe(toy_static, tmp_path):
     def trained(*priority, **more):
         objective = {"name": "soft_contrastive", "priority": list(priority), **more}
@@ -237,6 +245,20 @@ def test_an_objective_with_other_settings_is_another_run(toy_static, tmp_path, f
     isoglot.train(toy_static, rows(20), objective=first, **arguments)
     with pytest.raises(CheckpointError):
         isoglot.train(toy_static, rows(20), objective=second, **arguments)
+
+
+def test_equal_objectives_are_one_run_and_a_list_is_a_setting(toy_static, tmp_path):
+    first, again, other = Listing([1.0]), Listing([1.0]), Listing([2.0])
+    assert repr(first.others) != repr(again.others)  # objects, whose text has their address
+    isoglot.train(toy_static, rows(20), objective=first, steps=1, output=tmp_path / "run")
+    isoglot.train(toy_static, rows(20), objective=again, steps=1, output=tmp_path / "run")
+    with pytest.raises(CheckpointError):
+        isoglot.train(toy_static, rows(20), objective=other, steps=1, output=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["float32", "fp32", "bfloat16", "bf16", "auto"])
+def test_a_precision_has_the_names_that_encode_takes(toy_static, name):
+    assert isoglot.train(toy_static, rows(20), steps=1, precision=name).dim == toy_static.dim
 
 
 def test_an_objective_object_is_left_as_it_was(toy_static):
@@ -324,6 +346,7 @@ class Unread:
         ({"views": 0}, ValueError, "views"),
         ({"teacher": 3}, TypeError, "teacher"),
         ({"precision": "float16"}, ValueError, "precision"),
+        ({"objective": {"name": "info_nce", "weight": 0}}, ValueError, "weight"),
         ({"overrides": ["steps=1"]}, TypeError, "overrides"),
         ({"device": "quantum"}, IsoglotError, "quantum"),
         ({"teacher": "no-such-model"}, IsoglotError, "no-such-model"),

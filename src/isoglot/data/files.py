@@ -78,7 +78,7 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 _TAR = b"ustar"
 _TAR_AT = 257
 
-STRUCTURED = (".tsv", ".csv", ".tmx", ".xml", ".xlf", ".xliff")  # endings of files whose lines are not sentences
+_STRUCTURED = (".tsv", ".csv", ".tmx", ".xml", ".xlf", ".xliff")  # endings of files whose lines are not sentences
 
 
 class CutShortError(CorpusError):
@@ -121,7 +121,7 @@ def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
     kind = Path(without_compression(Path(path).name)).suffix.lower()
     quoted = kind == ".jsonl"
     for number, line in read_lines(path):
-        if number == 1 and (kind in STRUCTURED or line.startswith("<?xml ")):
+        if number == 1 and (kind in _STRUCTURED or line.startswith("<?xml ")):
             what = "has columns" if kind in (".tsv", ".csv") else "has markup"
             problem = f"{what}, and plain text is read here; save its sentences as a .txt file, one per line"
             raise CorpusError(problem, file=path)

@@ -262,7 +262,8 @@ def _plan(
     evaluate_every = _whole("evaluate_every", evaluate_every, 1)
     batch_size, warmup = _whole("batch_size", batch_size, 1), _whole("warmup", warmup, 0)
     patience, seed = _whole("patience", patience, 0), _whole("seed", seed, 0)
-    if precision not in (*PRECISIONS, "auto"):
+    kind = PRECISIONS.get(precision, precision)
+    if kind not in ("auto", *PRECISIONS.values()):
         raise ValueError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
     if teacher is not None and not isinstance(teacher, str | Path | Encoder):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
@@ -270,7 +271,6 @@ def _plan(
     encoder = _trainable(encoder, [term.copies for term in terms])
     adapter = None if adapter is None else _checked(AdapterSettings, **dict(adapter))
     rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
-    kind = PRECISIONS.get(precision, precision)
     settings = _checked(OptimizerSettings, lr=rate, warmup=warmup, precision=kind)
     batching = _checked(Batching, size=batch_size, views=views or 1)
     guide = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
@@ -399,13 +399,20 @@ def _fingerprint(objective: Objective) -> str:
     """Changes when an objective's class, settings or weights do."""
     found = hashlib.sha256(type(objective).__qualname__.encode())
     for module in objective.modules():
-        plain = {k: v for k, v in vars(module).items() if isinstance(v, str | int | float | tuple | list | None)}
+        plain = {k: v for k, v in vars(module).items() if _is_plain(v)}
         found.update(repr(sorted(plain.items())).encode())
     for name, value in objective.state_dict().items():
         if isinstance(value, torch.Tensor):
             found.update(name.encode())
             found.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return f"{type(objective).__qualname__} {found.hexdigest()[:32]}"
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether the text of a value is the same in every process."""
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return isinstance(value, str | int | float | None)
 
 
 def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:

@@ -165,7 +165,7 @@ class Build:
         self.log.append(f"# {BASE} is base/model/adapter, lora_alpha times {share}, chosen on dev data")
 
     def small(self) -> None:
-        """isoglot-small: six layers of isoglot-base, trimmed, trained, packed."""
+        """isoglot-small: six layers of isoglot-base, trimmed, trained, packed; then its layers, trained further."""
         self.base()
         self.mix("base", BACKBONE, TEACHER_SHARE, "small-teacher")
         self.trim("small-teacher", "small-start")
@@ -177,7 +177,10 @@ class Build:
         if not (self.output / "small-untrained").exists():
             isoglot.load(self.output / "small-start", layers=layers).save(self.output / "small-untrained")
         self.average("small", "small-untrained", "small-averaged")
-        self.isoglot("convert", "small-averaged", "--output", SMALL, "--weights", "int4", makes=SMALL)
+        self.isoglot("convert", "small-averaged", "--output", "small-packed", "--weights", "int4", makes="small-packed")
+        self.train("small-layers")
+        self.average("small-layers", "small-packed", "small-layers-averaged")
+        self.isoglot("convert", "small-layers-averaged", "--output", SMALL, "--weights", "int4", makes=SMALL)
 
     def describe(self, name: str, results: Path | None) -> None:
         """Write the card: summary, data, licences, commands, and test scores where they are known."""

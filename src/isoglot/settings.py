@@ -152,6 +152,9 @@ class BackboneSettings(_Opened):
     dim: Width | None = Field(
         None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
     )
+    dropout: Share | None = Field(
+        None, description="probability of dropout in training; None: that of the backbone's config.json"
+    )
     freeze_embeddings: Flag = Field(False, description="do not train the word embeddings")
     sparse_embeddings: Flag = Field(
         False, description="update only those word embeddings whose tokens are in the batch, as in a static encoder"

@@ -96,6 +96,26 @@ def test_frozen_and_sparse_embeddings(toy_transformer):
     assert sparse.backbone.get_input_embeddings().weight.grad.is_sparse
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropout_is_set_everywhere_and_not_saved(family, toy_transformer, tmp_path):
+    """On backbones of transformers and, for the opened BERT, on ours."""
+    toy_transformer(family=family).save(tmp_path / "model")
+    still, restless = (load(tmp_path / "model", dropout=rate) for rate in (0.0, 0.5))
+    expected = torch.from_numpy(encode(load(tmp_path / "model"), SENTENCES))
+    for encoder, equal in ((still, True), (restless, False), (toy_transformer(family=family, dropout=0.0), True)):
+        vectors = encoder.train()(encoder.tokenize(SENTENCES)).detach()
+        assert torch.allclose(vectors, expected, atol=1e-5) == equal
+    still.save(tmp_path / "again")
+    again, before = (load(tmp_path / name).backbone.config for name in ("again", "model"))
+    rates = [name for name, value in vars(before).items() if "dropout" in name and isinstance(value, float)]
+    assert rates and all(getattr(again, name) == getattr(before, name) for name in rates)
+
+
+def test_dropout_is_a_probability(toy_transformer):
+    with pytest.raises(ValueError, match="dropout"):
+        toy_transformer(dropout=1.0)
+
+
 def test_every_trained_weight_gets_a_gradient(toy_transformer):
     encoder = toy_transformer()
     encoder(encoder.tokenize(SENTENCES)).square().sum().backward()

@@ -97,14 +97,14 @@ class SelfAttention(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         width = config.hidden_size
-        self.heads, self.rate = config.num_attention_heads, config.attention_probs_dropout_prob
+        self.heads, self.dropout = config.num_attention_heads, config.attention_probs_dropout_prob
         self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """(N, T, D) to (N, T, D)."""
         shape = (*x.shape[:2], self.heads, -1)
         query, key, value = (layer(x).view(shape).transpose(1, 2) for layer in (self.query, self.key, self.value))
-        rate = self.rate if self.training else 0.0
+        rate = self.dropout if self.training else 0.0
         found = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=rate)
         return found.transpose(1, 2).reshape(x.shape)
 

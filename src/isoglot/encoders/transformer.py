@@ -21,6 +21,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.tokenizer import SavedTokenizer, digest, prompted, ragged
+from isoglot.options import within
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -95,6 +96,7 @@ class TransformerEncoder(Encoder):
     sparse_embeddings  give the word embeddings row-sparse gradients (for `torch.optim.SparseAdam`)
     projections        layers after the pooling that a saved model has (see layers.py)
     normalizes         saved with a Normalize module, so that `encode` gives unit vectors by default
+    dropout            probability of dropout in training, everywhere in the backbone; None: as its config.json says
     seed               random seed of the weights of head, new layer and adapter
 
     Raises ValueError for settings that contradict each other or the backbone.
@@ -122,6 +124,7 @@ class TransformerEncoder(Encoder):
         sparse_embeddings: bool = False,
         projections: Sequence[Dense] = (),
         normalizes: bool = False,
+        dropout: float | None = None,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -139,6 +142,8 @@ class TransformerEncoder(Encoder):
         self.layers = None if layers is None else _keep_layers(backbone, layers)
         if (pooler := getattr(backbone, "pooler", None)) is not None:
             pooler.requires_grad_(False)
+        if dropout is not None:
+            _set_dropout(backbone, dropout)
         words = backbone.get_input_embeddings()
         words.requires_grad_(not freeze_embeddings)
         words.sparse = sparse_embeddings
@@ -252,6 +257,16 @@ class TransformerEncoder(Encoder):
             merged.save_pretrained(folder)
         config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
         layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
+
+
+def _set_dropout(backbone: nn.Module, rate: float) -> None:
+    """Set every dropout layer, and the numbers called after it that attention reads; the configuration stays."""
+    within(dropout=(rate, 0.0, 0.99))
+    for module in backbone.modules():
+        if isinstance(module, nn.Dropout):
+            module.p = rate
+        for name in [name for name, value in vars(module).items() if "dropout" in name and isinstance(value, float)]:
+            setattr(module, name, rate)
 
 
 def _head(dim: int, seed: int) -> Dense:

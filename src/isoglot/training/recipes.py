@@ -327,6 +327,7 @@ def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encod
             head=settings.head,
             layers=settings.layers,
             dim=settings.dim,
+            dropout=settings.dropout,
             freeze_embeddings=settings.freeze_embeddings,
             sparse_embeddings=settings.sparse_embeddings,
             train_layers=settings.train_layers,

@@ -95,6 +95,8 @@ def test_an_index_made_in_pieces_is_that_of_the_plain_command(project, here):
     assert Path("pieces/vectors.npy").read_bytes() == Path("plain/vectors.npy").read_bytes()
     with pytest.raises(SearchError, match="need --ray"):
         run("index", "model", "eng=a.eng", "-o", "pieces", "--cores", 2)
+    with pytest.raises(SearchError, match="--device"):
+        run("index", "model", "eng=a.eng", "-o", "pieces", "--ray", "auto", "--device", "cpu")
 
 
 def test_pieces_that_are_there_stay(project, here):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +18,7 @@ from isoglot.data.readers import read_tmx
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, OutputError
 from isoglot.index import Index, Origin, SearchError, Sentence, read_sentences, table
+from isoglot.index.index import _encoded
 from isoglot.index.origin import encode_queries, encode_sentences
 from isoglot.mining import MinedPair, formats
 
@@ -251,3 +255,22 @@ def test_a_run_that_was_cut_off_is_finished_by_running_it_again(tmp_path, toy_st
         index.add(everything)
         assert index.search(index.vectors(range(30)), 3) == found
     assert (tmp_path / "cut/vectors.npy").read_bytes() == (tmp_path / "whole/vectors.npy").read_bytes()
+
+
+def test_on_an_accelerator_the_next_piece_is_encoded_while_one_is_stored(monkeypatch):
+    begun = {name: threading.Event() for name in ("a", "b", "c")}
+
+    def stub(encoder, texts):
+        begun[texts[0]].set()
+        if texts == ["c"]:
+            raise SearchError("c")
+        return texts
+
+    monkeypatch.setattr("isoglot.index.index.encode_sentences", stub)
+    pieces = _encoded(SimpleNamespace(device=torch.device("meta")), iter([["a"], ["b"], ["c"]]))
+    assert next(pieces) == ["a"]
+    assert begun["b"].wait(10)
+    assert next(pieces) == ["b"]
+    assert begun["c"].wait(10)
+    with pytest.raises(SearchError, match="c"):
+        next(pieces)

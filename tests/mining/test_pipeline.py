@@ -215,6 +215,7 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"budget": "lots"}, "'lots' is not a size"),
         ({"cores": 2}, "cores"),
         ({"ray": "local", "index": "ivf"}, "exactly"),
+        ({"ray": "local", "device": "cpu"}, "device=cpu"),
         ({"languages": "deu"}, "1 languages for 2 sides"),
         ({"check_language": "script"}, "needs the languages"),
         ({"check_language": "scripts", "languages": "deu,eng"}, "check_language is 'scripts'"),

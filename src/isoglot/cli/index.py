@@ -59,6 +59,8 @@ def index(
     check_output(output, inputs=[model, *files], folder=True)
     if not ray and (cores != 1 or gpus):
         raise SearchError("index: --cores and --gpus need --ray; remove them, or add --ray")
+    if ray and device != "auto":
+        raise SearchError("index: --ray starts workers of its own, on accelerators with --gpus; remove --device")
     sentences = chain.from_iterable(sentences_of(source, language=language) for source in sources)
     settings: dict[str, Any] = {"kind": kind, "pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
     try:

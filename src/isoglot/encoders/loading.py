@@ -52,8 +52,8 @@ def load(
     pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
     allow_download                download a hub id that is not in the local cache; else the network is not touched
     training                      further settings of `TransformerEncoder` (head, layers, dim, dropout,
-                                  freeze_embeddings, train_layers, adapter, sparse_embeddings, seed) or of `StaticEncoder`
-                                  (token_weights, sparse)
+                                  freeze_embeddings, train_layers, adapter, sparse_embeddings, seed) or of
+                                  `StaticEncoder` (token_weights, sparse)
 
     Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
     """

@@ -6,6 +6,7 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -284,10 +285,8 @@ class Index:
                 waiting.append((len(piece), self._fresh(piece), bool(waiting)))
                 yield [one.text for one in waiting[-1][1]]
 
-        encoder = self.model
         new = known = 0
-        default = (encode_sentences(encoder, each) for each in texts())
-        for rows in encoding(self.origin, texts()) if encoding else default:
+        for rows in encoding(self.origin, texts()) if encoding else _encoded(self.model, texts()):
             size, piece, ahead = waiting.popleft()
             fresh = self._fresh(piece) if ahead else piece
             kept = {one.id for one in fresh}
@@ -599,6 +598,24 @@ def _hit(score: float, row: int, of: Sentence) -> Hit:
 
 
 _Columns = Mapping[str, str | Iterable[str | None] | None]
+
+
+def _encoded(encoder: Encoder, lists: Iterable[list[str]]) -> Iterator[Vectors]:
+    """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
+
+    Not on a CPU, which is busy anyway, and where an interrupt would wait for minutes until a list is done.
+    """
+    if encoder.device.type == "cpu":
+        yield from (encode_sentences(encoder, each) for each in lists)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:
+        computed: Future[NDArray[np.float32]] | None = None
+        for each in lists:
+            previous, computed = computed, pool.submit(encode_sentences, encoder, each)
+            if previous is not None:
+                yield previous.result()
+        if computed is not None:
+            yield computed.result()
 
 
 def _records(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:

@@ -248,7 +248,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     check_count("k", k)
     given_ids = _ids_argument(ids, given)
     memory = size_of(budget)
-    _check_ray(ray, cores, gpus, index, precision, model, tables, len(files) == len(given))
+    _check_ray(ray, cores, gpus, device, index, precision, model, tables, len(files) == len(given))
     if work is not None and len(files) < len(given):
         raise TypeError("work= resumes mining of files; lists are mined in memory: leave it out, or pass files")
     pair = _languages(languages, len(given))
@@ -394,6 +394,7 @@ def _check_ray(
     ray: str,
     cores: int,
     gpus: float,
+    device: str,
     index: str | None,
     precision: str,
     model: object,
@@ -402,6 +403,8 @@ def _check_ray(
 ) -> None:
     if (cores != 1 or gpus) and not ray:
         raise ValueError("cores and gpus are options of ray; leave them out, or pass ray")
+    if ray and device != "auto":
+        raise ValueError(f"workers of ray are on an accelerator with gpus, else on the CPU; leave out device={device}")
     if ray and (index or PRECISIONS[precision] != "float32"):
         raise ValueError("ray compares exactly and in float32; leave out index and precision")
     if ray and not tables and (isinstance(model, Encoder) or not files):

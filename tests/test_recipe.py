@@ -167,6 +167,13 @@ def test_streams_beside_stages_are_refused():
         parse({"name": "x", "encoder": {"kind": "static"}, "stages": [], "optimizer": {"lr": 1}})
 
 
+def test_keys_that_are_missing_are_named():
+    with pytest.raises(RecipeError) as caught:
+        parse({"name": "x", "encoder": {"dim": 8}})
+    found = [line.split(": ")[1] for line in str(caught.value).split("; ")]
+    assert found == ["encoder.kind", "streams"]
+
+
 def test_an_unknown_recipe_suggests_the_nearest():
     known = list(names())
     assert known

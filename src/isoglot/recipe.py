@@ -423,7 +423,10 @@ def _explain(error: Any) -> str:
         hint = nearest(str(place[-1]), _fields(error["loc"][:-1]), most=99)
         return f"{key}: no such setting (value {shown(error['input'])}); {hint}"
     if error["type"] == "missing":
-        return f"{key}: missing required key"
+        return f"{'streams' if key == 'stages' else key}: missing required key"
+    if error["type"] == "union_tag_not_found":
+        part = error["ctx"]["discriminator"].strip("'")
+        return f"{key}.{part}: missing required key"
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         part = context["discriminator"].strip("'")

@@ -37,7 +37,7 @@ def test_a_task_without_data_is_told_and_left_out(tmp_path):
     assert {score.task for score in scores} == {"tatoeba"}
     (message,) = told
     assert message.startswith("retrieval: ")
-    assert "lacks its data; it needs a file retrieval.jsonl" in message
+    assert "; it needs a file retrieval.jsonl" in message
 
 
 def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
@@ -68,9 +68,9 @@ def test_a_place_that_is_no_folder_is_told(tmp_path):
     for place in (tmp_path / "nowhere", tmp_path / "file"):
         (tmp_path / "file").write_text("a line\n", encoding="utf-8")
         skipping(told, by_length, ["tatoeba"], data=place)
-    assert told[0].startswith(f"tatoeba: {tmp_path / 'nowhere'} does not exist and lacks its data; ")
+    assert told[0].startswith(f"tatoeba: no data in {tmp_path / 'nowhere'}, which does not exist; ")
     assert told[0].endswith(f"get it with: isoglot data get tatoeba-laser --data {tmp_path / 'nowhere'}")
-    assert told[1].startswith(f"tatoeba: {tmp_path / 'file'} is a file and lacks its data; ")
+    assert told[1].startswith(f"tatoeba: no data in {tmp_path / 'file'}, which is a file; ")
     assert told[1].endswith("--data DIR")
     (tmp_path / "own.tsv").write_text("deu\teng\na\tb\nc\td\n", encoding="utf-8")
     for task in ("retrieval", "similarity"):
@@ -98,7 +98,7 @@ def test_a_task_on_files_of_ones_own_has_no_command(tmp_path):
 
 
 def test_without_a_listener_missing_data_are_an_error(tmp_path):
-    with pytest.raises(EvaluationError, match="lacks its data"):
+    with pytest.raises(EvaluationError, match="tatoeba: no data in"):
         evaluate(by_length, ["tatoeba"], data=tmp_path / "nowhere")
 
 

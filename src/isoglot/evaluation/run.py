@@ -169,8 +169,8 @@ def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence
     every = _subsets(task, data, ()) if languages and not subsets else subsets
     if not every:
         how = get_command(task.name, data=data, languages=languages)
-        state = "" if data.is_dir() else " is a file and" if data.is_file() else " does not exist and"
-        needs = f"{task.name}: {data}{state} lacks its data; it needs {task.needs}"
+        state = "" if data.is_dir() else ", which is a file" if data.is_file() else ", which does not exist"
+        needs = f"{task.name}: no data in {data}{state}; it needs {task.needs}"
         yield needs + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}

@@ -100,7 +100,8 @@ def evaluate(
     scores.named = tuple(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
-    root, report = Path(data) if data is not None else environment.data_folder(), report or _ignore
+    root, told = Path(data) if data is not None else environment.data_folder(), report is not None
+    report = report or _ignore
     encode = opened if isinstance(opened, Encoder) or not hasattr(opened, "encode") else _encoder_of(opened)
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
@@ -111,7 +112,8 @@ def evaluate(
             if output is not None and scores:
                 scores.save(output, seen=seen)
         if output is not None and not scores:
-            raise EvaluationError(f"{root}: no data for {', '.join(scores.named)}: {'; '.join(scores.missing)}")
+            reasons = "" if told else f": {'; '.join(scores.missing)}"
+            raise EvaluationError(f"{root}: no data for {', '.join(scores.named)}{reasons}")
     return scores
 
 

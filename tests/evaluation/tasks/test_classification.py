@@ -399,7 +399,7 @@ def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not
         SIB.run(by_text, tmp_path)
     for path in tmp_path.glob("annotated/*/train.tsv"):
         path.unlink()
-    with pytest.raises(EvaluationError, match=r"sib-200: .* lacks its data; it needs files .*/train.tsv"):
+    with pytest.raises(EvaluationError, match=r"sib-200: no data in .*; it needs files .*/train.tsv"):
         evaluate(by_text, [SIB], data=tmp_path)
 
 

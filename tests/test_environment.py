@@ -43,7 +43,6 @@ def test_an_unknown_variable_is_reported(monkeypatch, caplog):
         ("ISOGLOT_MODEL", environment.default_model, None),
         ("ISOGLOT_DEVICE", environment.default_device, "auto"),
         ("ISOGLOT_LOG", environment.log_level, "info"),
-        ("ISOGLOT_SERVE_TOKEN", environment.serve_token, None),
     ],
 )
 def test_a_variable_replaces_the_default(monkeypatch, variable, function, unset):
@@ -52,6 +51,14 @@ def test_a_variable_replaces_the_default(monkeypatch, variable, function, unset)
         assert function() == unset
     monkeypatch.setenv(variable, "other")
     assert str(function()) == "other"
+
+
+def test_a_token_that_is_empty_is_not_none(monkeypatch):
+    """A secret that is missing must not open the server: `create_app` raises for a blank token."""
+    monkeypatch.delenv("ISOGLOT_SERVE_TOKEN", raising=False)
+    assert environment.serve_token() is None
+    monkeypatch.setenv("ISOGLOT_SERVE_TOKEN", "")
+    assert environment.serve_token() == ""
 
 
 @pytest.mark.parametrize(("value", "debugging"), [("", False), ("0", False), ("1", True), ("yes", True)])

@@ -66,8 +66,8 @@ def is_debugging() -> bool:
 
 
 def serve_token() -> str | None:
-    """`$ISOGLOT_SERVE_TOKEN`; None if it is not set."""
-    return os.environ.get("ISOGLOT_SERVE_TOKEN") or None
+    """`$ISOGLOT_SERVE_TOKEN`; None if it is not set. Set to nothing, as by a secret that is missing, it is no token."""
+    return os.environ.get("ISOGLOT_SERVE_TOKEN")
 
 
 def log_level() -> str:

@@ -67,6 +67,16 @@ def test_growing_saving_and_opening(index, toy_static, tmp_path):
         index.save(tmp_path / "saved" / "index.sqlite")
 
 
+def test_a_corrected_translation_replaces_the_one_that_is_there(toy_static, tmp_path):
+    folder, texts = tmp_path / "i", ["cat", "dog"]
+    for translations in (["Kaze", "Hund"], ["Katze", None]):
+        with isoglot.Index.build(
+            toy_static, texts, folder=folder, translations=translations, translation_languages="deu"
+        ) as index:
+            hits = [index.search(text, 1)[0] for text in texts]
+    assert [(hit.translation, hit.translation_language) for hit in hits] == [("Katze", "deu"), ("Hund", "deu")]
+
+
 def test_building_again_in_the_same_folder_adds_what_is_new(toy_static, tmp_path):
     messages = []
     for sentences in (SENTENCES[:4], SENTENCES):

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index_parts import DIM, ORIGIN, brute_force, sentences, unit
 
+from isoglot.data.files import digest
 from isoglot.index import Index, SearchError, Sentence, table
 
 pytest.importorskip("faiss")
@@ -115,6 +116,26 @@ def test_approximate_kinds_find_most_and_score_exactly(tmp_path, kind):
         assert again.kind == "hnsw"
 
 
+@pytest.mark.parametrize("folder", ["i", None])
+@pytest.mark.parametrize("kind", ["hnsw", "IVF4,Flat", "PCA4,IVF4,Flat"])
+def test_a_search_under_way_is_not_disturbed_by_adding(tmp_path, kind, folder, monkeypatch):
+    """A search holds the structure of its moment, and a structure that did not change is not read again."""
+    read = []
+    monkeypatch.setattr("isoglot.index.index.digest", lambda path, real=digest: read.append(path) or real(path))
+    with Index.create(folder and tmp_path / folder, ORIGIN, kind=kind) as index:
+        index.add_vectors(sentences(600), unit(600))
+        index.restructure()
+        before = index._view
+        for first in (600, 700):
+            index.add_vectors(sentences(100, first), unit(100, seed=first))
+        assert index._view.structure is before.structure
+        index.restructure()
+        assert (before.structure.ntotal, index._view.structure.ntotal) == (600, 800)
+        assert index._view.covered == 800
+        assert index.search(unit(1, seed=700), 1)[0][0].row == 700
+    assert len(read) == (2 if folder else 0)  # of what was written
+
+
 def test_compressed_kinds_that_need_more_say_so(tmp_path):
     with pytest.raises(ValueError, match="needs more than 50 rows"):
         make(tmp_path / "i", kind="IVF64,PQ4")
@@ -204,6 +225,7 @@ WRITER = """
 import sys
 sys.path[:0] = {path!r}
 from index_parts import ORIGIN, sentences, unit
+from isoglot.data.files import digest
 from isoglot.index import Index, table
 table.ROWS = 64
 index = Index.open({folder!r})

@@ -119,8 +119,16 @@ def test_with_a_token_only_the_page_and_the_health_are_open(encoder):
         assert metrics_of(server, **given)['isoglot_requests_total{route="/search",method="POST",status="200"}'] == 1
         preflight = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
         assert ask(server, "OPTIONS", "/search", **preflight)[0] == 200
-    with pytest.raises(ValueError, match="blank"):
-        create_app(encoder=encoder, token=" ")
+    for token in ("", " "):
+        with pytest.raises(ValueError, match="blank"):
+            create_app(encoder=encoder, token=token)
+
+
+def test_a_token_may_have_any_letters(encoder):
+    """Clients send them as UTF-8, and a header is read as Latin-1."""
+    with started(create_app(encoder=encoder, token="schlüssel")) as server:
+        given = {"Authorization": "Bearer schlüssel".encode().decode("latin-1")}
+        assert ask(server, "GET", "/v1/models", **given)[0] == 200
 
 
 def test_the_real_client_sends_the_token(encoder):

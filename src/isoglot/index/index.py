@@ -92,7 +92,7 @@ class Index:
         self._model, self._device, self._verified, self._loading = model, device, False, threading.Lock()
         self._adding = threading.Lock()  # for threads, which wait; `exclusive` refuses another process
         self._memory = np.empty((0, store.origin.dim), np.float32)  # without a folder: vectors, with room to grow
-        self._structures: dict[str, Any] = {}  # without a folder: the FAISS structure
+        self._structures: dict[Structure | None, Any] = {None: None}  # the newest FAISS structure
         self._languages: tuple[int, dict[str, int], NDArray[np.int32]] | None = None
         self._load()
 
@@ -300,9 +300,9 @@ class Index:
         return Added(new, known)
 
     def _fresh(self, piece: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences that are not in the index yet."""
+        """The sentences that are not in the index yet; new translations of the others replace those that are there."""
         seen = self.store.by_id([one.id for one in piece])
-        fresh = []
+        fresh, corrected = [], []
         for one in piece:
             other = seen.get(one.id)
             if other is None:
@@ -314,6 +314,11 @@ class Index:
                     f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id; "
                     "pass ids= (the default ids are positions)"
                 )
+            elif one.translation is not None and one != other:
+                corrected.append(one)
+        if corrected:
+            with self.store.writing():
+                self.store.translate(corrected)
         return fresh
 
     def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
@@ -484,6 +489,8 @@ class Index:
                 if structure is None:
                     structure = faiss_index.create(wanted, len(self), self.origin.dim)
                     faiss_index.train(structure, self.vectors, len(self))
+                else:  # other threads may be searching with it
+                    structure = faiss_index.faiss_module().clone_index(structure)
                 for _, block in self._view.table.blocks(structure.ntotal):
                     structure.add(np.ascontiguousarray(block))
                 found = self._write_structure(f"{re.sub('[^0-9A-Za-z]+', '-', wanted)}-{len(self)}.faiss", structure)
@@ -492,12 +499,14 @@ class Index:
 
     def _write_structure(self, name: str, structure: Any) -> Structure:
         if self.folder is None:
-            self._structures = {name: structure}
-            return Structure(name, structure.ntotal, 0, None)
-        faiss, path = faiss_index.faiss_module(), self.folder / "faiss" / name
-        with atomic_write(path, binary=True) as stream:
-            faiss.write_index(structure, faiss.PyCallbackIOWriter(stream.write))
-        return Structure(name, structure.ntotal, path.stat().st_size, digest(path))
+            made = Structure(name, structure.ntotal, 0, None)
+        else:
+            faiss, path = faiss_index.faiss_module(), self.folder / "faiss" / name
+            with atomic_write(path, binary=True) as stream:
+                faiss.write_index(structure, faiss.PyCallbackIOWriter(stream.write))
+            made = Structure(name, structure.ntotal, path.stat().st_size, digest(path))
+        self._structures = {None: None, made: structure}
+        return made
 
     def _score(self, view: _View, query: Vectors, rows: Rows, k: int) -> tuple[NDArray[Any], Rows]:
         """Cosines in float64, so that they depend on two vectors and not on what was searched with them."""
@@ -552,7 +561,7 @@ class Index:
             known = files or self.store.files()
             try:
                 table = Table.open(self.folder, known.rows, dim) if self.folder else Table(self._memory[: known.rows])
-                structure = None if known.approximate is None else self._structure(known.approximate)
+                structure = self._structure(known.approximate)
                 covered = known.approximate.rows if known.approximate else 0
                 self._view = _View(known, table, structure, covered)
                 return
@@ -561,14 +570,14 @@ class Index:
                     raise SearchError(f"{error.filename}: is missing; make the index again") from error
                 tried = known
 
-    def _structure(self, known: Structure) -> Any:
-        """The FAISS structure. Raises `SearchError` for another or a damaged file, FileNotFoundError for none.
+    def _structure(self, known: Structure | None) -> Any:
+        """The FAISS structure, if there is one, read if it is another than before.
 
-        The digest is compared before FAISS reads the file: it trusts what it reads, and a wrong link in a graph can
+        Raises `SearchError` for another or a damaged file, FileNotFoundError for none. The digest is compared before FAISS reads the file: it trusts what it reads, and a wrong link in a graph can
         crash the process.
         """
-        if self.folder is None:
-            return self._structures[known.name]
+        if known is None or self.folder is None or known in self._structures:
+            return self._structures[known]
         path = self.folder / "faiss" / known.name
         if path.stat().st_size != known.size:
             raise SearchError(f"{path}: has {path.stat().st_size} bytes instead of {known.size}; make the index again")
@@ -584,6 +593,7 @@ class Index:
                 f"{path}: covers {index.ntotal} rows of {index.d} dimensions instead of {known.rows} of "
                 f"{self.origin.dim}; make the index again"
             )
+        self._structures = {None: None, known: index}
         return index
 
 

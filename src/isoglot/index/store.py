@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -141,12 +141,7 @@ class Store:
 
     def add(self, sentences: Sequence[Sentence], first: int) -> None:
         """Add sentences as rows `first` and on; inside `writing`. Raises `SearchError` for an id that is taken."""
-        codes = self._codes()
-        named = (code for one in sentences for code in (one.language, one.translation_language))
-        for code in dict.fromkeys(named):
-            if code not in codes:
-                codes[code] = len(codes)
-                self._connection.execute("INSERT INTO languages VALUES (?, ?)", (codes[code], code))
+        codes = self._codes_with(code for one in sentences for code in (one.language, one.translation_language))
         for row, one in enumerate(sentences, first):
             try:
                 of_translation = (one.translation, codes[one.translation_language])
@@ -154,6 +149,24 @@ class Store:
                 self._connection.execute("INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?)", values)
             except sqlite3.IntegrityError:
                 raise SearchError(f"{self.name}: the id {one.id!r} is in use; ids must differ") from None
+
+    def translate(self, sentences: Sequence[Sentence]) -> None:
+        """Replace the translations of sentences that are there; inside `writing`."""
+        codes = self._codes_with(one.translation_language for one in sentences)
+        for one in sentences:
+            values = (one.translation, codes[one.translation_language], one.id)
+            self._connection.execute(
+                "UPDATE sentences SET translation = ?, translation_language = ? WHERE id = ?", values
+            )
+
+    def _codes_with(self, named: Iterable[str]) -> dict[str, int]:
+        """The numbers of all languages, of new ones too, which are added; inside `writing`."""
+        codes = self._codes()
+        for code in dict.fromkeys(named):
+            if code not in codes:
+                codes[code] = len(codes)
+                self._connection.execute("INSERT INTO languages VALUES (?, ?)", (codes[code], code))
+        return codes
 
     def set_rows(self, rows: int) -> None:
         """Set the number of vectors; inside `writing`."""

@@ -71,12 +71,16 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
     walk (HNSW; default 64, at least k).
     """
     faiss = faiss_module()
-    inner = faiss.try_extract_index_ivf(index)
+    inner, params = faiss.try_extract_index_ivf(index), None
     if inner is not None:
-        inner.nprobe = min(effort or max(8, inner.nlist // 16), inner.nlist)
+        cells = min(effort or max(8, inner.nlist // 16), inner.nlist)
+        if isinstance(index, faiss.IndexIVF):
+            params = faiss.SearchParametersIVF(nprobe=cells)  # of this search alone: others may run beside it
+        else:
+            inner.nprobe = cells
     elif hasattr(index, "hnsw"):
-        index.hnsw.efSearch = min(max(effort or 64, k), index.ntotal)
-    found: Ids = index.search(queries, min(k, index.ntotal))[1]
+        params = faiss.SearchParametersHNSW(efSearch=min(max(effort or 64, k), index.ntotal))
+    found: Ids = index.search(queries, min(k, index.ntotal), params=params)[1]
     return found
 
 

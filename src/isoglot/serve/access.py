@@ -80,7 +80,7 @@ class Token:
 
     def _is_given(self, headers: Headers) -> bool:
         kind, _, token = headers.get("authorization", "").partition(" ")
-        return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self.token)
+        return kind.lower() == "bearer" and hmac.compare_digest(token.strip().encode("latin-1"), self.token)
 
 
 def check_origin(origin: str) -> str:

@@ -18,6 +18,8 @@ VARIABLES: Mapping[str, str] = MappingProxyType(
         "ISOGLOT_SERVE_TOKEN": "Bearer token that requests to `isoglot serve` must send.",
         "ISOGLOT_SERVE_HOST": "`--host` of `isoglot serve`.",
         "ISOGLOT_SERVE_PORT": "`--port` of `isoglot serve`.",
+        "ISOGLOT_SERVE_MODEL": "`--model` of `isoglot serve`.",
+        "ISOGLOT_SERVE_EFFORT": "`--effort` of `isoglot serve`.",
         "ISOGLOT_SERVE_HOSTS": "`--allow-host` of `isoglot serve`, several separated by blanks.",
         "ISOGLOT_SERVE_ORIGINS": "`--allow-origin` of `isoglot serve`, several separated by blanks.",
         "ISOGLOT_SERVE_TIMEOUT": "`--timeout` of `isoglot serve`.",

@@ -9,7 +9,7 @@ import typer
 
 from isoglot import environment
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, Effort, IndexModel, announce
+from isoglot.cli.options import Device, announce
 
 
 def serve(
@@ -27,8 +27,14 @@ def serve(
         int,
         typer.Option(min=0, max=65535, envvar="ISOGLOT_SERVE_PORT", help="Port to listen on; 0 chooses a free one."),
     ] = 8765,
-    model: IndexModel = None,
-    effort: Effort = None,
+    model: Annotated[
+        str | None,
+        typer.Option(envvar="ISOGLOT_SERVE_MODEL", help="Model of the index, if its folder was moved."),
+    ] = None,
+    effort: Annotated[
+        int | None,
+        typer.Option(min=1, envvar="ISOGLOT_SERVE_EFFORT", help="Search effort (IVF cells probed, HNSW list size)."),
+    ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(envvar="ISOGLOT_SERVE_HOSTS", help="Host name that requests may use, or '*' for any; repeatable."),

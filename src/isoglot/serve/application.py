@@ -100,7 +100,9 @@ def create_app(
         )
     if token is not None:
         if not token.strip():
-            raise ValueError("the token is blank, which would let everybody in; set a text that nobody can guess, or none at all")
+            raise ValueError(
+                "the token is blank, which would let everybody in; set a text that nobody can guess, or none at all"
+            )
         middleware.append(Middleware(Token, token=token.strip(), public=[*_PAGE, "/health", "/ready"]))
     app = Starlette(
         routes=routes,

@@ -573,8 +573,8 @@ class Index:
     def _structure(self, known: Structure | None) -> Any:
         """The FAISS structure, if there is one, read if it is another than before.
 
-        Raises `SearchError` for another or a damaged file, FileNotFoundError for none. The digest is compared before FAISS reads the file: it trusts what it reads, and a wrong link in a graph can
-        crash the process.
+        The digest is compared before FAISS reads the file: it trusts what it reads, and a wrong link in a graph can
+        crash the process. Raises `SearchError` for another or a damaged file, FileNotFoundError for none.
         """
         if known is None or self.folder is None or known in self._structures:
             return self._structures[known]

@@ -39,6 +39,7 @@ class ToyEncoder(Encoder):
 
     def forward(self, tokens: Tokens) -> Tensor:
         ids, mask = tokens.padded(0, self.device)
+        mask = torch.ones_like(ids) if mask is None else mask
         weights = mask[..., None].to(self.layer.weight.dtype)
         x = (self.dropout(self.embedding(ids)) * weights).sum(1) / weights.sum(1).clamp(min=1)
         return torch.tanh(self.layer(x))

@@ -138,7 +138,7 @@ def test_a_suite_prints_the_papers_row_and_says_what_it_lacks(trained, run):
     assert code == 0
     assert "quick" in out
     assert "STS17, 5 tracks: no sts17 tracks-5 spearman" in out
-    assert "sts17: dev lacks its data" in err
+    assert "sts17: no data in dev;" in err
     assert "Suite quick" in (trained / "quick" / "results.md").read_text()
 
 

@@ -74,7 +74,7 @@ class Given:
         self.name, self.objective = name, toy_objective(name, encoder).to(device)
 
     def next(self):
-        return example()
+        return example(), None
 
 
 def test_a_move_of_the_loop(device):

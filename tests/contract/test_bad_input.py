@@ -341,7 +341,7 @@ def test_vectors_of_one_value_are_enough(task):
 def test_a_file_or_nothing_in_place_of_the_folder_is_lacking_data(task, tmp_path_factory):
     name, _ = task
     nowhere = tmp_path_factory.mktemp("nowhere") / "data"
-    assert "lacks its data" in refusal(name, nowhere)
+    assert f"{name}: no data in {nowhere}, which does not exist" in refusal(name, nowhere)
     nowhere.write_text("a sentence\n", encoding="utf-8")
     assert str(nowhere) in refusal(name, nowhere)
 

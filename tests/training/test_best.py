@@ -290,7 +290,7 @@ def test_mistakes_are_found_before_a_run_begins(reads, tmp_path, evaluation, key
 
 def test_lacking_dev_data_are_found_before_a_run_begins(tmp_path):
     recipe = parse({**MINIMAL, "evaluation": [{"data": str(tmp_path)}]})
-    with pytest.raises(EvaluationError, match=r"tatoeba: .* lacks its data"):
+    with pytest.raises(EvaluationError, match="tatoeba: no data in"):
         train(recipe, tmp_path / "run")
 
 

@@ -1,5 +1,6 @@
 """One move: over two streams two processes make that of one, and batches may be accumulated."""
 
+import itertools
 from unittest import mock
 
 import pytest
@@ -11,7 +12,7 @@ from isoglot.objectives import InfoNCE
 from isoglot.settings import OptimizerSettings
 from isoglot.training import ranks
 from isoglot.training.loop import move
-from isoglot.training.step import StepLimits, backward
+from isoglot.training.step import Chunks, Embedded, StepLimits, backward
 from toys import ToyEncoder, toy_batch, toy_objective
 
 
@@ -26,7 +27,7 @@ class Given:
         self.waiting = iter(self.batches)
 
     def next(self):
-        return next(self.waiting)
+        return next(self.waiting), None
 
 
 class Parts(ToyEncoder):
@@ -96,13 +97,30 @@ def test_a_step_in_bfloat16_multiplies_in_it_and_leaves_float32_gradients(toy_tr
     assert {grad.dtype for grad in grads} == {torch.float32}
 
 
+def test_chunks_that_were_prepared_give_the_same_step(toy_transformer):
+    """With rows of different length and without; what is padded is padded before, by another thread."""
+    encoder = toy_transformer().eval()
+    texts = ["so long a sentence", "as long a sentence", "short"]
+    for case, limits in itertools.product((texts, texts[:2]), (StepLimits(4, 0), StepLimits(400, 400))):
+        tokens = encoder.tokenize(case)
+        chunks = Chunks.of(encoder, tokens, limits)
+        assert all(piece.table is not None for piece in chunks.pieces)
+        assert any(piece.table[1] is not None for piece in chunks.pieces) == (
+            len(case) == 3 and limits.chunk_tokens > 4
+        )
+        vectors = Embedded(encoder, chunks, limits).vectors
+        torch.testing.assert_close(vectors, encoder(tokens).detach())
+    rows = Chunks.of(encoder, encoder.tokenize(texts), StepLimits(4, 0)).rows
+    assert torch.cat(rows).sort().values.tolist() == [0, 1, 2]
+
+
 def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told():
     """EASE's scripts: the softmax sees a small batch, the step the mean over many."""
     batches = [toy_batch([2, 2, 3], seed=seed) for seed in range(3)]
     encoder = ToyEncoder()
     stream = Given("info_nce", encoder, rank=0, world=1)
     waiting, told = iter(batches), []
-    stream.next = lambda: next(waiting)
+    stream.next = lambda: (next(waiting), None)
     stream.objective.after_step = lambda _, batches: told.extend(batches)
     reports, _ = step(encoder, [stream], accumulate=3)
     alone = []

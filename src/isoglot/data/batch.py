@@ -27,10 +27,14 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token ids of N sentences, end to end. `ids` (sum of lengths,) and `lengths` (N,), both int64, on the host."""
+    """Token ids of N sentences, end to end. `ids` (sum of lengths,) and `lengths` (N,), both int64, on the host.
+
+    table   what `padded` gives, if `ahead` has made it
+    """
 
     ids: Tensor
     lengths: Tensor
+    table: tuple[Tensor, Tensor | None] | None = None
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -52,16 +56,30 @@ class Tokens:
         """Whether all sentences have the same length, so that nothing is padded."""
         return not len(self) or bool(self.lengths.min() == self.lengths.max())
 
-    def padded(self, pad: int = 0, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
-        """`input_ids` and `attention_mask`, both (N, T) int64, T the longest sentence, sent to `device`."""
+    def padded(self, pad: int = 0, device: torch.device | None = None) -> tuple[Tensor, Tensor | None]:
+        """`input_ids` and `attention_mask`, both (N, T) int64, T the longest sentence, sent to `device`.
+
+        The mask is None where nothing is padded.
+        """
+        table, mask = self.table or self._padded(pad)
+        if device is None:
+            return table, mask
+        return send(table, device), None if mask is None else send(mask, device)
+
+    def ahead(self, pad: int, device: torch.device) -> Tokens:
+        """The same, padded with `pad` now, in memory that copies to `device` do not wait for; for another thread."""
+        table, mask = self._padded(pad)
+        if device.type not in ("cpu", "mps"):
+            table, mask = table.pin_memory(), None if mask is None else mask.pin_memory()
+        return Tokens(self.ids, self.lengths, (table, mask))
+
+    def _padded(self, pad: int) -> tuple[Tensor, Tensor | None]:
         if self.even:
-            table = self.ids.view(len(self), -1) if len(self) else self.ids.view(0, 0)
-            mask = torch.ones_like(table)
-        else:
-            mask = (torch.arange(int(self.lengths.max()))[None, :] < self.lengths[:, None]).long()
-            table = torch.full(mask.shape, pad, dtype=torch.long)
-            table[mask.bool()] = self.ids
-        return (table, mask) if device is None else (send(table, device), send(mask, device))
+            return (self.ids.view(len(self), -1) if len(self) else self.ids.view(0, 0)), None
+        mask = (torch.arange(int(self.lengths.max()))[None, :] < self.lengths[:, None]).long()
+        table = torch.full(mask.shape, pad, dtype=torch.long)
+        table[mask.bool()] = self.ids
+        return table, mask
 
 
 @dataclass(slots=True)

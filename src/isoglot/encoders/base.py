@@ -119,6 +119,10 @@ class Encoder(nn.Module):
         """The encoders that training chooses from by dev score; without a dev score, the first one."""
         return (self,)
 
+    def ahead(self, tokens: Tokens) -> Tokens:
+        """The tokens, prepared for `forward` as far as the host can, in the thread of the caller; else as given."""
+        return tokens
+
     def __call__(self, tokens: Tokens) -> Tensor:
         """`forward`, for training. Raises TypeError for texts, which `encode` takes."""
         if isinstance(tokens, str | list | tuple):

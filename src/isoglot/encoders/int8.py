@@ -81,6 +81,7 @@ class Int8Encoder(Encoder):
         if not len(tokens):
             return torch.zeros(0, self.dim)
         ids, mask = tokens.padded(self.own.pad)
+        mask = torch.ones_like(ids) if mask is None else mask
         words = self.own.backbone.get_input_embeddings()(ids)
         found = self.graph.session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
         return torch.from_numpy(found[0])

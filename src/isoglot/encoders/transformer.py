@@ -28,40 +28,45 @@ if TYPE_CHECKING:
 
     from isoglot.settings import AdapterSettings
 
-# Poolings take the hidden states of all layers, first to last, each (N, T, D), and the mask (N, T), and give (N, D).
-# `states[0]` is the embedding layer's output, before any attention. "first-last" means two things in the literature:
-# EASE and mSimCSE average that with the last layer, SimCSE today takes the output of layer 1 instead. Both are here.
+# Poolings take the hidden states of all layers, first to last, each (N, T, D), and the mask (N, T), None where nothing
+# is padded, and give (N, D). `states[0]` is the embedding layer's output, before any attention. "first-last" means two
+# things in the literature: EASE and mSimCSE average that with the last layer, SimCSE today takes the output of layer 1
+# instead. Both are here.
 
-Pooling = Callable[[Sequence[Tensor], Tensor], Tensor]
+Pooling = Callable[[Sequence[Tensor], Tensor | None], Tensor]
 
 
-def cls(states: Sequence[Tensor], _mask: Tensor) -> Tensor:
+def cls(states: Sequence[Tensor], _mask: Tensor | None) -> Tensor:
     """The last layer's state of the first token."""
     return states[-1][:, 0]
 
 
-def mean(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+def mean(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
     """The mean of the last layer's states over a sentence's tokens."""
     return _mean(states[-1], mask)
 
 
-def maximum(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+def maximum(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
     """The largest value of each dimension over a sentence's tokens."""
+    if mask is None:
+        return states[-1].amax(dim=1)
     hidden = mask[:, :, None] == 0
     return states[-1].masked_fill(hidden, torch.finfo(states[-1].dtype).min).amax(dim=1)
 
 
-def first_last(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+def first_last(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
     """The mean over tokens of the embedding layer's output averaged with the last layer's."""
     return _mean((states[0] + states[-1]) / 2, mask)
 
 
-def first1_last(states: Sequence[Tensor], mask: Tensor) -> Tensor:
+def first1_last(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
     """The mean over tokens of the first attention layer's output averaged with the last layer's."""
     return _mean((states[1] + states[-1]) / 2, mask)
 
 
-def _mean(states: Tensor, mask: Tensor) -> Tensor:
+def _mean(states: Tensor, mask: Tensor | None) -> Tensor:
+    if mask is None:
+        return states.mean(dim=1)
     weight = mask[:, :, None].to(states.dtype)
     return (states * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
 
@@ -195,6 +200,10 @@ class TransformerEncoder(Encoder):
         backend = self.tokenizer.backend_tokenizer
         return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
+    def ahead(self, tokens: Tokens) -> Tokens:
+        """The tokens, padded."""
+        return tokens.ahead(self.pad, self.device)
+
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
         if not len(tokens):
@@ -202,9 +211,7 @@ class TransformerEncoder(Encoder):
         ids, mask = tokens.padded(self.pad, self.device)
         layered = self.pooling in FIRST_LAYER
         # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
-        output = self.backbone(
-            input_ids=ids, attention_mask=None if tokens.even else mask, output_hidden_states=layered
-        )
+        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
         states = output.hidden_states if layered else (output.last_hidden_state,)
         vectors = POOLINGS[self.pooling](states, mask)
         if self.head is not None and self.training:

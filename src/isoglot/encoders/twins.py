@@ -56,6 +56,10 @@ class Twins(Encoder):
         """Token ids, which both copies read."""
         return self.first.tokenize(texts, prompt=prompt)
 
+    def ahead(self, tokens: Tokens) -> Tokens:
+        """The tokens as either copy prepares them."""
+        return self.first.ahead(tokens)
+
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, 2D) in training: f1, then f2; (N, D) in evaluation: f1."""
         if not self.training:

@@ -44,7 +44,7 @@ from isoglot.settings import MemorySettings, OptimizerSettings
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.progress import Meter, Report, RunLog, Status
-from isoglot.training.step import StepLimits, StepReport, backward, together
+from isoglot.training.step import Chunks, StepLimits, StepReport, backward, together
 from isoglot.training.teacher import teacher_columns
 
 Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
@@ -154,31 +154,37 @@ class State:
 
 
 class Stream:
-    """Batches and the objectives that read them; the next batch is made while the current one is trained on."""
+    """Batches and the objectives that read them.
 
-    def __init__(self, name: str, batches: Batches, objective: Sum) -> None:
-        self.name, self.batches, self.objective = name, batches, objective
+    The next batch is made, cut into chunks and padded while the current one is trained on.
+    """
+
+    def __init__(self, name: str, batches: Batches, objective: Sum, prepare: Callable[[Batch], Chunks]) -> None:
+        self.name, self.batches, self.objective, self.prepare = name, batches, objective, prepare
         self.position = batches.position  # position of the next batch
         self.latest: Batch | None = None
         self._maker = ThreadPoolExecutor(1, thread_name_prefix=f"batches-{name}")
-        self._ahead: Future[tuple[Batch, Position]] | None = None
+        self._ahead: Future[tuple[Batch, Chunks, Position]] | None = None
 
-    def next(self) -> Batch:
-        """The next batch."""
+    def next(self) -> tuple[Batch, Chunks]:
+        """The next batch, and its tokens in chunks."""
         made = self._ahead or self._maker.submit(self._make)
-        self.latest, self.position = made.result()
+        self.latest, chunks, self.position = made.result()
         self._ahead = self._maker.submit(self._make)
-        return self.latest
+        return self.latest, chunks
 
     def close(self) -> None:
         """Stop making batches."""
         self._maker.shutdown(cancel_futures=True)
 
-    def _make(self) -> tuple[Batch, Position]:
-        return self.batches.next(), self.batches.position
+    def _make(self) -> tuple[Batch, Chunks, Position]:
+        batch = self.batches.next()
+        return batch, self.prepare(batch), self.batches.position
 
 
-def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Position | None, report: Report) -> Stream:
+def open_stream(
+    plan: StreamPlan, encoder: Encoder, limits: StepLimits, *, seed: int, position: Position | None, report: Report
+) -> Stream:
     """The batches of a stream from a position on, or from the beginning, and its objectives."""
     tables = cache_folder() / "tables"
     with ranks.first_alone():
@@ -201,7 +207,7 @@ def open_stream(plan: StreamPlan, encoder: Encoder, *, seed: int, position: Posi
         rank=ranks.rank(),
         world=ranks.world(),
     )
-    return Stream(plan.corpus.name, batches, objective)
+    return Stream(plan.corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
 
 
 def silent(_: object) -> None:
@@ -313,13 +319,17 @@ class Run:
             self.state = State(place, 0, self.state.overall)
         positions = [*self.state.positions, *[None] * len(plan.streams)]
         self.streams = []
+        bf16 = bf16_pays(self.device) if plan.optimizer.precision == "auto" else plan.optimizer.precision == "bf16"
+        memory = self.plan.memory
+        limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, bf16=bf16)
         try:
             for planned, position in zip(plan.streams, positions, strict=False):
-                self.streams.append(
-                    open_stream(planned, self.encoder, seed=self.plan.seed, position=position, report=self.report)
+                stream = open_stream(
+                    planned, self.encoder, limits, seed=self.plan.seed, position=position, report=self.report
                 )
+                self.streams.append(stream)
             self._describe(plan)
-            self._steps(plan, self._optimizer(plan, place), signals)
+            self._steps(plan, self._optimizer(plan, place), limits, signals)
         finally:
             for stream in self.streams:
                 stream.close()
@@ -356,13 +366,10 @@ class Run:
         self.saved = None
         return adam
 
-    def _steps(self, plan: StagePlan, adam: torch.optim.Optimizer, signals: Signals) -> None:
+    def _steps(self, plan: StagePlan, adam: torch.optim.Optimizer, limits: StepLimits, signals: Signals) -> None:
         """Step to the end of the stage, to an early stop or to a signal."""
         batches = (plan.epochs or 1) * self.streams[0].batches.count()
         total = plan.steps or max(1, round(batches / plan.optimizer.accumulate))
-        bf16 = bf16_pays(self.device) if plan.optimizer.precision == "auto" else plan.optimizer.precision == "bf16"
-        memory = self.plan.memory
-        limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, bf16=bf16)
         meter = Meter(total)
         self.encoder.train()
         for step in range(self.state.step, total):
@@ -477,9 +484,10 @@ def move(
     summing = ranks.GradientSum(encoder)  # once for all streams: a sum must not be reduced twice
     turns = [*streams] * settings.accumulate
     for turn, stream in enumerate(turns, 1):
-        batch, last = stream.next(), summing if turn == len(turns) else None
-        share = 1 / settings.accumulate
-        done[stream.name].append(backward(encoder, stream.objective, batch, limits, share=share, summing=last))
+        batch, chunks = stream.next()
+        last, share = summing if turn == len(turns) else None, 1 / settings.accumulate
+        report = backward(encoder, stream.objective, batch, limits, chunks=chunks, share=share, summing=last)
+        done[stream.name].append(report)
     summing.finish()
     for stream in streams:
         ranks.average_gradients(stream.objective)

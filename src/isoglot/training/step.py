@@ -77,6 +77,30 @@ class Replay(AbstractContextManager[None]):
         set_random_state(self.outside, self.device)
 
 
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """The sentences of a batch in chunks of similar length: what the host prepares for the encoder.
+
+    rows    numbers of the rows of each chunk
+    pieces  their tokens
+    padded  tokens that are computed, padding included
+    """
+
+    rows: list[Tensor]
+    pieces: list[Tokens]
+    padded: int
+
+    @classmethod
+    def of(cls, encoder: Encoder, tokens: Tokens, limits: StepLimits) -> Chunks:
+        """The chunks of a batch, made in the thread of the caller; of all rows where forward keeps no activations."""
+        rows = [torch.arange(len(tokens))]
+        if encoder.pads and len(tokens):
+            rows = [torch.from_numpy(chunk) for chunk in pack(tokens.lengths.numpy(), limits.chunk_tokens)]
+        pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
+        padded = sum(_cost(encoder, piece) for piece in pieces)
+        return cls(rows, [encoder.ahead(piece) if len(piece) else piece for piece in pieces], padded)
+
+
 class Embedded:
     """The vectors of a batch, and backpropagation of their gradient into the encoder.
 
@@ -84,11 +108,9 @@ class Embedded:
     padded   tokens that were computed, padding included
     """
 
-    def __init__(self, encoder: Encoder, tokens: Tokens, limits: StepLimits) -> None:
+    def __init__(self, encoder: Encoder, chunks: Chunks, limits: StepLimits) -> None:
         self.encoder, self.limits = encoder, limits
-        self.chunks = _chunks(encoder, tokens, limits.chunk_tokens)
-        self.pieces = [tokens.select(rows) for rows in self.chunks] if len(self.chunks) > 1 else [tokens]
-        self.padded = sum(_cost(encoder, piece) for piece in self.pieces)
+        self.chunks, self.pieces, self.padded = chunks.rows, chunks.pieces, chunks.padded
         cached = len(self.pieces) > 1 and self.padded > limits.graph_tokens
         self.states: list[Replay | None] = []
         self.parts: list[Tensor] = []
@@ -124,18 +146,20 @@ def backward(
     batch: Batch,
     limits: StepLimits,
     *,
+    chunks: Chunks | None = None,
     share: float = 1.0,
     summing: ranks.GradientSum | None = None,
 ) -> StepReport:
     """Add `share` of the gradient of the objective over the global batch to the parameters of encoder and objective.
 
-    `batch` holds this rank's rows. Afterwards the encoder holds the gradients of these rows. `summing`, passed with
-    the last batch of a step, begins to add them up over the ranks; its `finish` makes them those of the global batches.
-    Gradients of the objective's own parameters are whole on every rank.
+    `batch` holds this rank's rows, and `chunks` its tokens, if they were prepared before. Afterwards the encoder holds
+    the gradients of these rows. `summing`, passed with the last batch of a step, begins to add them up over the ranks;
+    its `finish` makes them those of the global batches. Gradients of the objective's own parameters are whole on every
+    rank.
     """
     with torch.no_grad(), limits.autocast(encoder.device):
         objective.annotate(batch)
-    embedded = Embedded(encoder, batch.tokens, limits)
+    embedded = Embedded(encoder, chunks or Chunks.of(encoder, batch.tokens, limits), limits)
     sizes, tokens, padded = zip(
         *ranks.exchange(len(batch), int(batch.tokens.lengths.sum()), embedded.padded), strict=True
     )
@@ -194,13 +218,6 @@ def _embed(encoder: Encoder, piece: Tokens) -> Tensor:
         return torch.zeros(0, encoder.dim, dtype=dtype, device=encoder.device)
     vectors: Tensor = encoder(piece)
     return vectors if vectors.dtype == torch.float64 else vectors.float()
-
-
-def _chunks(encoder: Encoder, tokens: Tokens, budget: int) -> list[Tensor]:
-    """Row numbers of the chunks, by length; all rows where no activations are kept but the vectors themselves."""
-    if not encoder.pads or not len(tokens):
-        return [torch.arange(len(tokens))]
-    return [torch.from_numpy(rows) for rows in pack(tokens.lengths.numpy(), budget)]
 
 
 def _cost(encoder: Encoder, piece: Tokens) -> int:

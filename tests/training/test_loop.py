@@ -477,6 +477,7 @@ def test_collapsed_vectors_are_warned_of_once(project, toy_static, collapsed):
     assert all("pooling" in event and "\n" not in event for event in warned)
     records = [record for record in log_of(project / "run") if record["kind"] == "warning"]
     assert [record["step"] for record in records] == [10] * collapsed
+    assert all("pooling" in record["cause"] for record in records)
 
 
 def test_a_checkpoint_has_the_states_of_the_device_and_old_ones_are_read(project):

@@ -1,7 +1,8 @@
-"""`isoglot sweep`: train a recipe over settings and seeds, or the arms of an experiment; print one table."""
+"""`isoglot sweep`: train a recipe over settings and seeds, or the arms of an experiment; one table, one plot."""
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -49,7 +50,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
-    from isoglot.report.sweep import read_design, sweep
+    from isoglot.report.sweep import plot_sweep, read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
@@ -65,4 +66,8 @@ def sweep(
     else:
         for grid in made.grids():
             console.show_grid(grid)
-    console.say(f"wrote {output / 'sweep.md'} and {output / 'sweep.json'}; draw it: isoglot plot sweep {output}")
+    written = [output / "sweep.md", output / "sweep.json"]
+    if find_spec("matplotlib"):  # of an extra
+        written.append(output / "sweep.svg")
+        plot_sweep(output, written[-1])
+    console.say(f"wrote {', '.join(map(str, written))}")

@@ -418,10 +418,13 @@ class Run:
             vectors = self.encoder(tokens)
         self.encoder.train()
         if (spread := collapsed(vectors)) is not None:
-            self.log.write("warning", self.state.overall, warning="collapsed vectors", spread=spread)
+            cause = 'first-token pooling (pooling = "cls") of a backbone cut by `layers`; use mean pooling'
+            self.log.write(
+                "warning", self.state.overall, warning="collapsed vectors", spread=spread, likely_cause=cause
+            )
             self.report(
                 f"warning: the vectors are collapsed: the cosines of {len(tokens)} sentences differ by {spread:.0e}; a "
-                'likely cause is first-token pooling (pooling = "cls") of a backbone cut by `layers`; use mean pooling'
+                f"likely cause is {cause}"
             )
 
     def _evaluate(self, choices: Sequence[Choice]) -> None:

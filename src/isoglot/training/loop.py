@@ -419,9 +419,7 @@ class Run:
         self.encoder.train()
         if (spread := collapsed(vectors)) is not None:
             cause = 'first-token pooling (pooling = "cls") of a backbone cut by `layers`; use mean pooling'
-            self.log.write(
-                "warning", self.state.overall, warning="collapsed vectors", spread=spread, likely_cause=cause
-            )
+            self.log.write("warning", self.state.overall, warning="collapsed vectors", spread=spread, cause=cause)
             self.report(
                 f"warning: the vectors are collapsed: the cosines of {len(tokens)} sentences differ by {spread:.0e}; a "
                 f"likely cause is {cause}"

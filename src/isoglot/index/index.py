@@ -312,7 +312,7 @@ class Index:
                 raise SearchError(
                     f"{self.folder or 'this index'}: the id {one.id!r} belongs to {other.text[:40]!r} "
                     f"({other.language}), so {one.text[:40]!r} ({one.language}) needs another id; "
-                    "pass ids= (the default ids are positions)"
+                    "pass ids= (the default ids are positions); after a file was edited, make the index again elsewhere"
                 )
             elif one.translation is not None and one != other:
                 corrected.append(one)

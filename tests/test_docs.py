@@ -33,7 +33,10 @@ FENCE = re.compile(
 )
 LINK = re.compile(r"\]\((?!https?:|mailto:)(?P<path>[^)#\s]*)(?:#[^)\s]*)?\)")
 OPERATORS = "|&;<>"
-SLOW = ("docs/models/isoglot-base.md", "docs/evaluate.md")  # their Python opens a large model, or evaluates
+SLOW = {  # pages whose Python opens a large model, trains, draws or evaluates
+    *("README.md", "docs/evaluate.md", "docs/plot.md", "docs/train.md"),
+    *("docs/models/isoglot-base.md", "docs/models/isoglot-small.md"),
+}
 
 # What a fragment of a recipe is completed with.
 STREAM = {"sources": [{"reader": "tsv", "path": "translations.tsv"}], "objectives": [{"name": "info_nce"}]}

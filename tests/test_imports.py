@@ -21,7 +21,7 @@ VERBS = {
     "search": "search index cat",
     "export": "export index -o out.tsv",
 }
-FAST = ("mine", "search")
+FAST = ("search",)
 # Packages are looked for as if they were not installed, as `importlib.util.find_spec` sees it too.
 RUN = """
 import sys
@@ -98,6 +98,7 @@ def test_serving_needs_no_extra_but_its_own(folder):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_verb_that_needs_an_extra_names_it(folder):
     done, _ = run(folder, "plot model a.eng -o map.png", missing=EXTRAS)
     assert done.returncode == 1

@@ -90,6 +90,7 @@ def test_the_format_follows_the_name_of_the_file(project):
             run(*words, project / wrong[0], *wrong[1:])
 
 
+@pytest.mark.slow
 def test_stdin_and_stdout(project):
     text = (project / "lines.txt").read_bytes()
     command = [sys.executable, "-m", "isoglot", "--quiet", "encode", project / "model", "-", "-o"]

@@ -236,6 +236,7 @@ def test_one_run_at_a_time(project, verb):
         run(*[word if word != "x" else "m" for word in VERBS[verb]], "-o", "out")
 
 
+@pytest.mark.slow
 def test_stdout_that_is_full_is_named(project):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

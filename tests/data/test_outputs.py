@@ -74,6 +74,7 @@ def save(target, text):
         layout.write_json(new / "modules.json", text)
 
 
+@pytest.mark.slow
 def test_a_model_survives_a_kill_at_every_change(tmp_path):
     target = tmp_path / "model"
     save(target, "old")

@@ -228,6 +228,7 @@ def test_another_process_that_adds_is_waited_for_or_refused(tmp_path, toy_static
         pass
 
 
+@pytest.mark.slow
 def test_an_index_is_opened_and_searched_while_another_adds(tmp_path):
     vectors = unit(400)
     Index.create(tmp_path / "i", ORIGIN, kind="hnsw").store.close()

@@ -103,6 +103,7 @@ def test_a_grid_of_settings_and_seeds_is_one_table(project):
     ElementTree.parse(project / "out.svg")
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_repeated_and_what_was_killed_goes_on(project, monkeypatch):
     """The second call trains what the first did not; a table of both equals that of one call."""
     begun = []

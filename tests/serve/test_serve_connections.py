@@ -104,7 +104,7 @@ def test_an_answer_that_nobody_takes_is_dropped(encoder):
             assert not server.server_state.connections
 
 
-@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("declared", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_oversized_bodies_are_refused_with_a_reason(server, declared):
     body = b"x" * (5 << 20)
     if declared:
@@ -299,7 +299,8 @@ def test_a_taken_port_and_an_impossible_one_are_said(server, encoder):
 SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_the_server_without_a_word(tmp_path, encoder, number):
     folder = make_index(tmp_path, encoder)
     server = subprocess.Popen(

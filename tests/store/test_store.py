@@ -51,6 +51,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(steps=STEPS)
 def test_appends_cuts_kills_and_reopenings_never_give_a_wrong_row(tmp_path_factory, steps):

@@ -153,10 +153,11 @@ def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(kind, stop, reque
     assert (encode(load(straight.model), texts) == encode(load(resumed.model), texts)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "restriction",
     [
-        pytest.param('encoder.adapter={rank=2, targets=["query", "value"]}', marks=pytest.mark.slow),
+        'encoder.adapter={rank=2, targets=["query", "value"]}',
         'encoder.train_layers="2"',
     ],
 )
@@ -537,6 +538,7 @@ def test_a_signal_during_an_evaluation_ends_the_run_at_once(project, monkeypatch
     assert_same(state_of(project / "straight"), state_of(project / "broken"))
 
 
+@pytest.mark.slow
 def test_word_embeddings_of_a_recipe_may_have_row_sparse_gradients(transformer_recipe, monkeypatch):
     file = transformer_recipe / "tiny.toml"
     file.write_text(file.read_text().replace('head = "tanh"', 'head = "tanh"\nsparse_embeddings = true'))

@@ -171,7 +171,7 @@ def test_another_call_in_the_same_folder_is_one_error(toy_static, tmp_path, chan
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGTERM])
 def test_an_interrupted_call_is_continued_by_the_same_call(toy_static, tmp_path, kind):
     """The signal comes during step 4: the step is finished and saved, and nothing of it is made twice."""
 

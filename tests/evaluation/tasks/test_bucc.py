@@ -325,6 +325,7 @@ def test_equals_the_metrics_in_loops(tmp_path_factory, seed):
         assert [value(scores, metric) for metric in METRICS] == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_equals_mteb(tmp_path, seed):
     """The task of MTEB's package itself, on its own copy, with its own evaluator."""

@@ -141,6 +141,7 @@ def flat(weights):
     return torch.cat([weight.detach().flatten() for weight in weights]).double()
 
 
+@pytest.mark.slow
 def test_the_protocol_equals_its_steps_in_loops(tmp_path, toy_transformer, monkeypatch):
     """Epochs, rate, batch, length, decay, clipping: each moves the weights, so none may differ from the loops."""
     model = roomy(toy_transformer())

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from isoglot.encoders import load
 from isoglot.objectives import OBJECTIVES
 from isoglot.settings import OptimizerSettings
 from isoglot.training.loop import move
-from isoglot.training.step import StepLimits, backward
+from isoglot.training.step import Chunks, StepLimits, backward
 from toys import ToyEncoder, toy_batch, toy_objective
 
 ONE, MANY = 10**9, 12  # tokens of a chunk: one chunk, a dozen chunks
@@ -93,6 +95,32 @@ def test_a_move_of_the_loop(device):
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
     for one, other in zip(*states, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("chunk", [ONE, MANY])
+def test_a_move_of_a_transformer(device, files, chunk):
+    """Prepared by the thread of the batches, in one chunk and in many, twice: the host waits once a step."""
+    from isoglot.training import optimizer
+
+    states = []
+    for place in (torch.device("cpu"), device):
+        encoder = load(files / "transformer", dropout=0.0, device="cpu").to(place).train()
+        batch = example()
+        batch = replace(batch, tokens=encoder.tokenize([SENTENCES[at % 7] for at in range(len(batch))]))
+        stream, limits = Given("info_nce", encoder, place), StepLimits(chunk, 0)
+        with ThreadPoolExecutor(1) as maker:
+            chunks = maker.submit(Chunks.of, encoder, batch.tokens, limits).result()
+        assert len(chunks.pieces) == 1 or chunk == MANY
+        stream.next = lambda found=(batch, chunks): found
+        settings = OptimizerSettings(lr=0.01, precision="fp32")
+        adam = optimizer.build([encoder, stream.objective], settings)
+        for _ in range(2):
+            with waits() as waited:
+                move(encoder, [stream], adam, settings, limits, lr=0.01)
+            assert sum(waited.values()) == (place == device), waited
+        states.append([weight.cpu() for weight in encoder.state_dict().values()])
+    for one, other in zip(*states, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "max", "first-last"])
@@ -212,17 +240,22 @@ def test_verbs_have_the_results_of_the_cpu(files, device, model):
 @pytest.mark.parametrize("model", ["static", "transformer"])
 def test_more_verbs_have_the_results_of_the_cpu(files, device, model):
     (files / "entities.tsv").write_text("".join(f"Q{row}\t1\t{text}\n" for row, text in enumerate(SENTENCES)))
-    small, names, maps = [], [], []
+    small, names, maps, kept = [], [], [], []
     for place in ("cpu", str(device)):
         verb(f"trim {model} text.eng -o {place}.small", place)
         small.append(load(f"{place}.small", device="cpu").encode(SENTENCES))
         names.append(np.load(verb(f"entities . --model {model}", place).strip()))
+        verb(f"fit flow {model} text.eng -o {place}.flow --epochs 1", place)
+        verb(f"filter --model {model} pairs.tsv -o kept.jsonl", place)
+        kept.append((files / "kept.jsonl").read_text(encoding="utf-8"))
+        (files / "kept.jsonl").unlink()
         verb(f"plot {model} text.eng text.deu --parallel --layout pca -o map.svg", place)
         drawn = re.split(r"(-?\d+\.\d+)", (files / "map.svg").read_text(encoding="utf-8"))
         maps.append(json.dumps([drawn[0::2], [float(number) for number in drawn[1::2]]]))
     for both in (small, names):
         np.testing.assert_allclose(*both, atol=1e-5)
     assert_alike(*maps)
+    assert kept[0] == kept[1]
 
 
 def test_a_sweep_has_the_scores_of_the_cpu(files, device):

@@ -133,6 +133,26 @@ def test_errors_name_key_value_and_what_is_near(file, change, message):
     assert str(file) in str(caught.value)
 
 
+def test_a_base_in_another_folder_names_its_own_files_and_any_task(file):
+    base = file.parent / "base"
+    base.mkdir()
+    (base / "test.txt").write_text("a\n", encoding="utf-8")
+    for written, wanted in (
+        ('"test.txt"', (str(base / "test.txt"),)),
+        ('["sts17", "test.txt"]', ("sts17", str(base / "test.txt"))),
+    ):
+        (base / "base.toml").write_text(
+            MINIMAL.replace("[[streams]]", f"[[streams]]\nleakage = {written}"), encoding="utf-8"
+        )
+        file.write_text('extends = "base/base.toml"\nname = "x"\n', encoding="utf-8")
+        assert load(file).stages[0].streams[0].leakage == wanted
+
+
+def test_pairs_by_matching_take_whole_groups(file):
+    with pytest.raises(RecipeError, match="most"):
+        load(file, ["streams.0.batching={size=4, rows='matching', most=2}"])
+
+
 def test_overrides_take_toml_values(file):
     recipe = load(file, ["optimizer.lr=1e-4", "name=other", "streams.0.batching.size=64", "streams.0.join=true"])
     assert (recipe.stages[0].optimizer.lr, recipe.name) == (1e-4, "other")

@@ -67,8 +67,9 @@ KINDS = (
 _LENGTHS = {"steps": "epochs", "epochs": "steps"}
 UNNAMED = {"streams": "train", "stages": "main"}  # default names of elements, as in settings.py
 PATHS = re.compile(
-    r"(?:^|\.)(?:leakage\.\d+|sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
-    r"|(?:^|\.)(?P<perhaps>sources\.[^.]+\.other|(?:encoder|teacher|towers\.[^.]+)\.model"  # otherwise a name
+    r"(?:^|\.)(?:sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
+    r"|(?:^|\.)(?P<perhaps>leakage(?:\.\d+)?|sources\.[^.]+\.other"  # otherwise a name
+    r"|(?:encoder|teacher|towers\.[^.]+)\.model"
     r"|objectives\.[^.]+\.(?!name$)[^.]+)$"
 )
 

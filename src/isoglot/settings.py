@@ -273,6 +273,12 @@ class StreamSettings(_Settings):
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _matching_takes_pairs(self) -> StreamSettings:
+        if self.batching.rows == "matching" and (self.batching.most or any(source.most for source in self.sources)):
+            raise ValueError('rows = "matching" takes all sentences of a group; leave out most')
+        return self
+
 
 class OptimizerSettings(_Settings):
     """AdamW on dense parameters, its row-sparse counterpart on embedding tables with sparse gradients; or RMSprop."""

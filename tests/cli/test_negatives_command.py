@@ -8,9 +8,11 @@ import pytest
 from command_line import runner
 
 from isoglot.cli.negatives import negatives
+from isoglot.data import Group
 from isoglot.data.readers import read_jsonl
 from isoglot.encoders import encode, load
 from isoglot.errors import CorpusError, RecipeError
+from isoglot.mining import add_hard_negatives
 
 run = runner(negatives=negatives)
 PAIRS = [
@@ -50,6 +52,17 @@ def test_each_pair_gets_the_nearest_that_translate_it_not(project):
         wanted = nearest(group.texts[0], [text for text in targets if text not in translations])[:2]
         assert list(group.hard_negatives) == wanted
         assert group.hard_langs == ("deu",) * len(wanted)
+
+
+def test_negatives_are_in_the_language_of_their_target(toy_static):
+    """A sentence of another language may be a translation, and is no negative of this pair."""
+    german = [("a dog", "ein Hund", "deu"), ("a cat", "eine Katze", "deu")]
+    pairs = [*german, ("a dog", "un chien", "fra"), ("a cat", "un chat", "fra")]
+    groups = [Group((one, other), ("eng", code)) for one, other, code in pairs]
+    found = add_hard_negatives(toy_static, groups)
+    assert [(group.hard_negatives, group.hard_langs) for group in found] == [
+        (("eine Katze",), ("deu",)), (("ein Hund",), ("deu",)), (("un chat",), ("fra",)), (("un chien",), ("fra",))
+    ]  # fmt: skip
 
 
 def test_again_gives_the_same_bytes(project):

@@ -36,6 +36,15 @@ def test_every_weight_is_the_weighted_mean(build, weights):
         assert torch.equal(states[0][name], before[name]), "the first model was changed"
 
 
+def test_towers_may_have_lengths_and_prompts_of_their_own():
+    models = [towers(seed) for seed in (0, 1)]
+    for model in models:
+        model.towers["latin"].max_length, model.towers["rest"].max_length = 32, 64
+        model.towers["rest"].prompt = "query: "
+    mean = average(models)
+    assert [mean.towers[name].max_length for name in ("latin", "rest")] == [32, 64]
+
+
 def test_models_by_name_and_of_another_length_and_prompt(tmp_path):
     build_transformer(seed=1, max_length=40, prompt="query: ").save(tmp_path / "start")
     build_transformer(seed=2, max_length=12).save(tmp_path / "end")

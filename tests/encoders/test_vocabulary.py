@@ -176,6 +176,14 @@ def test_text_behind_the_maximal_length_and_the_prompt_count_too():
     np.testing.assert_array_equal(encode(trimmed, CORPUS), encode(encoder, CORPUS))
 
 
+def test_the_pieces_of_named_prompts_are_kept():
+    encoder = StaticEncoder.create(build_tokenizer("wordpiece"), 8, seed=1)
+    encoder.prompts = {"query": "happily "}
+    trimmed = trim(encoder, ["red cat"], keep_characters=False).encoder
+    before, after = (one.encode(["red cat"], prompt_name="query") for one in (encoder, trimmed))
+    np.testing.assert_array_equal(after, before)
+
+
 def test_an_encoder_around_another_is_copied_with_it():
     class Around(Encoder):
         def __init__(self, *inner):

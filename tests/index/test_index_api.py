@@ -77,6 +77,14 @@ def test_a_corrected_translation_replaces_the_one_that_is_there(toy_static, tmp_
     assert [(hit.translation, hit.translation_language) for hit in hits] == [("Katze", "deu"), ("Hund", "deu")]
 
 
+def test_of_an_id_that_is_given_twice_the_last_translation_counts(toy_static, monkeypatch):
+    """In one piece and in two."""
+    twice = [isoglot.index.Sentence("1", "hi", "eng", text, "deu") for text in ("hallo", "guten Tag")]
+    for rows in (2, 1):
+        monkeypatch.setattr("isoglot.index.table.ROWS", rows)
+        assert isoglot.Index.build(toy_static, twice).search("hi")[0].translation == "guten Tag"
+
+
 def test_building_again_in_the_same_folder_adds_what_is_new(toy_static, tmp_path):
     messages = []
     for sentences in (SENTENCES[:4], SENTENCES):

@@ -365,6 +365,8 @@ def test_tasks_and_metrics_are_chosen():
         chosen(tasks=["onw"])
     with pytest.raises(EvaluationError, match="no result has the metric 'z'"):
         chosen(metrics=["z"])
+    with pytest.raises(EvaluationError, match="leave metrics out"):
+        chosen(tasks=["mpcl"], metrics=["x"])
     with pytest.raises(EvaluationError, match="nothing to compare"):
         compare({})
 

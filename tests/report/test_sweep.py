@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,31 @@ def test_arms_of_a_design(project):
     plot_sweep(project / "out", project / "out.png")
 
 
+MEAN = {"name": "c", "task": "tatoeba", "subset": "mean", "metric": "accuracy/mean"}
+
+
+@pytest.mark.parametrize("names", [("base-wide", "base"), ("base",)])
+def test_the_control_of_a_grid_has_the_first_of_all_values(project, names):
+    arms = [{"name": name, "untrained": True, "set": [f"seed={at}"]} for at, name in enumerate(names)]
+    design = parse_design({"recipe": str(project / "tiny.toml"), "control": "base", "arms": arms})
+    over = ["optimizer.lr=1.0,2.0"]
+    made = sweep(design, project / "out", over=over, data=project, seeds=1, tasks=["tatoeba"], report=silent)
+    assert made.control == made.comparison.systems[0] == ("base, lr=1.0" if len(names) > 1 else "lr=1.0")
+
+
+def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
+    arm, column = {"name": "a", "recipe": str(project / "tiny.toml"), "untrained": True}, MEAN | {"data": "one"}
+    for place in ("one", "two"):
+        shutil.copytree(project / "dev", project / place)
+    settings = {"data": project, "files": project, "seeds": 1, "report": silent}
+    sweep(parse_design({"arms": [arm], "columns": [column]}), project / "out", **settings)
+    for other in ({"arms": [arm], "columns": [column | {"data": "two"}]}, {"arms": [arm | {"untrained": False}]}):
+        with pytest.raises(EvaluationError, match="another recipe"):
+            sweep(parse_design({"columns": [column], **other}), project / "out", **settings)
+    with pytest.raises(RecipeError, match="tatoeba"):
+        sweep(parse_design({"arms": [arm], "columns": [column]}), project / "new", tasks=["tatoeba"], **settings)
+
+
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
@@ -217,6 +243,9 @@ def test_arms_of_a_design(project):
         ({"recipe": "", "arms": [{"name": "bare"}]}, "bare"),
         ({"columns": [{"name": "c", "task": "tatoeba"}]}, "columns.0"),
         ({"tilte": "x"}, "tilte"),
+        ({"columns": [MEAN, MEAN]}, "'c'"),
+        ({"columns": [MEAN, MEAN | {"name": "d", "data": "other"}]}, "columns of tatoeba name different data"),
+        ({"columns": [MEAN, MEAN | {"name": "d", "languages": "deu"}]}, "different languages"),
     ],
 )
 def test_wrong_designs(changes, place):

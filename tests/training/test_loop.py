@@ -15,13 +15,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from isoglot.encoders import encode, load
+from isoglot.encoders import StaticEncoder, encode, load
 from isoglot.errors import CheckpointError, CorpusError, IsoglotError, OutputError, RecipeError
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best, checkpoint, loop
+from isoglot.training.loop import open_stream
 from isoglot.training.optimizer import AdamW
 from isoglot.training.progress import Status
+from isoglot.training.recipes import plan_of
+from isoglot.training.step import StepLimits
 from runs import train
 
 WORDS = [
@@ -536,6 +539,31 @@ def test_a_signal_during_an_evaluation_ends_the_run_at_once(project, monkeypatch
     monkeypatch.setenv("ISOGLOT_CACHE", str(project / "cache"))
     train(recipe, project / "broken", resume=True)
     assert_same(state_of(project / "straight"), state_of(project / "broken"))
+
+
+def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transformer):
+    """A transformer adds special tokens, and a static encoder does not."""
+    transformer = toy_transformer(max_length=20)
+    static = StaticEncoder.create(transformer.tokenizer.backend_tokenizer, 8, seed=1)
+    static.max_length = 20
+    assert static.fingerprint == transformer.fingerprint
+    (plan,) = plan_of(load_recipe(project / "tiny.toml")).stages[0].streams
+    sizes = []
+    for encoder in (transformer, static):
+        stream = open_stream(plan, encoder, StepLimits(), seed=0, position=None, report=print)
+        sizes.append(int(stream.next()[0].tokens.lengths.sum()))
+        stream.close()
+    assert sizes[0] > sizes[1]
+
+
+def test_a_run_begins_from_the_model_that_it_began_from(transformer_recipe, toy_transformer):
+    """A folder whose files are others is another model."""
+    recipe = load_recipe(transformer_recipe / "tiny.toml", ["steps=1", "evaluation=[]"])
+    train(recipe, transformer_recipe / "run")
+    train(recipe, transformer_recipe / "run", resume=True)
+    toy_transformer(seed=5).save(transformer_recipe / "base")
+    with pytest.raises(CheckpointError, match="models"):
+        train(recipe, transformer_recipe / "run", resume=True)
 
 
 @pytest.mark.slow

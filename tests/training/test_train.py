@@ -17,6 +17,7 @@ import isoglot
 from isoglot.data.groups import Group
 from isoglot.encoders import encode, load
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError
 from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive
 from isoglot.objectives.base import Sum
@@ -94,6 +95,29 @@ def test_data_of_every_kind(kind, toy_static):
     steps = []
     isoglot.train(toy_static, data, batch_size=8, progress=lambda done, total: steps.append((done, total)))
     assert steps == [(1, 3), (2, 3), (3, 3)]
+
+
+@pytest.mark.parametrize("change", [{"train_layers": "1"}, {"freeze_embeddings": True}, {"dropout": 0.3}])
+def test_how_an_encoder_was_opened_is_part_of_the_run(toy_transformer, tmp_path, change):
+    toy_transformer().save(tmp_path / "model")
+    settings = {"data": rows(40), "batch_size": 8, "steps": 1, "output": tmp_path / "run"}
+    isoglot.train(load(tmp_path / "model"), **settings)
+    with pytest.raises(CheckpointError, match="differs in recipe"):
+        isoglot.train(load(tmp_path / "model", **change), **settings)
+
+
+def test_an_adapter_trains_nothing_around_the_backbone(toy_transformer, tmp_path):
+    """Nor does it lie beside a model whose layers no folder has."""
+    toy_transformer().save(tmp_path / "model")
+    layer = Dense(16, 4, activation="Identity")
+    encoder = WithLayer(load(tmp_path / "model"), layer)
+    better = isoglot.train(encoder, rows(40), adapter={"rank": 2}, batch_size=8, steps=2, lr=0.1)
+    torch.testing.assert_close(better.projections[-1].linear.weight, layer.linear.weight)
+    better.save(tmp_path / "better")
+    assert not list((tmp_path / "better").rglob("adapter_config.json"))
+    kept = load(tmp_path / "model", pooling="cls", head="kept")
+    with pytest.raises(ValueError, match="head"):
+        isoglot.train(kept, rows(40), adapter={"rank": 2}, batch_size=8, steps=2)
 
 
 def test_an_adapter_in_memory_leaves_the_encoder_and_returns_a_merged_one(toy_transformer, tmp_path):

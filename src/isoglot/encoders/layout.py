@@ -8,6 +8,7 @@ saved with, and one that contains any other file is never replaced.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoglot.data.files import exclusive, hidden, writing
+from isoglot.data.files import digest, exclusive, hidden, writing
 from isoglot.encoders import configs, packed
 from isoglot.encoders.configs import read_json as read_json
 from isoglot.encoders.tokenizer import unpadded
@@ -34,12 +35,21 @@ if TYPE_CHECKING:
 
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
+_NO_PART = (FILES, "README.md", "isoglot.card.json")  # of what it computes
+
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
 _MODELS = "sentence_transformers.models"
 _quiet = threading.RLock()
 _INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+def digest_of(folder: Path) -> str:
+    """Hexadecimal digest of the files of a model, but for its card."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NO_PART)
+    known = [f"{path.relative_to(folder).as_posix()} {digest(path)}" for path in files]
+    return hashlib.sha256("\n".join(known).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def load(
     encoder.name = encoder.name or folder_name(str(name))
     again = str(folder.resolve()) if Path(name).is_dir() else str(name)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
-    if len(transformers) == 1 and not _is_adapter(folder) and "dim" not in given:
+    if len(transformers) == 1 and not _is_adapter(folder) and not transformers[0].new_layer:
         transformers[0].origin = again
     if encoder not in transformers:
         encoder.origin = again

@@ -153,9 +153,7 @@ class TransformerEncoder(Encoder):
         words.requires_grad_(not freeze_embeddings)
         words.sparse = sparse_embeddings
         self.hidden = int(backbone.config.hidden_size)
-        if adapter is not None and (dim is not None or head == "kept"):
-            new = f"dim={dim}" if dim is not None else "head='kept'"
-            raise ValueError(f"an adapter trains no other weights, so a new layer ({new}) would stay random")
+        self.new_layer = f"dim={dim}" if dim is not None else "head='kept'" if head == "kept" else ""
         if head == "kept":
             projections = [_head(self.hidden, seed), *projections]
         if dim is not None:
@@ -176,6 +174,8 @@ class TransformerEncoder(Encoder):
         seed: int = 0,
     ) -> None:
         """Freeze the weights that these settings exclude from training. Raises ValueError."""
+        if adapter is not None and self.new_layer:
+            raise ValueError(f"an adapter trains no other weights, so a new layer ({self.new_layer}) would stay random")
         if isinstance(adapter, Mapping):
             from isoglot.settings import AdapterSettings
 

@@ -75,9 +75,9 @@ def trim(
     keep_characters  keep all pieces of one character or byte too, so that unseen words are spelled and rarely unknown
     progress         called with (texts read, None) in each of the passes over the texts
 
-    The texts are read with the encoder's prompt before each, and without truncation to `max_length`. With a count of 1
-    their vectors equal those of `encoder`, which a second pass over the texts verifies; an iterator, which can be read
-    only once, is not verified.
+    The texts are read with the encoder's prompt before each, and without truncation to `max_length`; the pieces of its
+    named prompts are kept too. With a count of 1 their vectors equal those of `encoder`, which a second pass over the
+    texts verifies; an iterator, which can be read only once, is not verified.
 
     Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
     CorpusError without texts.
@@ -93,6 +93,7 @@ def trim(
     )
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
+    met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
     state = json.loads(_backend(inner).to_str())
     met |= set(range(min(first, _backend(inner).get_vocab_size())))
     rows = np.array(sorted(needed(met | _named_in(inner), state, keep_characters=keep_characters)), np.int64)

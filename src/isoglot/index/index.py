@@ -302,12 +302,11 @@ class Index:
     def _fresh(self, piece: Sequence[Sentence]) -> list[Sentence]:
         """The sentences that are not in the index yet; new translations of the others replace those that are there."""
         seen = self.store.by_id([one.id for one in piece])
-        fresh, corrected = [], []
+        fresh, corrected = dict[str, Sentence](), list[Sentence]()
         for one in piece:
             other = seen.get(one.id)
             if other is None:
-                seen[one.id] = one
-                fresh.append(one)
+                seen[one.id] = fresh[one.id] = one
             elif (other.text, other.language) != (one.text, one.language):
                 raise SearchError(
                     f"{self.folder or 'this index'}: the id {one.id!r} belongs to {other.text[:40]!r} "
@@ -315,11 +314,15 @@ class Index:
                     "pass ids= (the default ids are positions); after a file was edited, make the index again elsewhere"
                 )
             elif one.translation is not None and one != other:
-                corrected.append(one)
+                seen[one.id] = one
+                if one.id in fresh:
+                    fresh[one.id] = one
+                else:
+                    corrected.append(one)
         if corrected:
             with self.store.writing():
                 self.store.translate(corrected)
-        return fresh
+        return [*fresh.values()]
 
     def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
         """Add sentences with their unit vectors (N, D); all of them or, after any error, none.

@@ -41,25 +41,36 @@ def add_hard_negatives(
             )
     if not groups:
         raise CorpusError("no pairs are left")
-    sources = list(dict.fromkeys(group.texts[0] for group in groups))
-    targets = {group.texts[1]: group.langs[1] for group in groups}
-    texts = list(targets)
-    rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, texts))
-    if count > len(texts) - 1 and report is not None:
-        report(f"count is {count}: only {len(texts) - 1:,} other targets exist; using all of them")
-    gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
     encoder = model if isinstance(model, Encoder) else load(model)
+    made: dict[int, Group] = {}
+    for language in dict.fromkeys(group.langs[1] for group in groups):
+        own = {place: group for place, group in enumerate(groups) if group.langs[1] == language}
+        hard = _hard_negatives(encoder, [*own.values()], count, progress, report)
+        for (place, group), some in zip(own.items(), hard, strict=True):
+            made[place] = replace(group, hard_negatives=tuple(some), hard_langs=(language,) * len(some))
+    return [made[place] for place in range(len(groups))]
+
+
+def _hard_negatives(
+    encoder: Encoder,
+    groups: Sequence[Group],
+    count: int,
+    progress: Callable[[int, int | None], None] | None,
+    report: Callable[[str], None] | None,
+) -> list[list[str]]:
+    """Of pairs whose targets are in one language: at most `count` other targets for each."""
+    sources, targets = (list(dict.fromkeys(group.texts[side] for group in groups)) for side in range(2))
+    rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, targets))
+    if count > len(targets) - 1 and report is not None:
+        report(f"count is {count}: only {len(targets) - 1:,} other targets exist; using all of them")
+    gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
     with tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True) as folder:
         x, y = (
             encode(encoder, side, normalize_embeddings=True, output=Path(folder) / f"{at}.npy", progress=progress)
-            for at, side in enumerate((sources, texts))
+            for at, side in enumerate((sources, targets))
         )
-        found = hard_negatives(x, y, gold, min(count, len(texts)))
-    hard = [[texts[place] for place in found[row] if place >= 0] for row in gold[0]]
-    return [
-        replace(group, hard_negatives=tuple(some), hard_langs=tuple(targets[text] for text in some))
-        for group, some in zip(groups, hard, strict=True)
-    ]
+        found = hard_negatives(x, y, gold, min(count, len(targets)))
+    return [[targets[place] for place in found[row] if place >= 0] for row in gold[0]]
 
 
 def open_pairs(path: Path, *, languages: str | Sequence[str] = ()) -> Iterator[Group]:

@@ -138,7 +138,9 @@ def gather(
     if known is not None and len(known) != len(rows):
         raise ValueError(f"{name}: {len(known)} ids for {len(rows)} sentences; pass one for each")
     if known is not None and len(set(known)) < len(known):
-        raise CorpusError(f"two sentences have the id {max(known, key=known.count)!r}; ids must differ", file=name)
+        raise CorpusError(
+            f"two sentences have the id {Counter(known).most_common(1)[0][0]!r}; ids must differ", file=name
+        )
     if report is not None:
         skipped = len(rows) - len(places)
         report(f"{name}: {len(rows):,} sentences, {skipped:,} skipped (blank, duplicate, filtered)")

@@ -317,6 +317,8 @@ def compare(
     labels = list(runs)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
     alone = [task for task in tasks if task not in SUITES]
+    if metrics and joint and not alone:
+        raise EvaluationError("metrics choose among those of tasks, and suites have their own; leave metrics out")
     chosen = wanted(scores, alone, metrics) if alone or not joint else []
     missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), scores, labels)
     left_out = [f"{task}: {reason}" for task, reason in missing.items()]

@@ -32,7 +32,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -149,6 +149,15 @@ class Design(_Table):
             raise ValueError(f"two arms have the name {max(folders, key=folders.count)!r}; give each its own")
         if self.control and self.control not in (names := [arm.name for arm in self.arms]):
             raise ValueError(f"control {self.control!r} is not an arm; {nearest(self.control, names)}")
+        columns = [column.name for column in self.columns]
+        if len(set(columns)) < len(columns):
+            raise ValueError(f"two columns have the name {max(columns, key=columns.count)!r}; give each its own")
+        for task in dict.fromkeys(part.task for column in self.columns for part in column.parts):
+            own = [(column, part.subset) for column in self.columns for part in column.parts if part.task == task]
+            if len({column.data for column, _ in own}) > 1:
+                raise ValueError(f"columns of {task} name different data; all columns of a task must name the same")
+            if len({column.languages for column, _ in own}) > 1 and any(subset == "mean" for _, subset in own):
+                raise ValueError(f"columns of {task} name different languages, and one is the mean over all of them")
         if bare := [arm.name for arm in self.arms if not (arm.recipe or arm.model or self.recipe)]:
             raise ValueError(f"arm {bare[0]!r} has no recipe; set one in the arm, or one for all")
         return self
@@ -283,6 +292,7 @@ class Sweep:
         notes = ["mean ± sample standard deviation over the seeds"]
         if len(self.arms) > 1:
             notes.append(f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL} over the items and over the seeds")
+        notes += [f"skipped: {line}" for line in self.comparison.left_out]
         return Grid(self.title, ("", "runs", *arrows, "training"), tuple(rows), notes=tuple(notes))
 
     def _tests(self) -> Grid:
@@ -422,7 +432,12 @@ def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) ->
             own, known = tuple(column.languages.split()), found.get(part.task)
             found[part.task] = own if known is None else tuple(dict.fromkeys((*known, *own))) if known and own else ()
     for task, own in planned_tasks(list(tasks), languages=list(languages)) if tasks else ():
-        found.setdefault(task.name, tuple(own))
+        known = found.get(task.name)
+        if any(column.data for column in design.columns for part in column.parts if part.task == task.name):
+            raise RecipeError(f"{task.name}: its columns name data of their own; leave it out of the tasks")
+        if known is not None and tuple(own) != known and not languages:
+            raise RecipeError(f"{task.name}: its columns name other languages than the tasks; leave it out of one")
+        found[task.name] = tuple(own)
     if languages:
         found = dict.fromkeys(found, tuple(languages))
     if unknown := [task for task in found if task not in TASKS]:
@@ -469,7 +484,8 @@ class _Job:
         recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
         settings_of = arm.model if recipe is None else recipe.model_dump_json(exclude=set(_OWN))
         tasks = json.dumps({task: list(codes) for task, codes in self.tasks.items()})
-        made_of = [settings_of, tasks, arm.fit, self.precision]
+        folders = json.dumps({task: str(folder) for task, folder in self.folders.items()}) if self.folders else ""
+        made_of = [settings_of, tasks, arm.fit, self.precision, folders, "untrained" if arm.untrained else ""]
         digest = hashlib.sha256("\n".join(part for part in made_of if part).encode()).hexdigest()
         if (folder / "results.json").exists():
             known = read_results(folder)
@@ -587,13 +603,17 @@ def _gather(
     columns += [Column(c.name, tuple((p.task, p.subset, p.metric) for p in c.parts)) for c in design.columns]
     first = next(iter(found.values()))[0]
     asked = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
-    for suite in (SUITES[name] for name in tasks if name in SUITES):
-        columns += suite.columns
+    for name, suite in ((name, SUITES[name]) for name in tasks if name in SUITES):
+        taken = {column.label for column in columns}
+        columns += [
+            replace(column, label=f"{name} {column.label}") if column.label in taken else column
+            for column in suite.columns
+        ]
         asked -= set(suite.tasks)
     columns += _columns_of([score for score in first if score.task in asked])
-    control = design.control or arms[0].name
-    if control not in found:  # of a grid: the control with the first of all values
-        control = next(arm.name for arm in arms if arm.name.startswith(control))
+    names = [arm.name for arm in design.arms]
+    at = names.index(design.control) if design.control else 0
+    control = arms[at * len(arms) // len(names)].name  # of a grid: with the first of all values
     order = [control, *(name for name in found if name != control)]
     pairs = [(name, run) for name in order for run in found[name]]
     comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)

@@ -188,7 +188,9 @@ def open_stream(
     """The batches of a stream from a position on, or from the beginning, and its objectives."""
     tables = cache_folder() / "tables"
     with ranks.first_alone():
-        table = build_table(plan.corpus, encoder.tokenize, fingerprint=encoder.fingerprint, cache=tables, report=report)
+        # One tokenizer.json gives other ids to a transformer, which adds special tokens, than to a static encoder.
+        fingerprint = f"{encoder.fingerprint} {encoder.tokenize(['']).ids.tolist()}"
+        table = build_table(plan.corpus, encoder.tokenize, fingerprint=fingerprint, cache=tables, report=report)
     teacher = plan.teacher(encoder.device) if plan.teacher else None
     integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
     sizes = {name: int(column.max()) + 1 for name, column in integers.items()}

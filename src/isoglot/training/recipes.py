@@ -21,7 +21,7 @@ from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.data.sets import catalogue, command
-from isoglot.encoders import load
+from isoglot.encoders import layout, load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import train_tokenizer
@@ -82,12 +82,24 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
         encoder=partial(make_encoder, recipe, seed=seed),
         stages=stages,
         seed=seed,
-        record=recipe.model_dump(mode="json", exclude={"folder", "data"}),
+        record=recipe.model_dump(mode="json", exclude={"folder", "data"}) | _models_of(recipe),
         choices=choices_of(recipe),
         memory=recipe.memory,
         checkpoint_every=recipe.checkpoint_every,
         inputs=inputs_of(recipe),
     )
+
+
+def _models_of(recipe: Recipe) -> dict[str, dict[str, str]]:
+    """A digest of each folder of a model that the recipe begins from or learns from; of packaged models, the name says
+    all.
+    """
+    towers = recipe.encoder.towers if isinstance(recipe.encoder, TowersSettings) else (recipe.encoder,)
+    teachers = [stream.teacher for stage in recipe.stages for stream in stage.streams]
+    named = dict.fromkeys(part.model for part in (*towers, *teachers) if part is not None and part.model)
+    folders = {name: Path(_local(recipe, name)) for name in named}
+    found = {name: layout.digest_of(folder) for name, folder in folders.items() if folder.is_dir()}
+    return {"models": found} if found else {}
 
 
 def train_seeds(

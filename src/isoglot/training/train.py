@@ -286,7 +286,7 @@ def _plan(
     choices = [] if choice is None else [replace(choice, every=every, patience=patience)]
     parts = [Term(term.make, term.weight) for term in terms]
     stream = StreamPlan(corpus, batching, parts, None if guide is None else lambda _: guide)
-    record = {
+    record: dict[str, Any] = {
         "encoder": identity(encoder),
         "objectives": [[term.weight, term.record] for term in terms],
         "teacher": guide and identity(guide),
@@ -295,10 +295,14 @@ def _plan(
         "optimizer": settings.model_dump(mode="json"),
         "length": {"epochs": epochs, "steps": steps, "evaluate_every": every, "patience": patience},
     }
+    if frozen := sorted(name for name, weight in encoder.named_parameters() if not weight.requires_grad):
+        record["frozen"] = hashlib.sha256("\n".join(frozen).encode()).hexdigest()
+    if rates := sorted({part.p for part in encoder.modules() if isinstance(part, torch.nn.Dropout)}):
+        record["dropout"] = rates
     if adapter or train_layers is not None or freeze_embeddings:
         encoder = _restricted(encoder, adapter, train_layers, freeze_embeddings=freeze_embeddings, seed=seed)
-        frozen = {"train_layers": train_layers, "freeze_embeddings": freeze_embeddings}
-        record["restricted"] = {"adapter": adapter and adapter.model_dump(mode="json"), **frozen}
+        only = {"train_layers": train_layers, "freeze_embeddings": freeze_embeddings}
+        record["restricted"] = {"adapter": adapter and adapter.model_dump(mode="json"), **only}
     return Plan(
         encoder=lambda _: copy.deepcopy(encoder),
         stages=[StagePlan([stream], settings, epochs=None if steps else epochs or 1, steps=steps)],
@@ -442,6 +446,12 @@ def _restricted(
         if freeze_embeddings:
             part.backbone.get_input_embeddings().requires_grad_(False)
         part.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
+    if adapter is not None:
+        adapted = {id(weight) for part in transformers for weight in part.parameters()}
+        for weight in encoder.parameters():  # of layers around them
+            weight.requires_grad_(weight.requires_grad and id(weight) in adapted)
+        if encoder not in transformers and not encoder.origin:  # layers that no folder has
+            transformers[0].origin = ""
     return encoder
 
 

@@ -68,7 +68,7 @@ _LENGTHS = {"steps": "epochs", "epochs": "steps"}
 UNNAMED = {"streams": "train", "stages": "main"}  # default names of elements, as in settings.py
 PATHS = re.compile(
     r"(?:^|\.)(?:sources\.[^.]+\.path|evaluation(?:\.[^.]+)?\.data|encoder\.tokenizer)$"
-    r"|(?:^|\.)(?P<perhaps>leakage(?:\.\d+)?|sources\.[^.]+\.other"  # otherwise a name
+    r"|(?:^|\.)(?P<perhaps>(?P<test>leakage(?:\.\d+)?)|sources\.[^.]+\.other"  # otherwise a name
     r"|(?:encoder|teacher|towers\.[^.]+)\.model"
     r"|objectives\.[^.]+\.(?!name$)[^.]+)$"
 )
@@ -318,7 +318,8 @@ def _rebase(value: Any, folder: Path, key: str) -> Any:
     if not found or value.startswith(("bundled:", "data:", "~")):
         return value
     path = folder / value
-    return value if found["perhaps"] and not path.exists() else str(path)
+    named = found["perhaps"] and not (found["test"] and path.suffix)  # no task has a suffix, and a file may be missing
+    return value if named and not path.exists() else str(path)
 
 
 # Overrides, validation and its messages

@@ -46,7 +46,7 @@ _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls
 
 
 def digest_of(folder: Path) -> str:
-    """Hexadecimal digest of the files of a model, but for its card."""
+    """Hexadecimal digest of the files of a model, except for its card."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NO_PART)
     known = [f"{path.relative_to(folder).as_posix()} {digest(path)}" for path in files]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()

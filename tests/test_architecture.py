@@ -98,23 +98,6 @@ def test_importing_the_package_is_light():
     assert result.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["recipe", "list", "--help"]])
-def test_help_needs_no_torch(arguments):
-    code = f"""
-import sys
-sys.argv = ["isoglot", *{arguments!r}]
-from isoglot.cli.main import app
-try:
-    app()
-except SystemExit:
-    pass
-assert "torch" not in sys.modules and "numpy" not in sys.modules
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    assert "Usage" in result.stdout
-
-
 @pytest.mark.parametrize(
     "command",
     [["ruff", "check"], ["ruff", "format", "--check"], pytest.param(["mypy"], marks=pytest.mark.slow)],

@@ -69,6 +69,7 @@ def use(folder, output):
         index.restructure()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_damaged_page_is_one_error(whole, tmp_path_factory, data):
@@ -154,6 +155,7 @@ def test_vectors_that_are_not_finite_are_found_when_they_are_read(tmp_path, valu
             index.restructure("hnsw")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(header=st.binary(min_size=1, max_size=118))
 def test_any_header_of_a_shard_is_one_error_or_the_same_vectors(tmp_path_factory, header):

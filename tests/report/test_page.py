@@ -163,6 +163,7 @@ def test_a_model_that_lacks_a_task_has_a_dash_and_no_bar():
     assert 'id="languages"' not in document
 
 
+@pytest.mark.slow
 def test_the_summary_has_the_averages_that_no_other_is_over_and_each_once():
     same = ("deu-eng", "kor-eng")
     scores = [Score("tatoeba", code, "accuracy/mean", 0.5, 9) for code in same]

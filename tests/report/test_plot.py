@@ -181,7 +181,10 @@ def test_projections_are_refused(monkeypatch):
         project(VECTORS, "umap")
 
 
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf", ".html", ".HTML"])
+SLOW = [pytest.param(ending, marks=pytest.mark.slow) for ending in (".png", ".pdf", ".HTML")]
+
+
+@pytest.mark.parametrize("ending", [".svg", ".html", *SLOW])
 def test_files_are_the_same_on_rerun(tmp_path, ending):
     paths = [tmp_path / f"{name}{ending}" for name in "ab"]
     for path in paths:

@@ -658,8 +658,9 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
     """Draw the sweep in a folder: a panel for each column, every seed as a point, means joined, ± one deviation.
 
     Along the horizontal axis are the values of the setting that was varied (the first one; combinations of the others
-    are lines of their own), on a logarithmic scale where all are positive numbers, or the arms. `output` ends in .svg,
-    .png or .pdf. Raises `EvaluationError` for a folder without a sweep and for another ending.
+    are lines of their own), on a logarithmic scale where all are positive numbers. Values that are words, and arms, are
+    below each other instead. `output` ends in .svg, .png or .pdf. Raises `EvaluationError` for a folder without a sweep
+    and for another ending.
     """
     path, output = Path(folder) / "sweep.json", Path(output)
     if (kind := output.suffix.lower()[1:]) not in ("svg", "png", "pdf"):
@@ -671,41 +672,60 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
         raise EvaluationError(f"{path}: not a finished sweep ({error}); run isoglot sweep again") from error
     lines, ticks, label = _lines(arms)
     numeric = all(isinstance(tick, int | float) for tick in ticks)
-    with canvas(WIDTH * min(2, len(columns)), 2.6 * -(-len(columns) // 2) + 0.25 * len(lines) + 0.5) as figure:
-        grid = figure.subplots(-(-len(columns) // 2), min(2, len(columns)), squeeze=False)
+    down, across = -(-len(columns) // 2), min(2, len(columns))
+    height = (2.6 if numeric else 0.7 + 0.22 * len(ticks)) * down + 0.25 * len(lines) + 0.5
+    with canvas(WIDTH * across, height) as figure:
+        grid = figure.subplots(down, across, squeeze=False, sharey=False if numeric else "row")
         for axes in grid.flat[len(columns) :]:
             axes.set_visible(False)
         for axes, (column, about) in zip(grid.flat, columns.items(), strict=False):
-            factor = scale(about["unit"])
-            for place, (name, points) in enumerate(lines.items()):
-                style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-                found = [(at if numeric else ticks.index(at), values[column][arm]) for at, arm in points]
-                where = [at for at, _ in found]
-                middle = [factor * statistics.mean(every) for _, every in found]
-                ends = [factor * statistics.stdev(every) if len(every) > 1 else 0.0 for _, every in found]
-                line = "-" if any(arm["at"] for arm in arms) else ""
-                axes.errorbar(where, middle, ends, capsize=3, linestyle=line, label=plain(name), **style)
-                every = [(at, factor * value) for at, seeds in found for value in seeds]
-                axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style["color"], alpha=0.5)
-            if numeric and min(ticks) > 0 and max(ticks) >= 8 * min(ticks):
-                axes.set_xscale("log")
-                axes.minorticks_off()
-            axes.set_xticks(
-                ticks if numeric else range(len(ticks)),
-                [plain(str(tick)) for tick in ticks],
-                rotation=0 if numeric else 30,
-                ha="center" if numeric else "right",
-            )
+            _panel(axes, lines, ticks, values[column], scale(about["unit"]), numeric=numeric)
             axes.set_title(plain(column) + (" (lower is better)" if about["lower_is_better"] else ""), fontsize=9)
-            axes.set_xlabel(plain(label))
             axes.grid(visible=True, linewidth=0.6)
+            if numeric:
+                axes.set_xlabel(plain(label))
+        if not numeric:
+            grid[0, 0].set_ylabel(plain(label))
         if len(lines) > 1:
             figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="lower left", frameon=False)
         low = 0.07 * len(lines) if len(lines) > 1 else 0.0
         figure.suptitle(plain(record["title"]), fontsize=10)
-        figure.tight_layout(pad=0.6, rect=(0, low, 1, 1))
+        figure.tight_layout(pad=0.6, rect=(0.01, low, 1, 1 - 0.25 / height))
         with atomic_write(output, binary=True) as stream:
             write(figure, stream, kind)
+
+
+def _panel(
+    axes: Any,
+    lines: Mapping[str, Sequence[tuple[Any, str]]],
+    ticks: Sequence[Any],
+    values: Mapping[str, Sequence[float]],
+    factor: float,
+    *,
+    numeric: bool,
+) -> None:
+    """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
+    for place, (name, points) in enumerate(lines.items()):
+        style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+        found = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
+        where, middle = [at for at, _ in found], [statistics.mean(seeds) for _, seeds in found]
+        ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in found]
+        every = [(at, value) for at, seeds in found for value in seeds]
+        if numeric:
+            axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style)
+        else:
+            axes.errorbar(middle, where, xerr=ends, capsize=3, linestyle="", label=plain(name), **style)
+            every = [(value, at) for at, value in every]
+        axes.plot(*zip(*every, strict=True), linestyle="", marker=".", color=style["color"], alpha=0.5)
+    words = [plain(str(tick)) for tick in ticks]
+    if not numeric:
+        axes.set_yticks(range(len(ticks)), words)
+        axes.set_ylim(len(ticks) - 0.5, -0.5)
+        return
+    if min(ticks) > 0 and max(ticks) >= 8 * min(ticks):
+        axes.set_xscale("log")
+        axes.minorticks_off()
+    axes.set_xticks(ticks, words)
 
 
 def _lines(arms: Sequence[Mapping[str, Any]]) -> tuple[dict[str, list[tuple[Any, str]]], list[Any], str]:

@@ -68,7 +68,7 @@ def is_debugging() -> bool:
 
 
 def serve_token() -> str | None:
-    """`$ISOGLOT_SERVE_TOKEN`; None if it is not set. Set to nothing, as by a secret that is missing, it is no token."""
+    """`$ISOGLOT_SERVE_TOKEN`; None if it is not set. Empty, as by a secret that is missing, it is an error later."""
     return os.environ.get("ISOGLOT_SERVE_TOKEN")
 
 

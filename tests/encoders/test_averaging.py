@@ -45,6 +45,13 @@ def test_towers_may_have_lengths_and_prompts_of_their_own():
     assert [mean.towers[name].max_length for name in ("latin", "rest")] == [32, 64]
 
 
+def test_a_backbone_of_transformers_and_the_same_one_opened_here(tmp_path):
+    """The classes inside differ, their weights do not."""
+    build_transformer(seed=2).save(tmp_path / "end")
+    mean = average([build_transformer(seed=1), tmp_path / "end"], [0.0, 1.0])
+    np.testing.assert_allclose(encode(mean, SENTENCES), encode(load(tmp_path / "end"), SENTENCES), atol=1e-6)
+
+
 def test_models_by_name_and_of_another_length_and_prompt(tmp_path):
     build_transformer(seed=1, max_length=40, prompt="query: ").save(tmp_path / "start")
     build_transformer(seed=2, max_length=12).save(tmp_path / "end")

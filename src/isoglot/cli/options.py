@@ -98,7 +98,8 @@ Languages = Annotated[str, typer.Option(help="Language codes, separated by comma
 Pooling = Annotated[str | None, typer.Option(help="Pooling (mean, cls, ...), instead of the model's own.")]
 Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, instead of the model's own prompt.")]
 IndexFolder = Annotated[Path, typer.Argument(help="Folder of an index (`isoglot index`).")]
-Effort = Annotated[int | None, typer.Option(min=1, help="Search effort (IVF cells probed, HNSW list size).")]
+EFFORT = "Search effort (IVF cells probed, HNSW list size)."
+Effort = Annotated[int | None, typer.Option(min=1, help=EFFORT)]
 Precision = Annotated[
     str | None,
     typer.Option(

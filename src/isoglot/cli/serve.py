@@ -9,7 +9,7 @@ import typer
 
 from isoglot import environment
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, announce
+from isoglot.cli.options import EFFORT, Device, announce
 
 
 def serve(
@@ -33,7 +33,7 @@ def serve(
     ] = None,
     effort: Annotated[
         int | None,
-        typer.Option(min=1, envvar="ISOGLOT_SERVE_EFFORT", help="Search effort (IVF cells probed, HNSW list size)."),
+        typer.Option(min=1, envvar="ISOGLOT_SERVE_EFFORT", help=EFFORT),
     ] = None,
     allow_host: Annotated[
         list[str] | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -50,7 +49,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
-    from isoglot.report.sweep import plot_sweep, read_design, sweep
+    from isoglot.report.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
@@ -66,8 +65,5 @@ def sweep(
     else:
         for grid in made.grids():
             console.show_grid(grid)
-    written = [output / "sweep.md", output / "sweep.json"]
-    if find_spec("matplotlib"):  # of an extra
-        written.append(output / "sweep.svg")
-        plot_sweep(output, written[-1])
-    console.say(f"wrote {', '.join(map(str, written))}")
+    written = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
+    console.say(f"wrote {', '.join(str(path) for path in written if path.exists())}")

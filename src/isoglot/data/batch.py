@@ -29,7 +29,7 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
 class Tokens:
     """Token ids of N sentences, end to end. `ids` (sum of lengths,) and `lengths` (N,), both int64, on the host.
 
-    table   what `padded` gives, if `ahead` has made it
+    table   what `padded` gives, if `prepared` has made it
     """
 
     ids: Tensor
@@ -66,7 +66,7 @@ class Tokens:
             return table, mask
         return send(table, device), None if mask is None else send(mask, device)
 
-    def ahead(self, pad: int, device: torch.device) -> Tokens:
+    def prepared(self, pad: int, device: torch.device) -> Tokens:
         """The same, padded with `pad` now, in memory that copies to `device` do not wait for; for another thread."""
         table, mask = self._padded(pad)
         if device.type not in ("cpu", "mps"):

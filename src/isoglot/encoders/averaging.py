@@ -15,8 +15,6 @@ import torch
 from isoglot.encoders.adapters import attached
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.loading import load
-from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import EncoderError
 
 
@@ -90,7 +88,12 @@ def _require_alike(first: Encoder, other: Encoder, *, name: str) -> None:
 def _with_settings_of(first: Encoder, other: Encoder) -> Encoder:
     """A view of `other` with the maximum length and the prompt of `first`, which are no part of the tokenizer."""
     view = evaluating(other, always_copy=True)
-    for own, copied in zip(first.modules(), view.modules(), strict=True):
-        if isinstance(own, TransformerEncoder | StaticEncoder) and isinstance(copied, type(own)):
-            copied.max_length, copied.prompt = own.max_length, own.prompt
+    for own, copied in zip(_innermost(first), _innermost(view), strict=True):
+        copied.max_length, copied.prompt = own.max_length, own.prompt
     return view
+
+
+def _innermost(encoder: Encoder) -> list[Encoder]:
+    """The encoders in an encoder, itself included, that contain no other."""
+    encoders = [part for part in encoder.modules() if isinstance(part, Encoder)]
+    return [part for part in encoders if sum(isinstance(inner, Encoder) for inner in part.modules()) == 1]

@@ -119,8 +119,8 @@ class Encoder(nn.Module):
         """The encoders that training chooses from by dev score; without a dev score, the first one."""
         return (self,)
 
-    def ahead(self, tokens: Tokens) -> Tokens:
-        """The tokens, prepared for `forward` as far as the host can, in the thread of the caller; else as given."""
+    def prepared(self, tokens: Tokens) -> Tokens:
+        """The tokens with what `forward` needs of the host made now, in the calling thread; by default unchanged."""
         return tokens
 
     def __call__(self, tokens: Tokens) -> Tensor:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
-_NO_PART = (FILES, "README.md", "isoglot.card.json")  # of what it computes
+_ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
 
 _new: set[Path] = set()  # folders that `replacing` is writing in this process
 
@@ -46,8 +46,8 @@ _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls
 
 
 def digest_of(folder: Path) -> str:
-    """Hexadecimal digest of the files of a model, except for its card."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _NO_PART)
+    """Hexadecimal digest of all files of a model, configuration included, except for its card."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _ABOUT)
     known = [f"{path.relative_to(folder).as_posix()} {digest(path)}" for path in files]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()
 

@@ -200,9 +200,9 @@ class TransformerEncoder(Encoder):
         backend = self.tokenizer.backend_tokenizer
         return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
-    def ahead(self, tokens: Tokens) -> Tokens:
-        """The tokens, padded."""
-        return tokens.ahead(self.pad, self.device)
+    def prepared(self, tokens: Tokens) -> Tokens:
+        """The tokens with their padded table."""
+        return tokens.prepared(self.pad, self.device)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
@@ -267,7 +267,7 @@ class TransformerEncoder(Encoder):
 
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:
-    """Set every dropout layer, and the numbers called after it that attention reads; the configuration stays."""
+    """Set every dropout layer, and the numbers with this word in their name that attention reads; not the config."""
     within(dropout=(rate, 0.0, 0.99))
     for module in backbone.modules():
         if isinstance(module, nn.Dropout):

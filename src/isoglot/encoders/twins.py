@@ -56,9 +56,9 @@ class Twins(Encoder):
         """Token ids, which both copies read."""
         return self.first.tokenize(texts, prompt=prompt)
 
-    def ahead(self, tokens: Tokens) -> Tokens:
+    def prepared(self, tokens: Tokens) -> Tokens:
         """The tokens as either copy prepares them."""
-        return self.first.ahead(tokens)
+        return self.first.prepared(tokens)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, 2D) in training: f1, then f2; (N, D) in evaluation: f1."""

@@ -62,7 +62,7 @@ def _hard_negatives(
     sources, targets = (list(dict.fromkeys(group.texts[side] for group in groups)) for side in range(2))
     rows, columns = ({text: row for row, text in enumerate(side)} for side in (sources, targets))
     if count > len(targets) - 1 and report is not None:
-        report(f"count is {count}: only {len(targets) - 1:,} other targets exist; using all of them")
+        report(f"count is {count}: only {len(targets) - 1:,} other targets exist in {groups[0].langs[1]}; using all")
     gold = [rows[group.texts[0]] for group in groups], [columns[group.texts[1]] for group in groups]
     with tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True) as folder:
         x, y = (

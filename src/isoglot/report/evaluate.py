@@ -100,19 +100,18 @@ def evaluate(
     scores.named = tuple(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
-    root, told = Path(data) if data is not None else environment.data_folder(), report is not None
-    report = report or _ignore
+    root = Path(data) if data is not None else environment.data_folder()
     encode = opened if isinstance(opened, Encoder) or not hasattr(opened, "encode") else _encoder_of(opened)
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
-            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
+            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report or _ignore)
         finally:  # an error, Ctrl-C or SIGTERM loses no finished task
             scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
             if output is not None and scores:
                 scores.save(output, seen=seen)
         if output is not None and not scores:
-            reasons = "" if told else f": {'; '.join(scores.missing)}"
+            reasons = "" if report else f": {'; '.join(scores.missing)}"
             raise EvaluationError(f"{root}: no data for {', '.join(scores.named)}{reasons}")
     return scores
 

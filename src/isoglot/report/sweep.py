@@ -2,8 +2,8 @@
 
 An *arm* is a recipe with changes to it. All arms use the same seeds, so run i of two arms has the same batches as far
 as their settings allow, and differences are tested in pairs, over the test items and over the seeds (see `compare`). A
-folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and `sweep.json` and `sweep.md` at the end. A finished
-run is read, not repeated; an interrupted one is resumed.
+folder holds one run for each arm and seed, `<arm>/seed-<n>/`, and at the end `sweep.json`, `sweep.md` and, where
+matplotlib is installed, `sweep.svg`. A finished run is read, not repeated; an interrupted one is resumed.
 
 A design is the same as TOML, one file for each or a table of a file with several:
 
@@ -33,6 +33,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -416,6 +417,8 @@ def sweep(
     found = _all(job, runs, jobs=jobs, report=report)
     made = _gather(design, arms, chosen, found, dev=dev, tasks=tasks)
     made.save(output)
+    if find_spec("matplotlib"):  # of an extra
+        plot_sweep(output, output / "sweep.svg")
     return made
 
 

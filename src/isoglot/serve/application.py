@@ -101,7 +101,8 @@ def create_app(
     if token is not None:
         if not token.strip():
             raise ValueError(
-                "the token is blank, which would let everybody in; set a text that nobody can guess, or none at all"
+                "the token is blank, which would let everybody in; pass a text that nobody can guess, or None "
+                "(isoglot serve: set $ISOGLOT_SERVE_TOKEN, or unset it)"
             )
         middleware.append(Middleware(Token, token=token.strip(), public=[*_PAGE, "/health", "/ready"]))
     app = Starlette(

@@ -98,7 +98,7 @@ class Chunks:
             rows = [torch.from_numpy(chunk) for chunk in pack(tokens.lengths.numpy(), limits.chunk_tokens)]
         pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
         padded = sum(_cost(encoder, piece) for piece in pieces)
-        return cls(rows, [encoder.ahead(piece) if len(piece) else piece for piece in pieces], padded)
+        return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], padded)
 
 
 class Embedded:

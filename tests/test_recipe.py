@@ -217,6 +217,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(["name", "streams", "stages", "a b", "x"]), VALUES))
 def test_what_is_written_is_read_back(data):

@@ -358,6 +358,7 @@ def test_a_chunk_that_comes_alone_has_all_threads(threads):
     assert calls == [(threading.current_thread(), 2)]
 
 
+@pytest.mark.slow
 def test_an_encoder_is_called_by_one_thread_unless_it_allows_more(threads):
     threads(2)
     encoder = build_transformer(pooling="mean")

@@ -251,6 +251,7 @@ def test_unknown_switches_are_refused(option):
         DualMomentum(encoder=ToyEncoder(), **{option: "maybe"})
 
 
+@pytest.mark.slow
 def test_a_stopped_and_resumed_run_equals_an_uninterrupted_one(tmp_path, monkeypatch):
     """Two towers of transformers with dropout on both sides, and a queue that has wrapped: bit for bit."""
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))

@@ -130,6 +130,7 @@ def test_what_is_finished_is_not_repeated_and_what_was_killed_goes_on(project, m
         sweep(project / "tiny.toml", project / "out", overrides=["steps=7"], **settings)
 
 
+@pytest.mark.slow
 def test_arms_may_be_models_or_have_a_layer_fitted_and_columns_their_own_data(project):
     train = {"recipe": str(project / "tiny.toml")}
     sweep(parse_design({"arms": [{"name": "a", **train}]}), project / "first", seeds=1, keep=True, report=silent)
@@ -170,6 +171,7 @@ def test_runs_side_by_side_give_the_same(project):
     assert one.values == two.values
 
 
+@pytest.mark.slow
 def test_the_precision_of_the_evaluation_is_part_of_a_run(project):
     settings = {"over": ["optimizer.lr=0.01"], "seeds": 1, "tasks": ["tatoeba"], "data": project}
     sweep(project / "tiny.toml", project / "half", precision="bf16", **settings)

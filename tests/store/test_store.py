@@ -190,6 +190,7 @@ def test_a_full_disk_names_the_file_and_loses_nothing(tmp_path, monkeypatch, fai
 TEXTS = st.lists(st.text(max_size=5), unique=True, min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(texts=TEXTS, at=st.integers(0, 12))
 def test_a_vector_is_found_by_its_text(tmp_path_factory, texts, at):
     folder = tmp_path_factory.mktemp("store")

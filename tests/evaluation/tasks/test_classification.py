@@ -358,6 +358,7 @@ def test_averages_leave_english_out(tmp_path):
     assert not [score for score in task.run(noisy, tmp_path, languages=["en"]) if score.over]
 
 
+@pytest.mark.slow
 def test_the_layer_is_learnt_in_english_only(tmp_path):
     """Vectors of German that are turned round: an English layer is wrong everywhere, one learnt in German is not."""
     sib_data(tmp_path)
@@ -473,6 +474,7 @@ def probe_in_loops(train, gold, groups, test):
     return LogisticRegression(C=best[1], max_iter=200).fit(train, gold).predict(test)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_xnli_equals_the_protocol_in_loops(tmp_path):
     xnli_data(tmp_path, codes=("en", "de"), premises=60)

@@ -298,8 +298,8 @@ class OptimizerSettings(_Settings):
     stair: Limit = Field(0, description="steps on a stair")
     clip: Amount = Field(1.0, description="maximum gradient norm; 0: no clipping")
     accumulate: Repeats = Field(1, description="batches, each its own negatives, whose mean gradient makes a step")
-    precision: Literal["auto", "fp32", "bf16"] = Field(
-        "auto", description="auto: bf16 autocast where the hardware multiplies it"
+    precision: Literal["auto", "fp32", "bf16", "tf32"] = Field(
+        "auto", description="auto: bf16 autocast where the hardware multiplies it; tf32: on CUDA devices that have it"
     )
 
     @model_validator(mode="after")

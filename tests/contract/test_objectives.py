@@ -98,7 +98,7 @@ def test_no_positives_no_loss(name):
 def test_bfloat16_stays_finite(name):
     encoder = ToyEncoder().float()
     objective = toy_objective(name, encoder).float()
-    report = backward(encoder, objective, example(), StepLimits(30, 0, bf16=True))
+    report = backward(encoder, objective, example(), StepLimits(30, 0, "bfloat16"))
     assert all(bool(torch.isfinite(loss)) for loss in report.losses.values())
     assert all(bool(torch.isfinite(grad).all()) for grad in gradients(encoder, objective))
 

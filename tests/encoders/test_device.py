@@ -158,6 +158,25 @@ def test_the_autocast_is_of_the_encoders_device(monkeypatch, precision):
     assert used == (["mps"] if precision == "bfloat16" else [])
 
 
+def test_tf32_is_on_while_anybody_is_inside(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_tf32_supported", lambda: True)
+    cuda, products = torch.device("cuda:0"), torch.backends.cuda.matmul
+    assert devices.settle("tf32", cuda) == "tf32"
+    assert not products.allow_tf32
+    with devices.autocast("tf32", cuda):
+        with devices.autocast("tf32", cuda), devices.autocast("float32", cuda):
+            assert products.allow_tf32
+        assert products.allow_tf32
+    assert not products.allow_tf32
+
+
+@pytest.mark.parametrize("place", ["cpu", "xpu", "cuda"])
+def test_tf32_needs_a_device_that_has_it(monkeypatch, place):
+    monkeypatch.setattr(torch.cuda, "is_tf32_supported", lambda: False)
+    with pytest.raises(ValueError, match=f"tf32.*{place}"):
+        devices.settle("tf32", torch.device(place))
+
+
 def test_every_part_of_an_encoder_moves(toy_static, toy_transformer):
     from isoglot.encoders.towers import Towers
     from isoglot.encoders.twins import Twins

@@ -25,7 +25,7 @@ from isoglot.training import best, checkpoint, loop
 from isoglot.training.loop import open_stream
 from isoglot.training.optimizer import AdamW
 from isoglot.training.progress import Status
-from isoglot.training.recipes import plan_of
+from isoglot.training.recipes import plan_of, train_seeds
 from isoglot.training.step import StepLimits
 from runs import train
 
@@ -456,16 +456,25 @@ def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch,
     used = []
 
     def move(*given, **named):
-        used.append(given[4].bf16)
+        used.append(given[4].precision)
         return step(*given, **named)
 
     step = loop.move
-    monkeypatch.setattr(loop, "bf16_pays", lambda device: pays)
+    monkeypatch.setattr("isoglot.encoders.device.bf16_pays", lambda device: pays)
     monkeypatch.setattr(loop, "move", move)
     for precision in ("auto", "bf16", "fp32"):
         changes = ["steps=1", f"optimizer.precision={precision}"]
         train(load_recipe(project / "tiny.toml", changes), project / precision)
-    assert used == [pays, True, False]
+    assert used == ["bfloat16" if pays else "float32", "bfloat16", "float32"]
+
+
+def test_tf32_without_a_device_that_has_it_is_an_error_before_anything_is_written(project):
+    recipe = load_recipe(project / "tiny.toml", ["optimizer.precision=tf32"])
+    with pytest.raises(ValueError, match=r"tf32.*cpu"):
+        train(recipe, project / "run")
+    with pytest.raises(RecipeError, match=r"optimizer\.precision.*tf32.*cpu"):
+        train_seeds(recipe, project / "run", device=torch.device("cpu"))
+    assert not (project / "run").exists()
 
 
 @pytest.mark.parametrize("collapsed", [True, False])

@@ -90,7 +90,7 @@ def test_a_step_in_bfloat16_multiplies_in_it_and_leaves_float32_gradients(toy_tr
         if isinstance(part, torch.nn.Linear):
             part.register_forward_hook(lambda _, inputs, output: found.append((output.dtype, torch.is_grad_enabled())))
     batch = toy_batch([2, 2, 2])
-    backward(encoder, InfoNCE(), batch, StepLimits(chunk_tokens=16, graph_tokens=0, bf16=True))
+    backward(encoder, InfoNCE(), batch, StepLimits(chunk_tokens=16, graph_tokens=0, precision="bfloat16"))
     assert set(found) == {(torch.bfloat16, False), (torch.bfloat16, True)}  # of the first pass and of the second
     grads = [weight.grad for weight in encoder.parameters() if weight.grad is not None]
     assert grads

@@ -103,8 +103,8 @@ Effort = Annotated[int | None, typer.Option(min=1, help=EFFORT)]
 Precision = Annotated[
     str | None,
     typer.Option(
-        help="Precision of the computation: float32, bfloat16, int8, or auto (bfloat16 where it is fast); default: "
-        "float32 on a CPU, auto elsewhere."
+        help="Precision of the computation: float32, bfloat16, tf32 (on CUDA), int8, or auto (bfloat16 where it is "
+        "fast); default: float32 on a CPU, auto elsewhere."
     ),
 ]
 Device = Annotated[

@@ -211,8 +211,8 @@ class Encoder(nn.Module):
         prompt                put before every text instead of the encoder's own; None keeps that, "" is none
         prompt_name           a key of `prompts`, instead of `prompt`
         truncate_dim          number of leading dimensions to keep
-        precision             float32, bfloat16, int8 (transformers on a CPU, extra `onnx`), or auto: bfloat16 where the
-                              hardware has it, else float32. None: float32 on a CPU, auto on an accelerator
+        precision             float32, bfloat16, tf32 (on CUDA), int8 (transformers on a CPU, extra `onnx`), or auto:
+                              bfloat16 where the hardware has it, else float32. None: float32 on a CPU, auto elsewhere
         dtype                 of the array: float32, float16 or float64
         workers               number of processes, each with one thread, or a list of devices, a process for each
         output                .npy file to write; the result is a read-only memory map of it. The same call resumes what

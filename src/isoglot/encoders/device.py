@@ -1,12 +1,14 @@
 """Chooses the device and the number format. No other module chooses a device.
 
 Number formats: float32; bfloat16, which is autocast: weights stay float32, products are rounded to eight bits of
-mantissa, sums and norms are not; and eight-bit integers on a CPU (see int8.py).
+mantissa, sums and norms are not; TF32, products of eleven bits of mantissa on CUDA devices that have it; and eight-bit
+integers on a CPU (see int8.py).
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
@@ -16,7 +18,7 @@ from torch import Tensor
 from isoglot import environment
 from isoglot.errors import EncoderError
 
-PRECISIONS = ("float32", "bfloat16", "int8", "auto")
+PRECISIONS = ("float32", "bfloat16", "tf32", "int8", "auto")
 _SHORT = {"fp32": "float32", "bf16": "bfloat16"}
 
 
@@ -71,6 +73,8 @@ def settle(precision: str | None, device: torch.device) -> str:
         raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
     if precision == "int8" and device.type != "cpu":
         raise ValueError(f"precision int8 needs a CPU and the encoder is on {device}; use bfloat16 there")
+    if precision == "tf32" and not (device.type == "cuda" and torch.cuda.is_tf32_supported()):
+        raise ValueError(f"precision tf32 needs a CUDA device that has it, and {device} does not; use float32 there")
     if precision != "auto":
         return precision
     return "bfloat16" if bf16_pays(device) else "float32"
@@ -81,7 +85,30 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     if precision == "bfloat16":
         # Without its cache of weights in bfloat16: all threads share it, and a chunk uses each weight once.
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
-    return nullcontext()
+    return _tf32 if precision == "tf32" else nullcontext()
+
+
+class _TF32(AbstractContextManager[None]):
+    """Products of float32 are computed in TF32 while anybody is inside: PyTorch's switch is the whole process's."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.before = threading.Lock(), 0, False
+
+    def __enter__(self) -> None:
+        with self.lock:
+            if not self.inside:
+                self.before = torch.backends.cuda.matmul.allow_tf32
+                torch.backends.cuda.matmul.allow_tf32 = True
+            self.inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                torch.backends.cuda.matmul.allow_tf32 = self.before
+
+
+_tf32 = _TF32()
 
 
 def random_state(device: torch.device) -> dict[str, Tensor]:

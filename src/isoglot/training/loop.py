@@ -36,7 +36,7 @@ from isoglot.data.table import Array
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.card import Card, Data
-from isoglot.encoders.device import bf16_pays, random_state, set_random_state
+from isoglot.encoders.device import random_state, set_random_state, settle
 from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError
 from isoglot.objectives import Objective, Sum
@@ -234,10 +234,12 @@ def run(
 
     SIGINT and SIGTERM during a step are obeyed after it, when a checkpoint is written. Raises CheckpointError if the
     folder contains a run that must not or cannot be continued, OutputError while another run writes there, or if other
-    files are in the place of its output.
+    files are in the place of its output, ValueError for a precision that the device does not have.
     """
     began = time.monotonic()
     selector = Selector(plan.choices, output)  # first, to find mistakes in evaluations early
+    for stage in plan.stages:
+        settle(stage.optimizer.precision, device)
     with ranks.group(device), alone(plan, output, [choice.folder for choice in plan.choices] or [output / "model"]):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
         if (finished := begin(plan, output, resume=resume)) is not None:
@@ -321,9 +323,11 @@ class Run:
             self.state = State(place, 0, self.state.overall)
         positions = [*self.state.positions, *[None] * len(plan.streams)]
         self.streams = []
-        bf16 = bf16_pays(self.device) if plan.optimizer.precision == "auto" else plan.optimizer.precision == "bf16"
         memory = self.plan.memory
-        limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, bf16=bf16)
+        limits = StepLimits.on(
+            self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens,
+            precision=settle(plan.optimizer.precision, self.device),
+        )  # fmt: skip
         try:
             for planned, position in zip(plan.streams, positions, strict=False):
                 stream = open_stream(

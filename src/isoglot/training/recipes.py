@@ -23,6 +23,7 @@ from isoglot.data.readers import check as check_reader
 from isoglot.data.sets import catalogue, command
 from isoglot.encoders import layout, load
 from isoglot.encoders.base import Encoder
+from isoglot.encoders.device import settle
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
@@ -111,6 +112,11 @@ def train_seeds(
     sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
     with a run is rejected.
     """
+    for stage in recipe.stages:
+        try:
+            settle(stage.optimizer.precision, device)
+        except ValueError as error:
+            raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
     if seeds > 1:
         check_output(output, folder=True)
         check_json(output / "seeds.json", ("scores", "mean"))

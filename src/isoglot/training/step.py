@@ -21,28 +21,37 @@ from torch import Tensor
 
 from isoglot.data.batch import Batch, Tokens, pack, send
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import random_state, set_random_state
+from isoglot.encoders.device import autocast, random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 
 
 @dataclass(frozen=True, slots=True)
 class StepLimits:
-    """Tokens, padding included, that go through the encoder per chunk, and maximum tokens whose graph is kept."""
+    """How a step computes: its precision, and numbers of tokens, padding included.
+
+    chunk_tokens  those of a chunk, which go through the encoder together
+    graph_tokens  maximum of a batch whose graph is kept
+    """
 
     chunk_tokens: int = 512
     graph_tokens: int = 3072
-    bf16: bool = False
+    precision: str = "float32"
 
     @classmethod
-    def on(cls, device: torch.device, *, chunk: int | None, graph: int | None, bf16: bool) -> StepLimits:
+    def on(cls, device: torch.device, *, chunk: int | None, graph: int | None, precision: str) -> StepLimits:
         """The limits given, and those of the device for None: small for a core's cache, large for an accelerator."""
         usual = (512, 3072) if device.type == "cpu" else (16_384, 32_768)
-        return cls(usual[0] if chunk is None else chunk, usual[1] if graph is None else graph, bf16=bf16)
+        return cls(usual[0] if chunk is None else chunk, usual[1] if graph is None else graph, precision)
 
-    def autocast(self, device: torch.device) -> torch.autocast:
-        """The context to compute in. It is entered once for many chunks, so that each weight is rounded once."""
-        return torch.autocast(device.type, dtype=torch.bfloat16, enabled=self.bf16)
+    def autocast(self, device: torch.device) -> AbstractContextManager[object]:
+        """The context to compute in. It is entered once for all chunks of a pass, so that each weight is rounded once.
+
+        Not once for all passes of a step: weights rounded by a pass without gradients would be used by the next one.
+        """
+        if self.precision == "bfloat16":
+            return torch.autocast(device.type, dtype=torch.bfloat16)
+        return autocast(self.precision, device)
 
 
 @dataclass(frozen=True, slots=True)

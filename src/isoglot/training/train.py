@@ -44,7 +44,7 @@ from isoglot.training.recipes import plan_of
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
 ADAPTER_RATE = 5e-4
-PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}  # as recipes call them
+PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "tf32": "tf32"}  # as recipes call them
 
 
 @hinting(
@@ -113,7 +113,7 @@ def train(
     batch_size   groups in a batch
     lr, warmup   peak learning rate (5e-5; 5e-4 for an adapter; 0.02 for static encoders) after `warmup` steps, then
                  linearly to zero
-    precision    float32, bfloat16, or auto: bfloat16 where the hardware multiplies it
+    precision    float32, bfloat16, tf32 (on CUDA), or auto: bfloat16 where the hardware multiplies it
     adapter      train only low-rank matrices (LoRA) in the layers of a transformer: {"rank": 16}, and possibly alpha
                  and targets; the returned model has them merged, and with `output` they are also in `model/adapter/`
     train_layers train only these layers of a transformer, numbered from 1: "6-12"; with `adapter`, where the adapter is
@@ -264,7 +264,7 @@ def _plan(
     patience, seed = _whole("patience", patience, 0), _whole("seed", seed, 0)
     kind = PRECISIONS.get(precision, precision)
     if kind not in ("auto", *PRECISIONS.values()):
-        raise ValueError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
+        raise ValueError(f"precision must be one of auto, {', '.join(PRECISIONS)}, got {precision!r}")
     if teacher is not None and not isinstance(teacher, str | Path | Encoder):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
     terms = _terms(objective)

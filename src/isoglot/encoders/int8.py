@@ -3,9 +3,12 @@
 Weights of linear layers are rounded once, with a scale for each output channel; the inputs of a layer are rounded chunk
 by chunk with one scale for the whole chunk. So a row depends, in its third digit, on the other texts of its chunk; the
 same texts in the same order still give the same bytes. Word embeddings stay outside, in float32: they are most of a
-multilingual model's weights and take part in no matmul. The second layers of feed-forward blocks stay in float32 too:
-rounding them would gain a tenth in speed and lose more accuracy than all other layers together. Weights use seven bits,
-because processors without VNNI add pairs of products in 16 bits, where eight-bit weights overflow.
+multilingual model's weights and take part in no matmul. Weights use seven bits, because processors without VNNI add
+pairs of products in 16 bits, where eight-bit weights overflow.
+
+The inputs of the second layers of feed-forward blocks have a few values far greater than the rest, and one scale for
+all would leave little of the rest. They and their weights have a scale for every 128 values of a row, and eight bits.
+For the other layers such scales cost more time than they are worth.
 
 Exporting takes some ten seconds, so it is done once per encoder: the result is kept in memory while the weights stay
 the same, and in the cache folder under the digest of the weights.
@@ -24,6 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
@@ -35,7 +39,9 @@ from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, IsoglotError
 
-_FORMAT = 1  # raised when the export changes, so that cached graphs are created again
+_FORMAT = 2  # raised when the export changes, so that cached graphs are created again
+_BLOCK = 128  # values that share a scale in the second layers of feed-forward blocks
+_INT8 = 4  # accuracy_level of MatMulNBits for inputs of eight bits
 _making, _exporting = threading.Lock(), threading.Lock()
 _known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
@@ -185,6 +191,7 @@ def _quantized(encoder: TransformerEncoder, folder: Path) -> bytes:
         raise EncoderError('int8 needs onnx and onnxruntime: pip install "isoglot[onnx]"') from error
     plain, made = folder / "plain.onnx", folder / "int8.onnx"
     _export(encoder, plain)
+    _round_in_blocks(plain)
     quantize_dynamic(
         plain,
         made,
@@ -192,22 +199,40 @@ def _quantized(encoder: TransformerEncoder, folder: Path) -> bytes:
         reduce_range=True,
         weight_type=QuantType.QInt8,
         op_types_to_quantize=["MatMul", "Gemm"],
-        nodes_to_exclude=_narrowing(plain),
     )
     return made.read_bytes()
 
 
-def _narrowing(path: Path) -> list[str]:
-    """Names of the products with weights of fewer outputs than inputs: the second ones of feed-forward blocks.
-
-    Their inputs have a few values far greater than the rest, and one scale for all leaves little of the rest.
+def _round_in_blocks(path: Path) -> None:
+    """Replace the products with weights of fewer outputs than inputs, the second ones of feed-forward blocks, by ONNX
+    Runtime's product of blocks.
     """
     import onnx
 
-    graph = onnx.load(path).graph
-    shapes = {weight.name: tuple(weight.dims) for weight in graph.initializer}
-    weighted = [(node.name, shapes.get(node.input[1], ())) for node in graph.node if node.op_type == "MatMul"]
-    return [name for name, shape in weighted if len(shape) == 2 and shape[1] < shape[0]]
+    model = onnx.load(path)
+    graph = model.graph
+    weights = {weight.name: weight for weight in graph.initializer}
+    for node in graph.node:
+        weight = weights.get(node.input[1]) if node.op_type == "MatMul" else None
+        if weight is None or len(weight.dims) != 2 or weight.dims[1] >= weight.dims[0]:
+            continue
+        values = onnx.numpy_helper.to_array(weight).T  # (outputs, inputs)
+        outputs, inputs = values.shape
+        blocks = np.pad(values, ((0, 0), (0, -inputs % _BLOCK))).reshape(outputs, -1, _BLOCK)
+        scales = np.abs(blocks).max(axis=2) / 127
+        scales[scales == 0] = 1
+        rounded = (np.rint(blocks / scales[..., None]) + 128).astype(np.uint8)
+        parts = {f"{node.name}_blocks": rounded, f"{node.name}_scales": scales.astype(np.float32)}
+        graph.initializer.extend(onnx.numpy_helper.from_array(part, name) for name, part in parts.items())
+        if weight in graph.initializer:  # not removed by another layer that shares it
+            graph.initializer.remove(weight)
+        del node.input[1]
+        node.input.extend(parts)
+        node.op_type, node.domain = "MatMulNBits", "com.microsoft"
+        settings = {"K": inputs, "N": outputs, "bits": 8, "block_size": _BLOCK, "accuracy_level": _INT8}
+        node.attribute.extend(onnx.helper.make_attribute(name, value) for name, value in settings.items())
+    model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+    onnx.save(model, path)
 
 
 def _export(encoder: TransformerEncoder, path: Path) -> None:

@@ -37,6 +37,8 @@ Matmul = Callable[[Floats, Floats, Floats], None]
 class Rounded:
     """A matrix product in a number format of low precision, and what bounds the errors of its scores.
 
+    Scores that the bound does not exclude from the k greatest are computed again in float32.
+
     multiply  as `Matmul`: multiplies `rounded(rows)` with `rounded(columns)`, summed in float32
     rounded   float32 rows (N, D) as the product reads them
     relative  maximum relative error of a score by writing it in the format of the product
@@ -48,12 +50,37 @@ class Rounded:
 
 
 BUDGET = 1 << 28
-SPARE = 12
 
 # Marks an empty place. It is not -inf, which marks what has been taken already (see `_largest`).
 LOWEST = np.finfo(np.float32).min
 
 _FEW = 32  # up to here k passes of argmax beat one sort
+
+
+class Bound(NamedTuple):
+    """Maximum error of the scores of each row (N,), beside a part that is relative to the score."""
+
+    absolute: NDArray[np.float64]
+    relative: float
+
+    def least(self, true: NDArray[np.floating]) -> Floats:
+        """Scores (N,): no score with an error that is not greater belongs to a greater score than `true` (N,)."""
+        away = true - self.absolute
+        found = np.where(away < 0, away / (1 - self.relative), away / (1 + self.relative)).clip(LOWEST)
+        least: Floats = np.nextafter(found.astype(np.float32), LOWEST)
+        return least
+
+    def true(self, scores: Floats) -> NDArray[np.float64]:
+        """The least that the true scores may be where these (N,) have errors."""
+        return scores - self.absolute - self.relative * np.abs(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """For a table of scores with errors: their bound, and the true scores of pairs of rows and columns (P,)."""
+
+    bound: Bound
+    scores: Callable[[Ids, Ids], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +112,58 @@ class Best:
         """A view of some rows."""
         return Best(self.scores[start:stop], self.ids[start:stop])
 
-    def take(self, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, group: int, first: int) -> None:
+    def take(
+        self,
+        maxima: Floats,
+        look: Callable[[Ids, Ids], Floats],
+        *,
+        group: int,
+        first: int,
+        exact: Exact | None = None,
+    ) -> None:
         """Update with a table of scores that has one row for each of ours, in place.
 
         `maxima` (rows, groups) has the maximum of each run of `group` columns; `look(rows, columns)` returns the scores
         at those places, for `rows` (r, 1) and `columns` (r, c). Column j has the id `first + j`, and `first` must grow
-        from call to call, so that equal scores stay in the order of their ids.
+        from call to call, so that equal scores stay in the order of their ids. `exact`: the scores have errors, and
+        those that may be among the best are computed again.
         """
-        rows = np.flatnonzero(maxima.max(axis=1) > self.scores[:, -1])
+        k, floor = self.scores.shape[1], self.scores[:, -1]
+        if exact is not None:
+            floor = exact.bound.least(floor)
+        rows = np.flatnonzero(maxima.max(axis=1) > floor)
         if not len(rows):
             return
-        beating = (maxima[rows] > self.scores[rows, -1:]).sum(axis=1).clip(max=self.scores.shape[1])
+        some, floor = maxima[rows], floor[rows]
+        if exact is not None and k < some.shape[1]:  # k groups have at least one score each
+            bound = Bound(exact.bound.absolute[rows], exact.bound.relative)
+            kth = -np.partition(-some, k - 1, axis=1)[:, k - 1]
+            floor = np.maximum(floor, bound.least(bound.true(kth)))
+        beating = (some > floor[:, None]).sum(axis=1)
+        if exact is None:
+            beating = beating.clip(max=k)
+        else:
+            beating = np.minimum(1 << np.ceil(np.log2(beating)).astype(np.int64), some.shape[1])  # few different counts
         for count in np.unique(beating).tolist():
-            some = rows[beating == count]
-            self._take(some, maxima[some], look, count=count, group=group, first=first)
+            alike = np.flatnonzero(beating == count)
+            step = max(1, len(self.scores) * k // count)  # bounds the memory
+            for here in (alike[start : start + step] for start in range(0, len(alike), step)):
+                self._take(rows[here], some[here], floor[here], look, exact, count=count, group=group, first=first)
 
     def _take(
-        self, rows: Ids, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, count: int, group: int, first: int
-    ) -> None:
+        self, rows: Ids, maxima: Floats, floor: Floats, look: Callable[[Ids, Ids], Floats], exact: Exact | None, *,
+        count: int, group: int, first: int,
+    ) -> None:  # fmt: skip
         """Update these rows with their `count` groups of the greatest maxima (r, groups)."""
         k = self.scores.shape[1]
         groups = np.sort(_largest(maxima, count), axis=1)
         columns = (groups[:, :, None] * group + np.arange(group)).reshape(len(rows), -1)
-        scores = np.concatenate([self.scores[rows], look(rows[:, None], columns)], axis=1)
+        found = look(rows[:, None], columns)
+        if exact is not None:
+            near = np.nonzero(found > floor[:, None])
+            found = np.full_like(found, LOWEST)
+            found[near] = exact.scores(rows[near[0]], columns[near])
+        scores = np.concatenate([self.scores[rows], found], axis=1)
         ids = np.concatenate([self.ids[rows], columns + first], axis=1)
         chosen = _largest(scores.copy(), k)
         self.scores[rows] = np.take_along_axis(scores, chosen, axis=1)
@@ -158,9 +214,9 @@ def _memory(height: int, width: int, dim: int, k: int, workers: int) -> int:
     """Maximum bytes in use for a tile of this shape."""
     tables = (workers + 1) * 4 * height * width
     maxima = 3 * 4 * height * width // min(ROW_GROUP, COLUMN_GROUP)
-    vectors = 4 * dim * ((2 * workers + 1) * height + 4 * width)
-    # Scores, ids, places and their copies for k groups of every row.
-    groups = 40 * max(height * min(k * (ROW_GROUP + 1), width + k), width * min(k * (COLUMN_GROUP + 1), height + k))
+    vectors = 4 * dim * ((2 * workers + 3) * height + 4 * width)
+    # Scores, ids, places, errors and their copies for k groups of every row.
+    groups = 80 * max(height * min(k * (ROW_GROUP + 1), width + k), width * min(k * (COLUMN_GROUP + 1), height + k))
     return tables + maxima + vectors + groups + (1 << 16)
 
 
@@ -175,7 +231,7 @@ def load(vectors: NDArray[Any], start: int, stop: int, metric: Metric) -> Floats
 def rescore(x: NDArray[Any], y: NDArray[Any], best: Best, k: int, *, metric: Metric, budget: int) -> Best:
     """The best k of the candidates `best.ids` (N, C) for the rows of `x`, by their float32 scores with rows of `y`.
 
-    For candidates that an approximate search or a matmul of low precision found.
+    For candidates that an approximate search found.
     """
     n, width = best.ids.shape
     kept = Best.empty(n, min(k, width))
@@ -221,8 +277,7 @@ def neighbours(
     *,
     metric: Metric = "dot",
     budget: int = BUDGET,
-    matmul: Matmul | Rounded | None = None,
-    spare: int = SPARE,
+    matmul: Rounded | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Neighbours:
@@ -230,9 +285,8 @@ def neighbours(
 
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
     budget      maximum working memory in bytes, without the arrays passed and returned
-    matmul      a faster and less exact matrix product: it finds `k + spare` candidates, which are then scored in
-                float32; called by one thread at a time. With `Rounded` the neighbours are those of float32: where the
-                bound of its errors does not prove that no neighbour is missing, rows are searched again in float32
+    matmul      a faster and less exact matrix product; the neighbours are still those of float32, since all scores that
+                the bound of its errors does not exclude are computed again; called by one thread at a time
     checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
                 the same result
     progress    called with (tiles done, tiles in total)
@@ -243,55 +297,22 @@ def neighbours(
     """
     _check(x, y, k, metric)
     k = min(k, max(len(x), len(y), 1))  # at most as many as there are rows, which bounds the memory
-    n, m, kept = len(x), len(y), k if matmul is None else k + spare
-    forward, backward = Best.empty(n, min(kept, m)), Best.empty(m, min(kept, n))
+    n, m = len(x), len(y)
+    forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
     if n and m:
-        tile = tile_shape(n, m, x.shape[1], kept, budget)
-        product = matmul.multiply if isinstance(matmul, Rounded) else matmul
-        workers = _threads() if product is None else 1
-        while workers > 1 and tile_shape(n, m, x.shape[1], kept, budget, workers=workers) != tile:
+        tile = tile_shape(n, m, x.shape[1], k, budget)
+        workers = _threads() if matmul is None else 1
+        while workers > 1 and tile_shape(n, m, x.shape[1], k, budget, workers=workers) != tile:
             workers -= 1  # tiles are unchanged, and so are the bits of their products
-        state = f"{kept} {metric} {tile} {getattr(product, '__name__', 'float32')}"
+        state = f"{k} {metric} {tile} {'float32' if matmul is None else matmul.multiply.__name__}"
         saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
         _search(
-            x, y, forward, backward, metric=metric, tile=tile, matmul=product or multiply, workers=workers,
-            saver=saver, progress=progress,
+            x, y, forward, backward, metric=metric, tile=tile, matmul=matmul, workers=workers, saver=saver,
+            progress=progress,
         )  # fmt: skip
-        if matmul is not None:
-            bounds = _bounds(x, y, matmul, metric, height=tile[0]) if isinstance(matmul, Rounded) else None
-            forward = _mended(x, y, forward, k, bounds and bounds[0], metric=metric, budget=budget)
-            backward = _mended(y, x, backward, k, bounds and bounds[1], metric=metric, budget=budget)
     if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
         raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
-
-
-def _mended(
-    x: NDArray[Any], y: NDArray[Any], best: Best, k: int, bound: Bound | None, *, metric: Metric, budget: int
-) -> Best:
-    """The best k of the candidates by their float32 scores; with a bound, certainly the best k of all rows of `y`.
-
-    A row of `y` that is no candidate has at most the score of the last candidate in the product, and so at most that
-    plus the bound in float32. A row of `x` whose k-th score is not greater is searched again.
-    """
-    kept = rescore(x, y, best, k, metric=metric, budget=budget)
-    if bound is None or best.ids.shape[1] == len(y):
-        return kept
-    last = best.scores[:, -1]
-    unsure = np.flatnonzero(~(kept.scores[:, -1] > last + bound.absolute + bound.relative * np.abs(last)))
-    step = max(1, budget // (16 * x.shape[1]))  # these rows are copied
-    for start in range(0, len(unsure), step):
-        rows = unsure[start : start + step]
-        again = neighbours(x[rows], y, k, metric=metric, budget=budget)
-        kept.scores[rows], kept.ids[rows] = again.forward_scores, again.forward_ids
-    return kept
-
-
-class Bound(NamedTuple):
-    """Maximum error of the scores of each row (N,), beside a part that is relative to the score."""
-
-    absolute: NDArray[np.float64]
-    relative: float
 
 
 def _bounds(x: NDArray[Any], y: NDArray[Any], product: Rounded, metric: Metric, *, height: int) -> tuple[Bound, Bound]:
@@ -341,7 +362,7 @@ def _search(
     *,
     metric: Metric,
     tile: tuple[int, int],
-    matmul: Matmul,
+    matmul: Rounded | None,
     workers: int,
     saver: Saver,
     progress: Callable[[int, int | None], None] | None,
@@ -351,30 +372,40 @@ def _search(
     place = _places(width)
     start, total = saver.load(), -(-len(x) // height) * -(-len(y) // width)
     buffers = [np.empty(tile, np.float32) for _ in range(workers + 1)]
-    made: deque[tuple[int, int, int, Floats, Future[None]]] = deque()
+    made: deque[tuple[int, int, int, Floats, Floats, Future[Floats]]] = deque()
+    bounds = None if matmul is None else _bounds(x, y, matmul, metric, height=height)
+    product = multiply if matmul is None else matmul.multiply
 
     def take_one() -> None:
-        turn, i, j, scores, product_made = made.popleft()
-        product_made.result()
-        _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j)
+        turn, i, j, columns, scores, product_made = made.popleft()
+        rows = product_made.result()
+        exact = None
+        if bounds is not None:
+            parts = (
+                Bound(bound.absolute[start : start + size], bound.relative)
+                for bound, start, size in zip(bounds, (i, j), tile, strict=True)
+            )
+            exact = _exact(rows, columns, place, (next(parts), next(parts)))
+        _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j, exact)
         buffers.append(scores)
         if saver.due() and turn + 1 < total:
             saver.save(turn + 1)
         if progress is not None:
             progress(turn + 1, total)
 
-    def fill(i: int, j: int, columns: Floats, scores: Floats) -> None:
+    def fill(i: int, j: int, columns: Floats, scores: Floats) -> Floats:
         rows = load(x, i, i + height, metric)
-        matmul(rows, columns, scores[: len(rows)])
+        product(rows, columns, scores[: len(rows)])
         scores[len(rows) :] = LOWEST
         scores[:, place[len(y) - j :]] = LOWEST
+        return rows
 
     with _limited(max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
         for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
             if not buffers:
                 take_one()
             scores = buffers.pop()
-            made.append((turn, i, j, scores, pool.submit(fill, i, j, columns, scores)))
+            made.append((turn, i, j, columns, scores, pool.submit(fill, i, j, columns, scores)))
         while made:
             take_one()
     if start < total:
@@ -400,16 +431,34 @@ def _blocks(
                 yield turn, i, j, columns
 
 
-def _take(scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: int) -> None:
-    """Update both tables with one tile."""
+def _take(
+    scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: int, exact: tuple[Exact, Exact] | None
+) -> None:
+    """Update both tables with one tile; `exact`, of rows and of columns, if its scores have errors."""
     height, width = scores.shape
     maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)
     forward.take(
-        maxima[: len(forward.scores)], lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j
-    )
+        maxima[: len(forward.scores)], lambda row, column: scores[row, place[column]],
+        group=ROW_GROUP, first=j, exact=exact and exact[0],
+    )  # fmt: skip
     maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
     maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
-    backward.take(maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i)
+    backward.take(
+        maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i, exact=exact and exact[1]
+    )
+
+
+def _exact(rows: Floats, columns: Floats, place: Ids, bounds: tuple[Bound, Bound]) -> tuple[Exact, Exact]:
+    """The scores of a tile once more, from its vectors (H, D) and (W, D), as both directions need them."""
+
+    def scores(row: Ids, column: Ids) -> Floats:
+        found, column = np.empty(len(row), np.float32), place[column]
+        step = max(1, len(rows) // 2)  # the vectors of these pairs are copied
+        for some in (slice(start, start + step) for start in range(0, len(row), step)):
+            np.einsum("nd,nd->n", rows[row[some]], columns[column[some]], out=found[some])
+        return found
+
+    return Exact(bounds[0], scores), Exact(bounds[1], lambda column, row: scores(row, column))
 
 
 def _places(width: int) -> Ids:

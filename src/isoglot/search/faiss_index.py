@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import SearchError, nearest
-from isoglot.search.exact import BUDGET, SPARE, Best, Floats, Ids, Neighbours, load, neighbours, rescore
+from isoglot.search.exact import BUDGET, Best, Floats, Ids, Neighbours, load, neighbours, rescore
 
 KINDS = ("ivf", "ivf-pq", "hnsw")
 PROBES = 32
 SAMPLE = 1000
+SPARE = 12  # candidates beyond k that are scored in float32
 _BLOCK = 1 << 16  # rows added to an index at a time
 _TRAINING = 39  # rows per cell that the centres are computed from; with fewer, FAISS itself warns
 _SAMPLE = 1 << 17  # rows of a training sample, at least

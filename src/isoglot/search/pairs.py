@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.errors import nearest
 from isoglot.search.checkpoint import Checkpoint
-from isoglot.search.exact import BUDGET, Ids, Matmul, Neighbours, Rounded, neighbours
+from isoglot.search.exact import BUDGET, Ids, Neighbours, Rounded, neighbours
 
 Doubles = NDArray[np.float64]
 
@@ -110,7 +110,7 @@ def mine(
     direction: str = "max",
     threshold: float | None = None,
     budget: int = BUDGET,
-    matmul: Matmul | Rounded | None = None,
+    matmul: Rounded | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Pairs:

@@ -1,4 +1,4 @@
-"""The page in a browser: it fits a phone with everything unfolded, and its script sorts and filters."""
+"""The page in a browser: it fits a phone and fills a screen, everything unfolded, and its script sorts and filters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ const hidden = [...document.querySelectorAll("h2")].filter((heading) => {
 }).map((heading) => heading.textContent);
 const scale = Math.min(...[...document.querySelectorAll("img")].map((found) => found.clientWidth / found.naturalWidth));
 const heads = [...document.querySelectorAll("thead th")].filter((head) => head.scrollWidth > head.clientWidth).length;
-const found = { width, wide, values, left, hidden, scale, heads };
+const edges = [...document.querySelectorAll("img, table, .bars")].map((found) => found.getBoundingClientRect().right);
+const filled = edges.filter((edge) => edge > 0.6 * width).length / edges.length;
+const found = { width, wide, values, left, hidden, scale, heads, filled };
 parent.document.documentElement.innerHTML = "<pre>" + JSON.stringify(found) + "</pre>";
 }
 </script>
@@ -55,18 +57,20 @@ document.documentElement.innerHTML = "<pre>" + JSON.stringify(counts) + "</pre>"
 
 
 @pytest.mark.slow
-def test_in_a_browser_it_fits_a_phone_and_its_script_works(tmp_path, browser):
+@pytest.mark.parametrize("width", [390, 1400])
+def test_in_a_browser_it_fits_the_window_and_its_script_works(tmp_path, browser, width):
     path = tmp_path / "page.html"
     document = page([one(), one("runs/second/model", seed=1, lift=0.1)], seen=["de", "fr"])
     # A window has at least 500 pixels there, a frame in it may have fewer.
     inner = html.escape(document.replace("</body>", f"{PROBE}</body>"))
     path.write_text(
-        f'<!DOCTYPE html><meta charset="utf-8"><iframe width="390" height="700" srcdoc="{inner}">', encoding="utf-8"
+        f'<!DOCTYPE html><meta charset="utf-8"><iframe width="{width}" height="700" srcdoc="{inner}">', encoding="utf-8"
     )
     shown = browser(path.as_uri())
     found = json.loads(re.search(r"<pre>(.*)</pre>", shown)[1])
-    assert 360 < found["width"] <= 390
+    assert width - 30 < found["width"] <= width
     assert found["wide"] == found["width"]
+    assert found["filled"] > 0.3  # of the figures and tables begin or reach far right of the middle
     assert len(found["values"]) == 112
     assert found["values"] == sorted(found["values"], reverse=True)
     assert [len(codes) for codes in found["left"].values()] == [3, 1, 1, 1, 112, 0]

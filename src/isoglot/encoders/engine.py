@@ -44,8 +44,10 @@ from isoglot.progress import Progress
 Rows = NDArray[np.floating]
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
+Cut = Callable[[NDArray[np.integer], int], list[NDArray[np.int64]]]  # lengths and a budget of tokens to rows of chunks
 
 CPU_TOKENS, DEVICE_TOKENS = 512, 32_768  # a chunk that fits a core's cache; one that fills an accelerator
+LEAST_TOKENS = 96  # a chunk of fewer spends most of its time on what a chunk costs
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 4_096, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
@@ -159,6 +161,9 @@ def engine(
 
         encoder = quantize(encoder)
     encoder = evaluating(encoder)
+    cut = partial(pack, most=asked.most) if encoder.pads else partial(runs, most=asked.most)
+    if encoder.pads and encoder.device.type == "cpu" and not places and share is None:
+        cut = partial(_finely, most=asked.most)
     tokenize = encoder.tokenize if prompt is None else partial(encoder.tokenize, prompt=prompt)
     with _applying(encoder, asked, places) as apply:
         if share is not None:
@@ -176,7 +181,7 @@ def engine(
 
             with closing(windows(texts, asked.window, tokenize)) as parts:  # type: ignore[type-var]
                 for part in parts:
-                    rows = _computed(part, asked, pads=encoder.pads, apply=apply, tick=tick)
+                    rows = _computed(part, asked, cut, pads=encoder.pads, apply=apply, tick=tick)
                     yield part, rows if part.rows is None else rows[part.rows]
 
         yield blocks
@@ -289,14 +294,14 @@ def _cut(texts: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
 # Windows to rows
 
 
-def _computed(part: Window, asked: Plan, *, pads: bool, apply: Apply, tick: Callable[[int], None]) -> Rows:
+def _computed(part: Window, asked: Plan, cut: Cut, *, pads: bool, apply: Apply, tick: Callable[[int], None]) -> Rows:
     """Rows (N, width) of the N distinct texts of a window in their order, normalised if the plan requests it.
 
-    `tick` is called with the size of every finished chunk. Raises EncoderError, naming the text, for a vector that is
-    not finite.
+    `cut` divides rows of some lengths into chunks; `tick` is called with the size of every finished chunk. Raises
+    EncoderError, naming the text, for a vector that is not finite.
     """
     tokens, lengths = part.tokens, part.tokens.lengths.numpy()
-    chunks = pack(lengths, asked.budget, most=asked.most) if pads else runs(lengths, asked.budget, most=asked.most)
+    chunks = cut(lengths, asked.budget)
     out: Rows = np.zeros((len(tokens), asked.width), dtype=asked.dtype)
     for chunk, rows in zip(chunks, apply(_pieces(tokens, chunks, pads)), strict=True):
         damaged = "the weights are damaged or training diverged; use an earlier checkpoint"
@@ -306,6 +311,12 @@ def _computed(part: Window, asked: Plan, *, pads: bool, apply: Apply, tick: Call
         _require_finite(out[chunk], chunk, part.distinct, f"it does not fit {out.dtype}; use a wider dtype")
         tick(len(chunk))
     return out
+
+
+def _finely(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
+    """As `pack`, but a small window is cut into chunks for all threads, four at least: they need less padding."""
+    parts = max(4, torch.get_num_threads())
+    return pack(lengths, min(budget, max(LEAST_TOKENS, int(lengths.sum()) // parts)), most=most)
 
 
 def runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,3 +132,16 @@ def test_few_scores_are_computed_again(monkeypatch):
     x, y = (PLANTED.standard_normal((2000, 64), np.float32) for _ in range(2))
     neighbours(x, y, 4, matmul=bfloat16, metric="cosine")
     assert 2 * 4 * 2000 <= sum(computed) < 2 * 12 * 2000
+
+
+@pytest.mark.parametrize("given", [bfloat16, replace(COARSE, pool=ThreadPoolExecutor)], ids=["bfloat16", "coarse"])
+def test_threads_that_each_make_a_product_change_nothing(monkeypatch, given):
+    x, y = PLANTED.standard_normal((900, 16), np.float32), PLANTED.standard_normal((700, 16), np.float32)
+    alone = neighbours(x, y, 3, matmul=replace(given, pool=None), budget=1 << 22)
+    pools = []
+    monkeypatch.setattr(exact, "_threads", lambda: 3)
+    counted = replace(given, pool=lambda count: pools.append(count) or given.pool(count))
+    together = neighbours(x, y, 3, matmul=counted, budget=1 << 22)
+    assert pools[0] > 1
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)

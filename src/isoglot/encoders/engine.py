@@ -432,14 +432,14 @@ def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[App
             head = list(islice(rest, 2))
             if len(head) == 1:
                 return map(work, head)
-            made = pool = pool or _single_threads(threads)
+            made = pool = pool or single_threads(threads)
             stack.callback(made.shutdown, cancel_futures=True)
             return _spread(lambda piece: made.submit(work, piece), _AHEAD * threads, chain(head, rest))
 
         yield apply
 
 
-def _single_threads(count: int) -> ThreadPoolExecutor:
+def single_threads(count: int) -> ThreadPoolExecutor:
     """A pool of threads that compute with one of torch's threads each; `count` is how many the caller has."""
     pool = ThreadPoolExecutor(count, "isoglot-encode")
     started = threading.Barrier(count + 1)

@@ -24,7 +24,7 @@ from isoglot.data.files import atomic_write, check_output, digest, exclusive, wo
 from isoglot.data.languages import canonical_list
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder, encode, load
-from isoglot.encoders.engine import checked
+from isoglot.encoders.engine import checked, single_threads
 from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
@@ -612,7 +612,9 @@ def _bfloat16(rows: Floats) -> torch.Tensor:
 
 
 # For `matmul` of `neighbours`. bfloat16 has eight bits of mantissa. Slower than float32 without hardware support.
-bfloat16 = Rounded(_multiply, lambda rows: _bfloat16(rows).float().numpy(), relative=2.0**-8)
+bfloat16 = Rounded(
+    _multiply, lambda rows: _bfloat16(rows).float().numpy(), relative=2.0**-8, pool=single_threads
+)  # fmt: skip
 
 
 def size_of(size: int | str) -> int:

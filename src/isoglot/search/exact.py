@@ -42,11 +42,13 @@ class Rounded:
     multiply  as `Matmul`: multiplies `rounded(rows)` with `rounded(columns)`, summed in float32
     rounded   float32 rows (N, D) as the product reads them
     relative  maximum relative error of a score by writing it in the format of the product
+    pool      a pool of that many threads, each of which may multiply at the same time; None: one thread multiplies
     """
 
     multiply: Matmul
     rounded: Callable[[Floats], Floats]
     relative: float
+    pool: Callable[[int], ThreadPoolExecutor] | None = None
 
 
 BUDGET = 1 << 28
@@ -286,7 +288,7 @@ def neighbours(
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
     budget      maximum working memory in bytes, without the arrays passed and returned
     matmul      a faster and less exact matrix product; the neighbours are still those of float32, since all scores that
-                the bound of its errors does not exclude are computed again; called by one thread at a time
+                the bound of its errors does not exclude are computed again
     checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
                 the same result
     progress    called with (tiles done, tiles in total)
@@ -301,7 +303,7 @@ def neighbours(
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
     if n and m:
         tile = tile_shape(n, m, x.shape[1], k, budget)
-        workers = _threads() if matmul is None else 1
+        workers = _threads() if matmul is None or matmul.pool else 1
         while workers > 1 and tile_shape(n, m, x.shape[1], k, budget, workers=workers) != tile:
             workers -= 1  # tiles are unchanged, and so are the bits of their products
         state = f"{k} {metric} {tile} {'float32' if matmul is None else matmul.multiply.__name__}"
@@ -375,6 +377,7 @@ def _search(
     made: deque[tuple[int, int, int, Floats, Floats, Future[Floats]]] = deque()
     bounds = None if matmul is None else _bounds(x, y, matmul, metric, height=height)
     product = multiply if matmul is None else matmul.multiply
+    pool_of = ThreadPoolExecutor if matmul is None or matmul.pool is None else matmul.pool
 
     def take_one() -> None:
         turn, i, j, columns, scores, product_made = made.popleft()
@@ -400,7 +403,7 @@ def _search(
         scores[:, place[len(y) - j :]] = LOWEST
         return rows
 
-    with _limited(max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
+    with _limited(max(1, _threads() // workers)), pool_of(workers) as pool:
         for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
             if not buffers:
                 take_one()

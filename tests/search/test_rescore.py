@@ -80,9 +80,12 @@ def assert_exact(x, y, found, k):
         assert (np.diff(np.sort(ids, axis=1), axis=1) > 0).all()
 
 
-def test_bfloat16_finds_neighbours_that_it_cannot_tell_apart():
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_bfloat16_finds_neighbours_that_it_cannot_tell_apart(monkeypatch, share):
+    monkeypatch.setattr(exact, "_OPEN", share)
     x, y = crowded(200, 32, 1), crowded(300, 32, 2)
     assert_exact(x, y, neighbours(x, y, 3, matmul=bfloat16), 3)
+    monkeypatch.setattr(exact, "_OPEN", 1.0)
     unbounded = neighbours(x, y, 3, matmul=Rounded(bfloat16.multiply, lambda rows: rows, relative=0.0))
     best = -np.sort(-(x @ y.T), axis=1)[:, :3]
     assert np.abs(unbounded.forward_scores - best).max() > 1e-6  # without the bound some are missed
@@ -119,19 +122,38 @@ def test_any_coarse_product_is_exact_also_with_equal_scores(n, m, k, metric, bud
             np.testing.assert_array_equal(one, other)
 
 
-def test_few_scores_are_computed_again(monkeypatch):
-    computed, inner = [], exact._exact
+@pytest.fixture
+def computed(monkeypatch):
+    """The numbers of scores computed again, in the order of the calls; "all" for those of a whole tile."""
+    found, inner = [], exact._exact
 
     def counted(*given):
         return tuple(
-            exact.Exact(one.bound, lambda a, b, of=one.scores: computed.append(len(a)) or of(a, b))
+            replace(
+                one,
+                scores=lambda a, b, of=one.scores: found.append(len(a)) or of(a, b),
+                table=lambda of=one.table: found.append("all") or of(),
+            )
             for one in inner(*given)
         )
 
     monkeypatch.setattr(exact, "_exact", counted)
+    return found
+
+
+def test_few_scores_are_computed_again(computed):
     x, y = (PLANTED.standard_normal((2000, 64), np.float32) for _ in range(2))
     neighbours(x, y, 4, matmul=bfloat16, metric="cosine")
     assert 2 * 4 * 2000 <= sum(computed) < 2 * 12 * 2000
+
+
+def test_where_nearly_all_scores_are_open_the_tile_is_computed_again(computed):
+    x, y = crowded(3000, 32, 1), crowded(2000, 32, 2)
+    x, y = (1 + 1e-4 * part for part in (x, y))
+    found = neighbours(x, y, 3, matmul=bfloat16, metric="cosine")
+    assert set(computed) == {"all"}
+    for one, other in zip(found, neighbours(x, y, 3, metric="cosine"), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("given", [bfloat16, replace(COARSE, pool=ThreadPoolExecutor)], ids=["bfloat16", "coarse"])

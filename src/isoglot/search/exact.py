@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -56,6 +56,7 @@ BUDGET = 1 << 28
 # Marks an empty place. It is not -inf, which marks what has been taken already (see `_largest`).
 LOWEST = np.finfo(np.float32).min
 
+_OPEN = 0.25  # share of the groups of a table from which on all its scores are computed again
 _FEW = 32  # up to here k passes of argmax beat one sort
 
 
@@ -64,6 +65,10 @@ class Bound(NamedTuple):
 
     absolute: NDArray[np.float64]
     relative: float
+
+    def part(self, rows: slice | Ids) -> Bound:
+        """That of some rows."""
+        return Bound(self.absolute[rows], self.relative)
 
     def least(self, true: NDArray[np.floating]) -> Floats:
         """Scores (N,): no score with an error that is not greater belongs to a greater score than `true` (N,)."""
@@ -79,10 +84,15 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Exact:
-    """For a table of scores with errors: their bound, and the true scores of pairs of rows and columns (P,)."""
+    """For a table of scores with errors: their bound, and how to compute them again.
+
+    scores  the true scores of pairs of rows and columns (P,)
+    table   writes all true scores into the table
+    """
 
     bound: Bound
     scores: Callable[[Ids, Ids], Floats]
+    table: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,28 +132,31 @@ class Best:
         group: int,
         first: int,
         exact: Exact | None = None,
-    ) -> None:
+    ) -> bool:
         """Update with a table of scores that has one row for each of ours, in place.
 
         `maxima` (rows, groups) has the maximum of each run of `group` columns; `look(rows, columns)` returns the scores
         at those places, for `rows` (r, 1) and `columns` (r, c). Column j has the id `first + j`, and `first` must grow
         from call to call, so that equal scores stay in the order of their ids. `exact`: the scores have errors, and
-        those that may be among the best are computed again.
+        those that may be among the best are computed again. Where these are a large part of the table, nothing is done
+        and False is returned: it takes less time to compute all scores again.
         """
         k, floor = self.scores.shape[1], self.scores[:, -1]
         if exact is not None:
             floor = exact.bound.least(floor)
         rows = np.flatnonzero(maxima.max(axis=1) > floor)
         if not len(rows):
-            return
+            return True
         some, floor = maxima[rows], floor[rows]
         if exact is not None and k < some.shape[1]:  # k groups have at least one score each
-            bound = Bound(exact.bound.absolute[rows], exact.bound.relative)
+            bound = exact.bound.part(rows)
             kth = -np.partition(-some, k - 1, axis=1)[:, k - 1]
             floor = np.maximum(floor, bound.least(bound.true(kth)))
         beating = (some > floor[:, None]).sum(axis=1)
         if exact is None:
             beating = beating.clip(max=k)
+        elif beating.sum() > maxima.size * _OPEN:
+            return False
         else:
             beating = np.minimum(1 << np.ceil(np.log2(beating)).astype(np.int64), some.shape[1])  # few different counts
         for count in np.unique(beating).tolist():
@@ -151,6 +164,7 @@ class Best:
             step = max(1, len(self.scores) * k // count)  # bounds the memory
             for here in (alike[start : start + step] for start in range(0, len(alike), step)):
                 self._take(rows[here], some[here], floor[here], look, exact, count=count, group=group, first=first)
+        return True
 
     def _take(
         self, rows: Ids, maxima: Floats, floor: Floats, look: Callable[[Ids, Ids], Floats], exact: Exact | None, *,
@@ -382,13 +396,8 @@ def _search(
     def take_one() -> None:
         turn, i, j, columns, scores, product_made = made.popleft()
         rows = product_made.result()
-        exact = None
-        if bounds is not None:
-            parts = (
-                Bound(bound.absolute[start : start + size], bound.relative)
-                for bound, start, size in zip(bounds, (i, j), tile, strict=True)
-            )
-            exact = _exact(rows, columns, place, (next(parts), next(parts)))
+        again = partial(fill, multiply, rows, j, columns, scores)
+        exact = None if bounds is None else _exact(rows, columns, place, (i, j), bounds, again)
         _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j, exact)
         buffers.append(scores)
         if saver.due() and turn + 1 < total:
@@ -396,11 +405,14 @@ def _search(
         if progress is not None:
             progress(turn + 1, total)
 
-    def fill(i: int, j: int, columns: Floats, scores: Floats) -> Floats:
-        rows = load(x, i, i + height, metric)
+    def fill(product: Matmul, rows: Floats, j: int, columns: Floats, scores: Floats) -> None:
         product(rows, columns, scores[: len(rows)])
         scores[len(rows) :] = LOWEST
         scores[:, place[len(y) - j :]] = LOWEST
+
+    def load_and_fill(i: int, j: int, columns: Floats, scores: Floats) -> Floats:
+        rows = load(x, i, i + height, metric)
+        fill(product, rows, j, columns, scores)
         return rows
 
     with _limited(max(1, _threads() // workers)), pool_of(workers) as pool:
@@ -408,7 +420,7 @@ def _search(
             if not buffers:
                 take_one()
             scores = buffers.pop()
-            made.append((turn, i, j, columns, scores, pool.submit(fill, i, j, columns, scores)))
+            made.append((turn, i, j, columns, scores, pool.submit(load_and_fill, i, j, columns, scores)))
         while made:
             take_one()
     if start < total:
@@ -439,19 +451,36 @@ def _take(
 ) -> None:
     """Update both tables with one tile; `exact`, of rows and of columns, if its scores have errors."""
     height, width = scores.shape
-    maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)
-    forward.take(
-        maxima[: len(forward.scores)], lambda row, column: scores[row, place[column]],
-        group=ROW_GROUP, first=j, exact=exact and exact[0],
-    )  # fmt: skip
-    maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
-    maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
-    backward.take(
-        maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i, exact=exact and exact[1]
-    )
+
+    def along_rows(exact: Exact | None) -> bool:
+        maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)[: len(forward.scores)]
+        return forward.take(
+            maxima, lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j, exact=exact
+        )
+
+    def along_columns(exact: Exact | None) -> bool:
+        maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
+        maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
+        return backward.take(
+            maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i, exact=exact
+        )
+
+    for take, own in zip((along_rows, along_columns), exact or (None, None), strict=True):
+        if own is not None and exact is not None and not take(own):
+            own.table()
+            exact = None
+        if exact is None:
+            take(None)
 
 
-def _exact(rows: Floats, columns: Floats, place: Ids, bounds: tuple[Bound, Bound]) -> tuple[Exact, Exact]:
+def _exact(
+    rows: Floats,
+    columns: Floats,
+    place: Ids,
+    start: tuple[int, int],
+    bounds: tuple[Bound, Bound],
+    table: Callable[[], None],
+) -> tuple[Exact, Exact]:
     """The scores of a tile once more, from its vectors (H, D) and (W, D), as both directions need them."""
 
     def scores(row: Ids, column: Ids) -> Floats:
@@ -461,7 +490,11 @@ def _exact(rows: Floats, columns: Floats, place: Ids, bounds: tuple[Bound, Bound
             np.einsum("nd,nd->n", rows[row[some]], columns[column[some]], out=found[some])
         return found
 
-    return Exact(bounds[0], scores), Exact(bounds[1], lambda column, row: scores(row, column))
+    own = (
+        bound.part(slice(first, first + len(part)))
+        for bound, first, part in zip(bounds, start, (rows, columns), strict=True)
+    )
+    return Exact(next(own), scores, table), Exact(next(own), lambda column, row: scores(row, column), table)
 
 
 def _places(width: int) -> Ids:

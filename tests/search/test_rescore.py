@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -167,3 +168,11 @@ def test_threads_that_each_make_a_product_change_nothing(monkeypatch, given):
     assert pools[0] > 1
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_the_threads_of_torch_stay_as_they_are(monkeypatch):
+    before = torch.get_num_threads()
+    monkeypatch.setattr(exact, "_threads", lambda: before + 2)
+    x = PLANTED.standard_normal((50, 16), np.float32)
+    neighbours(x, x, 3, matmul=bfloat16)
+    assert torch.get_num_threads() == before

@@ -440,7 +440,8 @@ def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[App
 
 
 def single_threads(count: int) -> ThreadPoolExecutor:
-    """A pool of threads that compute with one of torch's threads each; `count` is how many the caller has."""
+    """A pool of `count` threads that compute with one of torch's threads each; the caller keeps as many as it has."""
+    own = torch.get_num_threads()
     pool = ThreadPoolExecutor(count, "isoglot-encode")
     started = threading.Barrier(count + 1)
 
@@ -453,7 +454,7 @@ def single_threads(count: int) -> ThreadPoolExecutor:
         for _ in range(count):
             pool.submit(start)
         started.wait()
-        torch.set_num_threads(count)
+        torch.set_num_threads(own)
     return pool
 
 

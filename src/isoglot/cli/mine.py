@@ -18,7 +18,6 @@ from isoglot.cli.options import (
     Pooling,
     Prompt,
     Ray,
-    Work,
     device_line,
     finite,
     imported,
@@ -85,7 +84,13 @@ def mine(
         typer.Option(help="Approximate search with FAISS: ivf, ivf-pq, hnsw, or an index_factory string."),
     ] = None,
     probes: Annotated[int, typer.Option(min=1, help="Number of IVF cells to probe; requires --index.")] = 32,
-    work: Work = None,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for intermediate files, kept: another threshold, margin or format then encodes nothing again; "
+            "default: OUTPUT.work, removed at the end."
+        ),
+    ] = None,
     every: Annotated[float, typer.Option(min=0, callback=finite, help="Seconds between checkpoints.")] = 60.0,
     ray: Ray = "",
     cores: Cores = 1,

@@ -116,9 +116,6 @@ Device = Annotated[
 ]
 Neighbours = Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")]
 Margin = Annotated[str, typer.Option(help="Margin: ratio, distance or absolute.")]
-Work = Annotated[
-    Path | None, typer.Option(help="Folder for intermediate files, kept; default: OUTPUT.work, removed at the end.")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
 Ray = Annotated[
     str,

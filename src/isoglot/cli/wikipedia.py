@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say
-from isoglot.cli.options import Work
 
 
 def wikipedia(
@@ -49,7 +48,9 @@ def wikipedia(
     max_length: Annotated[int, typer.Option(min=1, help="Maximum width of a sentence in columns.")] = 500,
     seed: Annotated[int, typer.Option(min=0, help="Random seed for hard negatives and samples.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
-    work: Work = None,
+    work: Annotated[
+        Path | None, typer.Option(help="Folder for intermediate files, kept; default: OUTPUT.work, removed at the end.")
+    ] = None,
 ) -> None:
     """Extract sentences with linked entities from Wikipedia dumps; the same command resumes."""
     from isoglot.wikipedia import Choice, Limits, Sources, build

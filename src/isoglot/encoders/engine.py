@@ -51,6 +51,7 @@ LEAST_TOKENS = 96  # a chunk of fewer spends most of its time on what a chunk co
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 4_096, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
+_PARTS = 8  # chunks of a small window on a CPU, of LEAST_TOKENS each at least
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
 
@@ -161,9 +162,8 @@ def engine(
 
         encoder = quantize(encoder)
     encoder = evaluating(encoder)
-    cut = partial(pack, most=asked.most) if encoder.pads else partial(runs, most=asked.most)
-    if encoder.pads and encoder.device.type == "cpu" and not places and share is None:
-        cut = partial(_finely, most=asked.most)
+    where = next(iter(places), encoder.device)
+    cut = partial(runs if not encoder.pads else _finely if where.type == "cpu" else pack, most=asked.most)
     tokenize = encoder.tokenize if prompt is None else partial(encoder.tokenize, prompt=prompt)
     with _applying(encoder, asked, places) as apply:
         if share is not None:
@@ -314,9 +314,11 @@ def _computed(part: Window, asked: Plan, cut: Cut, *, pads: bool, apply: Apply, 
 
 
 def _finely(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
-    """As `pack`, but a small window is cut into chunks for all threads, four at least: they need less padding."""
-    parts = max(4, torch.get_num_threads())
-    return pack(lengths, min(budget, max(LEAST_TOKENS, int(lengths.sum()) // parts)), most=most)
+    """As `pack`, but a small window is cut into several chunks: they need less padding and occupy more threads.
+
+    Their number does not depend on that of the threads, processes or ranks, and so the vectors do not either.
+    """
+    return pack(lengths, min(budget, max(LEAST_TOKENS, int(lengths.sum()) // _PARTS)), most=most)
 
 
 def runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:

@@ -71,7 +71,7 @@ class Bound(NamedTuple):
         return Bound(self.absolute[rows], self.relative)
 
     def least(self, true: NDArray[np.floating]) -> Floats:
-        """Scores (N,): no score with an error that is not greater belongs to a greater score than `true` (N,)."""
+        """Scores (N,), with errors, from which on the true ones may be greater than `true` (N,)."""
         away = true - self.absolute
         found = np.where(away < 0, away / (1 - self.relative), away / (1 + self.relative)).clip(LOWEST)
         least: Floats = np.nextafter(found.astype(np.float32), LOWEST)

@@ -421,7 +421,8 @@ def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> I
 @contextmanager
 def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[Apply]:
     """As many threads as torch has, each with one of torch's; a single chunk is computed with all of them."""
-    threads = torch.get_num_threads() if encoder.concurrent else 1
+    with _starting:  # a thread's first look at the setting, while a pool starts, would find that of the pool
+        threads = torch.get_num_threads() if encoder.concurrent else 1
     if threads == 1:
         yield partial(map, work)
         return
@@ -443,7 +444,6 @@ def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[App
 
 def single_threads(count: int) -> ThreadPoolExecutor:
     """A pool of `count` threads that compute with one of torch's threads each; the caller keeps as many as it has."""
-    own = torch.get_num_threads()
     pool = ThreadPoolExecutor(count, "isoglot-encode")
     started = threading.Barrier(count + 1)
 
@@ -453,6 +453,7 @@ def single_threads(count: int) -> ThreadPoolExecutor:
         started.wait()
 
     with _starting:  # a thread's setting is also the initial one of later threads, until it is reset
+        own = torch.get_num_threads()
         for _ in range(count):
             pool.submit(start)
         started.wait()

@@ -65,6 +65,8 @@ def main() -> None:
                 f"tables of {found['tables'] / 1e6:.0f} MB",
                 flush=True,
             )
+    if len({found["tables"] for side in runs.values() for found in side}) > 1:
+        raise SystemExit("the tables differ in size, so the sides did not do the same work")
     for kind in ("wall", "cpu"):
         before, now = (median(found[kind] for found in runs[side]) for side in sides)
         print(f"{kind}: {before / now:.2f} times as fast")

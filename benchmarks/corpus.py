@@ -7,7 +7,8 @@ Both sides run `isoglot train RECIPE --set steps=1` in a process of its own with
 a tokenizer is trained if the recipe says so, repeated groups and leaks are removed, pairs are joined, and the text is
 tokenised into tables; the step and the model that is saved are the same for both. FOLDER contains the data sets of
 `isoglot data`. Printed for each run: seconds by the clock, processor seconds, and peak memory; at the end the ratio of
-the medians over rounds. Both sides must give tables of the same size.
+the medians over rounds. The tables of both sides must be of nearly the same size; they are not equal, since the
+tokenizers are not: this version draws a million sentences for its training.
 
 The recipe is that of isoglot-static, but for a setting that earlier versions do not have and that makes no difference
 for its data: what to do with unknown languages.
@@ -65,8 +66,9 @@ def main() -> None:
                 f"tables of {found['tables'] / 1e6:.0f} MB",
                 flush=True,
             )
-    if len({found["tables"] for side in runs.values() for found in side}) > 1:
-        raise SystemExit("the tables differ in size, so the sides did not do the same work")
+    sizes = [found["tables"] for side in runs.values() for found in side]
+    if max(sizes) > 1.01 * min(sizes):
+        raise SystemExit("the tables differ in size by more than 1 %, so the sides did not do the same work")
     for kind in ("wall", "cpu"):
         before, now = (median(found[kind] for found in runs[side]) for side in sides)
         print(f"{kind}: {before / now:.2f} times as fast")

@@ -96,6 +96,7 @@ class StaticSettings(_Settings):
     )
     tokenizer: Name = Field("", description="tokenizer.json to use instead of training one")
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
+    sentences: Count = Field(1_000_000, description="sentences, drawn at random, that the tokenizer is trained on")
     lowercase: Flag = Field(True, description="fold case before tokenising")
     max_length: Length | None = Field(None, description="maximum tokens per sentence; None: the model's own, or 256")
     token_weights: Flag = Field(False, description="train one scalar per token in addition to its vector")
@@ -104,7 +105,7 @@ class StaticSettings(_Settings):
     @model_validator(mode="after")
     def _new_or_continued(self) -> StaticSettings:
         """Raises ValueError for a tokenizer or width of a model that is continued."""
-        made = {"dim", "vocabulary", "tokenizer", "algorithm", "lowercase", "scale"} & self.model_fields_set
+        made = self.model_fields_set - {"kind", "model", "max_length", "token_weights"}
         if self.model and made:
             raise ValueError(f"{', '.join(sorted(made))} of {self.model} cannot be changed; leave out")
         return self

@@ -101,6 +101,40 @@ def test_what_is_left_out_is_counted_for_each_source(tmp_path):
     assert (joined.counts["a"]["read"], joined.counts["b"]["read"], joined.counts["joined"]["kept"]) == (3, 1, 2)
 
 
+class Read(MemorySource):
+    """Counts how often its groups are read."""
+
+    times = 0
+
+    def groups(self, counts):
+        self.times += 1
+        return super().groups(counts)
+
+
+@pytest.mark.parametrize("join", [False, True])
+def test_text_is_read_once_for_a_tokenizer_and_a_table(tmp_path, join):
+    sources = [Read(PAIRS, ("en", "de"), name="a"), Read([PAIRS[0]], ("en", "de"), name="b")]
+    corpus = Corpus(sources, join=join)
+    assert list(corpus.texts()) == [text for pair in PAIRS[:2] for text in pair]
+    table = build_table(corpus, ENCODER.tokenize, fingerprint="x", cache=tmp_path, report=silent)
+    assert [source.times for source in sources] == [1, 1]
+    assert len(table) == 2
+    assert [corpus.counts[name]["repeated"] for name in "ab"] == [1, 1]
+    corpus.release()
+    assert len(list(corpus.texts())) == 4
+    assert [source.times for source in sources] == [2, 2]
+
+
+def test_after_an_abandoned_reading_everything_is_read_again():
+    sources = [Read(PAIRS[:2], name="a"), Read(PAIRS[:2], name="b"), Read(["Yes."], name="c")]
+    corpus = Corpus(sources)
+    stopped = corpus.texts()
+    for _ in range(5):  # the first two sources, of which the second repeats the first, and one sentence
+        next(stopped)
+    assert sum(1 for _, groups in corpus.named() for _ in groups) == 3
+    assert corpus.counts["b"]["repeated"] == 2
+
+
 def test_sources_need_names_and_joined_ones_no_weights():
     with pytest.raises(RecipeError, match="'data'"):
         Corpus([MemorySource(PAIRS), MemorySource(PAIRS)])

@@ -27,6 +27,21 @@ def test_the_same_texts_give_the_same_tokenizer():
     assert train_tokenizer(SENTENCES, 200).to_str() == train_tokenizer(iter(SENTENCES), 200).to_str()
 
 
+def test_of_characters_that_are_equally_frequent_the_first_are_kept():
+    rare = [chr(0x4E00 + number) for number in range(1000)]
+    characters = {piece for piece in train_tokenizer(rare[::-1], 400).get_vocab() if len(piece) == 1}
+    assert characters == {"\u2581", *rare[:199]}
+
+
+def test_of_too_many_sentences_some_are_drawn_from_all_parts_of_the_text():
+    texts = [f"{chr(0x4E00 + number)} x" for number in range(20_000)]
+    seen = {ord(piece) - 0x4E00 for piece in train_tokenizer(texts, 900, sentences=400).get_vocab() if len(piece) == 1}
+    drawn = sorted(number for number in seen if number >= 0)
+    assert len(drawn) == 400
+    assert 120 < sum(number < 10_000 for number in drawn) < 280
+    assert train_tokenizer(texts, 900, sentences=400).to_str() == train_tokenizer(texts, 900, sentences=400).to_str()
+
+
 def test_words_stay_whole_and_ideographs_single():
     tokens = train_tokenizer(["the cat", "猫猫猫 the"] * 50, 200).encode("The 猫猫 cat").tokens
     assert tokens == ["\u2581the", "\u2581猫", "猫", "\u2581cat"]
@@ -47,6 +62,8 @@ def test_impossible_settings_are_refused():
         train_tokenizer(SENTENCES, 1)
     with pytest.raises(ValueError, match="'unigram' or 'bpe', got 'words'"):
         train_tokenizer(SENTENCES, 100, model="words")
+    with pytest.raises(ValueError, match="sentences"):
+        train_tokenizer(SENTENCES, 100, sentences=0)
     with pytest.raises(EncoderError, match="no words"):
         train_tokenizer([], 100)
 

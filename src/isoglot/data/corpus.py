@@ -5,7 +5,8 @@
 A table is built once for every content, tokenizer and setting: it is written to a cache folder whose name is a digest
 of everything it depends on: the files or the groups in memory, the settings of the corpus and the fingerprint of the
 encoder. Other seeds, other objectives and resumed runs map the same file. Kept in memory while a table is built: what
-deduplication and joining need (see `filters`, `join`), and one block of groups.
+deduplication and joining need (see `filters`, `join`), and one block of groups. Text that is needed again, because a
+tokenizer is trained on it or groups are joined, is kept after its filters in a temporary file of the cache folder.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ import torch
 from isoglot.data import filters
 from isoglot.data.batch import Tokens
 from isoglot.data.batching import WHOLE, Mixing
-from isoglot.data.files import atomic_write, digest, first_bytes, metered
+from isoglot.data.files import atomic_write, count_bytes, digest, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, check, files_of, read
+from isoglot.data.spool import Spool
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
+from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.progress import Progress, lines
 
@@ -167,6 +170,7 @@ class Corpus:
         if len(set(names)) < len(names):
             raise RecipeError(f"streams.{self.name}.sources: two sources are called {max(names, key=names.count)!r}")
         self._samples: dict[str, Any] = {}
+        self._spools: dict[str, Spool] = {}  # of sources, by name
         if self.join and any(
             (one.mixing.weight, one.mixing.cap, one.mixing.most) != (None, 0, 0) for one in self.sources
         ):
@@ -196,19 +200,14 @@ class Corpus:
         """Each source's name and its filtered groups, read again on each call; a joined corpus is one source."""
         counts = self.counts = {source.name: Counter() for source in self.sources}
         if not self.join:
-            seen = filters.Seen()
-            return [
-                (name, counted(self._filtered(source, seen, counts[name]), counts[name], "kept"))
-                for source in self.sources
-                for name in [source.name]
-            ]
+            return [(name, counted(groups, counts[name], "kept")) for name, groups in self._filtered(counts)]
         read = {name: Counter[str]() for name in counts}
 
         def everything() -> Iterator[Group]:
-            seen = filters.Seen()
-            for source in self.sources:
-                read[source.name].clear()  # joining reads twice
-                yield from self._filtered(source, seen, read[source.name])
+            for found in read.values():
+                found.clear()  # joining reads twice
+            for _, groups in self._filtered(read, keep=True):
+                yield from groups
             counts.update(read)
 
         joined = self.counts[JOINED] = Counter()
@@ -231,11 +230,16 @@ class Corpus:
 
     def texts(self) -> Iterator[str]:
         """Every sentence of every group before any joining, for a tokenizer to be trained on."""
-        seen, counts = filters.Seen(), Counter[str]()
-        for source in self.sources:
-            for group in self._filtered(source, seen, counts):
+        for _, groups in self._filtered({source.name: Counter() for source in self.sources}, keep=True):
+            for group in groups:
                 yield from group.texts
                 yield from group.hard_negatives
+
+    def release(self) -> None:
+        """Delete the temporary files; the next reading is of the sources again."""
+        for spool in self._spools.values():
+            spool.close()
+        self._spools.clear()
 
     def digest(self, *more: object) -> str:
         """A digest that changes when a source, a setting of the corpus or anything in `more` changes."""
@@ -256,8 +260,27 @@ class Corpus:
         state = [FORMAT, sources, settings, *map(str, more)]
         return hashlib.sha256(json.dumps(state, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
-    def _filtered(self, source: Source, seen: filters.Seen, counts: Counter[str]) -> Iterator[Group]:
-        """The groups of a source after all filters."""
+    def _filtered(self, counts: Counts, *, keep: bool = False) -> Iterator[tuple[str, Iterator[Group]]]:
+        """Each source's name and its groups after all filters; with `keep` they are kept for the next reading."""
+        if len(self._spools) == len(self.sources) and all(spool.complete for spool in self._spools.values()):
+            for source in self.sources:
+                yield source.name, self._kept(source, counts[source.name])
+            return
+        self.release()
+        seen = filters.Seen()
+        for source in self.sources:
+            groups = self._of(source, seen, counts[source.name])
+            if keep:
+                spool = self._spools[source.name] = Spool(cache_folder() / "text")
+                groups = spool.write(groups, counts[source.name])
+            yield source.name, groups
+
+    def _kept(self, source: Source, counts: Counter[str]) -> Iterator[Group]:
+        spool, size = self._spools[source.name], source.size()
+        yield from spool.read(lambda share: count_bytes(round(share * size)))
+        counts.update(spool.counts)
+
+    def _of(self, source: Source, seen: filters.Seen, counts: Counter[str]) -> Iterator[Group]:
         groups = self._allowed(source, counts)
         if source.mixing.sample:
             groups = self._sampled(groups, source, counts)

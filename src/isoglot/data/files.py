@@ -159,8 +159,7 @@ def read_blocks(path: str | Path, *, keep_bom: bool = False) -> Iterator[bytes]:
     with _open(path) as (stream, file):
         done = 0
         while block := _read(stream, path, lines):
-            for add in _meters:
-                add(file.tell() - done)
+            count_bytes(file.tell() - done)
             done = file.tell()
             if size == 0:
                 _refuse_binary(block, path)
@@ -549,6 +548,12 @@ def metered(progress: Callable[[int, int | None], None], total: int | None) -> I
         yield
     finally:
         _meters.remove(add)
+
+
+def count_bytes(size: int) -> None:
+    """Count bytes as read, for `metered`: those of files whose content comes from somewhere else."""
+    for add in _meters:
+        add(size)
 
 
 def _refuse_special(path: str | Path) -> None:

@@ -12,8 +12,9 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal
+from unicodedata import normalize
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,6 +30,7 @@ _SIGNS = rf"{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
 _WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
 _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
+_ALPHABET = 6_000  # most characters of a tokenizer that is trained
 _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so they are reduced to ids block by block
 
 _guard = threading.Lock()  # for the table below
@@ -68,6 +70,7 @@ def train_tokenizer(
     special_tokens: Sequence[str] = (),
     min_frequency: int = 2,
     longest_piece: int = 16,
+    sentences: int = 1_000_000,
 ) -> Tokenizer:
     """A tokenizer of at most `vocabulary` pieces, learnt from sentences that are read once.
 
@@ -78,12 +81,15 @@ def train_tokenizer(
     special_tokens     come before the pieces, after `<unk>`, which is always number 0
     min_frequency      pairs seen less often are not joined (bpe)
     longest_piece      most characters in a piece
+    sentences          of more than these, so many are drawn at random, always the same ones, and kept in memory
 
-    Raises ValueError for an impossible vocabulary, EncoderError if the texts contain no words.
+    Raises ValueError for an impossible vocabulary or number of sentences, EncoderError if the texts contain no words.
     """
     specials = [UNKNOWN, *(token for token in special_tokens if token != UNKNOWN)]
     if vocabulary <= len(specials):
         raise ValueError(f"vocabulary must exceed the {len(specials)} special tokens, got {vocabulary}")
+    if sentences < 1:
+        raise ValueError(f"sentences must be at least 1, got {sentences}")
     tokenizer = Tokenizer(models.Unigram() if model == "unigram" else models.BPE(unk_token=UNKNOWN, fuse_unk=True))
     tokenizer.normalizer = _normalizer(lowercase)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -92,10 +98,43 @@ def train_tokenizer(
             pre_tokenizers.Split(Regex(_SINGLE if single_ideographs else _WORDS), behavior="isolated"),
         ]
     )
-    tokenizer.train_from_iterator(texts, _trainer(model, vocabulary, specials, min_frequency, longest_piece))
+    drawn, most = _drawn(texts, sentences), min(vocabulary // 2, _ALPHABET)
+    alphabet = _alphabet(drawn, most, lowercase=lowercase) if model == "bpe" else []
+    trainer = _trainer(model, vocabulary, specials, min_frequency, longest_piece, most, alphabet)
+    tokenizer.train_from_iterator(drawn, trainer)
     if tokenizer.get_vocab_size() <= len(specials):
         raise EncoderError("the texts contain no words to learn a tokenizer from; give it sentences")
     return tokenizer
+
+
+def _drawn(texts: Iterable[str], size: int) -> list[str]:
+    """At most `size` texts, each with equal probability (reservoir sampling)."""
+    texts, rng = iter(texts), np.random.default_rng(0)
+    drawn = list(islice(texts, size))
+    read = len(drawn)
+    while block := list(islice(texts, _BLOCK)):
+        places = rng.integers(0, np.arange(read, read + len(block)) + 1)
+        for text, place in zip(block, places.tolist(), strict=True):
+            if place < size:
+                drawn[place] = text
+        read += len(block)
+    return drawn
+
+
+def _alphabet(texts: Sequence[str], size: int, *, lowercase: bool) -> list[str]:
+    """The `size` most frequent characters; none if there are no more than these, and no choice is needed.
+
+    The library has no rule for characters of equal frequency: two runs would keep different ones, and number all pieces
+    differently.
+    """
+    counts = np.zeros(0x110000, np.int64)
+    for start in range(0, len(texts), _BLOCK):
+        text = normalize("NFKC", SPACE.join(["", *texts[start : start + _BLOCK]])).replace(" ", SPACE)
+        text = text.lower() if lowercase else text
+        codes = np.frombuffer(text.encode("utf-32-le", "replace"), np.uint32)
+        counts += np.bincount(codes, minlength=len(counts))
+    order = np.argsort(-counts, kind="stable")
+    return [chr(code) for code in order[:size].tolist()] if counts[order[size]] else []
 
 
 def _normalizer(lowercase: bool) -> normalizers.Normalizer:
@@ -104,7 +143,13 @@ def _normalizer(lowercase: bool) -> normalizers.Normalizer:
 
 
 def _trainer(
-    model: str, vocabulary: int, specials: list[str], min_frequency: int, longest_piece: int
+    model: str,
+    vocabulary: int,
+    specials: list[str],
+    min_frequency: int,
+    longest_piece: int,
+    most: int,
+    alphabet: list[str],
 ) -> trainers.Trainer:
     if model == "unigram":
         return trainers.UnigramTrainer(
@@ -121,7 +166,8 @@ def _trainer(
         special_tokens=specials,
         min_frequency=min_frequency,
         max_token_length=longest_piece,
-        limit_alphabet=min(vocabulary // 2, 6_000),
+        limit_alphabet=most,
+        initial_alphabet=alphabet,
         show_progress=False,
     )
 

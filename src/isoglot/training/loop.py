@@ -199,6 +199,7 @@ def open_stream(
     columns: Columns = {}
     if teacher is not None:  # after the objectives, which fail fast
         columns = teacher_columns(teacher, plan.corpus, table, pivot=plan.pivot, report=report)
+    plan.corpus.release()
     batches = Batches(
         table,
         plan.batching,

@@ -80,7 +80,7 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
     ]
     check_files(recipe, str(name) or recipe.name)
     return Plan(
-        encoder=partial(make_encoder, recipe, seed=seed),
+        encoder=partial(make_encoder, recipe, seed=seed, corpora=[stream.corpus for stream in stages[0].streams]),
         stages=stages,
         seed=seed,
         record=recipe.model_dump(mode="json", exclude={"folder", "data"}) | _models_of(recipe),
@@ -217,6 +217,7 @@ def compositions(
         for stream in stage.streams:
             stream.corpus.check()
             table = untokenised(stream.corpus, report=report)
+            stream.corpus.release()
             label = f"{stage.name}/{stream.corpus.name}" if len(stages) > 1 else stream.corpus.name
             found[label] = composition(stream.corpus, table)
     return found
@@ -315,11 +316,15 @@ def choices_of(recipe: Recipe) -> list[Choice]:
     return list(found.values())
 
 
-def make_encoder(recipe: Recipe, report: Report, *, seed: int) -> Encoder:
-    """The encoder of a recipe: loaded, or made from scratch with a tokenizer trained on the first stage's text."""
+def make_encoder(recipe: Recipe, report: Report, *, seed: int, corpora: Sequence[Corpus] | None = None) -> Encoder:
+    """The encoder of a recipe: loaded, or made from scratch with a tokenizer trained on the first stage's text.
+
+    `corpora` is that text; without it, it is opened here.
+    """
     settings = recipe.encoder
     if isinstance(settings, StaticSettings):
-        return _static(recipe, settings, seed=seed, report=report)
+        corpora = corpora or [corpus_of(recipe, stream) for stream in recipe.stages[0].streams]
+        return _static(recipe, settings, corpora, seed=seed, report=report)
     if isinstance(settings, TowersSettings):
         towers = {tower.name: _backbone(recipe, tower, seed=seed) for tower in settings.towers}
         try:
@@ -359,7 +364,9 @@ def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encod
         ) from error
 
 
-def _static(recipe: Recipe, settings: StaticSettings, *, seed: int, report: Report) -> StaticEncoder:
+def _static(
+    recipe: Recipe, settings: StaticSettings, corpora: Sequence[Corpus], *, seed: int, report: Report
+) -> StaticEncoder:
     """A static encoder, continued or new."""
     if settings.model:
         encoder = load(
@@ -371,7 +378,7 @@ def _static(recipe: Recipe, settings: StaticSettings, *, seed: int, report: Repo
         if not isinstance(encoder, StaticEncoder):
             raise EncoderError(f'{settings.model}: not a static encoder; write kind = "transformer" in [encoder]')
         return encoder
-    tokenizer = _tokenizer(recipe, settings, report)
+    tokenizer = _tokenizer(recipe, settings, corpora, report)
     numbers = tokenizer.get_vocab_size() * settings.dim
     try:  # the table and the two moments of Adam
         check_memory(
@@ -385,7 +392,7 @@ def _static(recipe: Recipe, settings: StaticSettings, *, seed: int, report: Repo
     )  # fmt: skip
 
 
-def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Tokenizer:
+def _tokenizer(recipe: Recipe, settings: StaticSettings, streams: Sequence[Corpus], report: Report) -> Tokenizer:
     """A tokenizer from a file, or trained on the text of the first stage and kept in the cache."""
     from tokenizers import Tokenizer
 
@@ -395,8 +402,7 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
             return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare exceptions
             raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
-    streams = [corpus_of(recipe, stream) for stream in recipe.stages[0].streams]
-    made = [settings.algorithm, settings.vocabulary, settings.lowercase]
+    made = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
     digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"
     if path.exists():
@@ -415,6 +421,7 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, report: Report) -> Toke
             settings.vocabulary,
             model=settings.algorithm,
             lowercase=settings.lowercase,
+            sentences=settings.sentences,
         )
     with atomic_write(path) as stream:
         stream.write(tokenizer.to_str())

@@ -551,7 +551,7 @@ def metered(progress: Callable[[int, int | None], None], total: int | None) -> I
 
 
 def count_bytes(size: int) -> None:
-    """Count bytes as read, for `metered`: those of files whose content comes from somewhere else."""
+    """Count bytes on disk as read, for `metered`; also those of a file whose content is read from a copy."""
     for add in _meters:
         add(size)
 

@@ -122,7 +122,7 @@ def _drawn(texts: Iterable[str], size: int) -> list[str]:
 
 
 def _alphabet(texts: Sequence[str], size: int, *, lowercase: bool) -> list[str]:
-    """The `size` most frequent characters; none if there are no more than these, and no choice is needed.
+    """The `size` most frequent characters; none if there are at most so many, and no choice is needed.
 
     The library has no rule for characters of equal frequency: two runs would keep different ones, and number all pieces
     differently.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -20,6 +22,7 @@ from isoglot.data.files import exclusive
 from isoglot.encoders import load
 from isoglot.errors import OutputError
 from isoglot.index import Index, Origin, SearchError, Sentence
+from isoglot.store import write_rows
 
 pytest.importorskip("faiss")
 
@@ -276,3 +279,90 @@ def test_a_model_that_has_moved_is_named_with_what_to_do(tmp_path, toy_static):
     with pytest.raises(SearchError, match="--model"):
         origin.load()
     assert origin.load(str(tmp_path / "moved")).dim == 8
+
+
+LIMITED = """
+import resource, sys
+sys.path[:0] = {path!r}
+from index_parts import sentences, unit
+from isoglot.errors import OutputError
+from isoglot.index import Index
+with Index.open({folder!r}) as index:
+    resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+    try:
+        index.add_vectors(sentences({rows}, {first}), unit({rows}))
+        index.restructure()
+    except OutputError as error:
+        print(error)
+    print(len(index), len(index.search(unit(1), 5)[0]))
+"""
+
+
+@pytest.mark.parametrize(("rows", "above"), [(6000, "vectors.npy"), (800, "index.sqlite"), (6000, "index.sqlite")])
+def test_a_quota_that_is_reached_changes_nothing_and_is_named(tmp_path, rows, above):
+    """`above`: the file that may not grow."""
+    pytest.importorskip("resource")
+    folder = tmp_path / "i"
+    with Index.create(folder, ORIGIN) as index:
+        index.add_vectors(sentences(50), unit(50))
+        if above == "vectors.npy":  # the greater file, then
+            index.add_vectors([Sentence(str(row), "") for row in range(9000)], unit(9000))
+        first = len(index)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    code = LIMITED.format(path=sys.path, folder=str(folder), limit=len(before[above]), rows=rows, first=first)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    problem, after = done.stdout.splitlines()
+    assert after == f"{first} 5"
+    assert str(folder) in problem
+    assert "make room" in problem
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    with Index.open(folder) as index:
+        index.add_vectors(sentences(rows, first), unit(rows))
+        assert len(index) == first + rows
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+@pytest.mark.parametrize("rows", [0, 50])
+def test_a_full_disk_leaves_the_index_as_it_was(tmp_path, monkeypatch, number, rows):
+    def fail(path, at, block, real=write_rows):
+        real(path, at, block)
+        if len(block):
+            raise OutputError(f"{path}: can't be written: {os.strerror(number)}")
+
+    with Index.create(tmp_path / "i", ORIGIN) as index:
+        if rows:
+            index.add_vectors(sentences(rows), unit(rows))
+        before = {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()}
+        monkeypatch.setattr("isoglot.index.index.write_rows", fail)
+        with pytest.raises(OutputError, match=os.strerror(number)):
+            index.add_vectors(sentences(7, rows), unit(7))
+        assert {path.name: path.read_bytes() for path in (tmp_path / "i").iterdir()} == before
+        assert len(index.search(unit(1), 3)[0]) == min(3, rows)
+
+
+RECURSIVE = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i AS row, '' AS id FROM n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        f"DROP TABLE sentences; CREATE VIEW sentences AS {RECURSIVE}",
+        f"DROP TABLE meta; CREATE VIEW meta AS SELECT 'rows' AS key, max(row) AS value FROM ({RECURSIVE})",
+        f"CREATE VIEW more AS {RECURSIVE}",
+        f"CREATE TRIGGER t AFTER INSERT ON sentences BEGIN INSERT INTO meta SELECT row, 1 FROM ({RECURSIVE}); END",
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON sentences (abs(row))",
+        "CREATE VIRTUAL TABLE more USING fts5(x)",
+        "ALTER TABLE sentences ADD COLUMN more AS (zeroblob(1000000000))",
+        "ALTER TABLE sentences ADD COLUMN more",
+        "ALTER TABLE meta RENAME COLUMN value TO content",
+        "CREATE TABLE copy AS SELECT * FROM sentences; DROP TABLE sentences; ALTER TABLE copy RENAME TO sentences",
+    ],
+)
+def test_only_the_tables_of_an_index_are_accepted(copy, change):
+    with closing(sqlite3.connect(copy / "index.sqlite")) as connection:
+        connection.executescript(change)
+    code = f"from isoglot.index import Index\nIndex.open({str(copy)!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert "isoglot.errors.SearchError" in done.stderr
+    assert str(copy / "index.sqlite") in done.stderr

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -22,7 +22,7 @@ from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.base import readable, texts_or_vectors
 from isoglot.encoders.engine import checked
-from isoglot.errors import CorpusError, OutputError, SearchError, hinting, shown
+from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, hinting, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
@@ -327,7 +327,8 @@ class Index:
     def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
         """Add sentences with their unit vectors (N, D); all of them or, after any error, none.
 
-        Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite.
+        Raises `SearchError` for an id that is in use, `ValueError` for vectors of another shape or not finite, and
+        `OutputError` where the disk is full; the index is then as it was before.
         """
         self._append([_clean(one, at) for at, one in enumerate(sentences)], vectors)
 
@@ -337,10 +338,17 @@ class Index:
             raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
         if len(bad := not_finite(table)):
             raise ValueError(f"vectors must be finite, and row {bad[0]}, of {sentences[bad[0]].id!r}, is not")
-        with self.store.writing() as before:
-            self._sweep(before)
-            self.store.add(sentences, before.rows)
-            self._write(before.rows, table)
+        try:
+            with self.store.writing() as before:
+                self._sweep(before)
+                self.store.add(sentences, before.rows)
+                self._write(before.rows, table)
+        except BaseException as error:
+            with suppress(IsoglotError):
+                self._cut()
+            if isinstance(error, OutputError):
+                raise OutputError(f"{error}; the {len(self):,} sentences of this index are unchanged") from error
+            raise
         self._load()
 
     def restructure(self, kind: str | None = None) -> None:
@@ -548,6 +556,16 @@ class Index:
             except CorpusError as error:
                 raise SearchError(f"{self.folder / NAME}: is truncated; make the index again") from error
         self.store.set_rows(first + len(vectors))
+
+    def _cut(self) -> None:
+        """Remove the vectors of an addition that failed: they take room, and don't count."""
+        if self.folder is None or not (path := self.folder / NAME).exists():
+            return
+        with self.store.writing() as now:
+            if now.rows:
+                write_rows(path, now.rows, np.empty((0, self.origin.dim), np.float32))
+            else:
+                path.unlink()
 
     def _sweep(self, files: Files) -> None:
         """Remove FAISS files that were replaced, or that a killed writer has left; nobody else writes now."""

@@ -28,6 +28,9 @@ NAME = "index.sqlite"
 
 _APPLICATION = 0x69736F67  # "isog" in the header of the database: an index, and not any other
 _ASKED = 500  # parameters of one statement; old builds of SQLite allow 999
+_FAILED = "disk I/O error"  # what SQLite says of a quota and of a file-size limit too
+# A statement may take so many steps of SQLite's machine for each byte of the file; a row of 20 bytes takes some 50.
+_STEPS, _LEAST_STEPS, _STEPS_PER_BYTE = 1_000_000, 100_000_000, 40
 _SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE languages (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE);
@@ -83,9 +86,16 @@ class Store:
             raise SearchError(f"{folder}: contains no index; make one with: isoglot index MODEL FILE -o {folder}")
         self.folder, self._path = folder, path
         self._lock = threading.RLock()
-        self._connection = connection or _connect(path)
+        self._is_writing, self._steps = False, 0
+        try:
+            self._connection = connection or _connect(path)
+        except sqlite3.DatabaseError as error:
+            raise SearchError(f"{path}: can't be opened ({error}); check its permissions") from error
+        if folder is not None:
+            self._connection.set_progress_handler(self._is_endless, _STEPS)
         try:
             self._check_format(path)
+            self._check_schema()
             self.origin = self._origin()
         except BaseException:
             self._connection.close()
@@ -108,6 +118,8 @@ class Store:
         try:
             _initialise(connection, origin, kind)
         except sqlite3.DatabaseError as error:
+            if _FAILED in str(error) or "is full" in str(error):
+                raise OutputError(f"{path}: can't be written ({error}); make room on the disk") from error
             raise SearchError(f"{path}: cannot be made ({error}); remove it, or choose another folder") from error
         finally:
             connection.close()
@@ -136,8 +148,13 @@ class Store:
     @contextmanager
     def writing(self) -> Iterator[Files]:
         """The only writer, until the block ends; an exception undoes what was written in it."""
-        with self._transaction("BEGIN IMMEDIATE"):
-            yield self._files()
+        with self._lock:
+            self._is_writing = True
+            try:
+                with self._transaction("BEGIN IMMEDIATE"):
+                    yield self._files()
+            finally:
+                self._is_writing = False
 
     def add(self, sentences: Sequence[Sentence], first: int) -> None:
         """Add sentences as rows `first` and on; inside `writing`. Raises `SearchError` for an id that is taken."""
@@ -245,6 +262,18 @@ class Store:
                 f"{self.folder}: an index of format {version}, and this isoglot reads {FORMAT}; {upgrade}{again}"
             )
 
+    def _check_schema(self) -> None:
+        """Only the tables of `_SCHEMA`, word for word: a view, a trigger or a computed column could run for ever."""
+        found = self._ask("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        expected = sorted(" ".join(sql.split()) for sql in _SCHEMA.split(";") if sql.strip())
+        if sorted(" ".join(str(sql).split()) for (sql,) in found) != expected:
+            self._damaged("has other tables than an index")
+
+    def _is_endless(self) -> bool:
+        """Whether a statement takes longer than any on a valid file of this size, which SQLite then interrupts."""
+        self._steps -= 0 if self._is_writing else _STEPS
+        return self._steps < 0
+
     def _model_name(self) -> str:
         """The name of the model of an index of any format, as far as it can be read."""
         with suppress(SearchError, ValueError, TypeError, KeyError):
@@ -303,13 +332,17 @@ class Store:
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:  # some errors end the transaction
-                    connection.execute("ROLLBACK")
+                    with suppress(sqlite3.DatabaseError):  # on a full disk: the next reader undoes it
+                        connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
     def _asking(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone. Errors of SQLite become `SearchError`."""
         with self._lock:
+            if self.folder is not None and not self._is_writing:
+                size = self._path.stat().st_size if self._path.exists() else 0  # unlinked by others: the least
+                self._steps = _LEAST_STEPS + _STEPS_PER_BYTE * size
             try:
                 yield self._connection
             except sqlite3.ProgrammingError as error:
@@ -320,9 +353,13 @@ class Store:
                 if "locked" in str(error):
                     problem = f"{self.name}: another process is writing it ({error}); try again later"
                     raise SearchError(problem) from error
-                if any(words in str(error) for words in ("readonly", "is full", "unable to open")):
+                if "is full" in str(error) or (self._is_writing and _FAILED in str(error)):
+                    raise OutputError(f"{self._path}: can't be written ({error}); make room on the disk") from error
+                if any(words in str(error) for words in ("readonly", "unable to open")):
                     problem = f"{self.name}: can't be written ({error}); check its permissions and the disk"
                     raise OutputError(problem) from error
+                if _FAILED in str(error):
+                    raise SearchError(f"{self._path}: can't be read ({error}); check the disk") from error
                 self._damaged(f"can't be read as an index ({error})", error)
 
     def _damaged(self, problem: str, error: Exception | None = None) -> NoReturn:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -336,3 +338,29 @@ def test_names_to_complete_are_kept(project, monkeypatch):
     assert completion.completed("task", "tatoeba,k") == ["tatoeba,kept"]
     kept.write_text("damaged")
     assert "tatoeba" in completion.completed("task", "")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
+@pytest.mark.parametrize("words", ["--version", "recipe list"])
+def test_a_stream_that_the_caller_has_closed_is_no_error(closed, words):
+    command = f"'{sys.executable}' -m isoglot {words} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (not closed.startswith(">"))
+
+
+INTERRUPTED = """
+import os, runpy, signal, sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["isoglot", "--help"]
+runpy.run_module("isoglot", run_name="__main__")
+"""
+
+
+def test_an_interruption_of_the_imports_shows_no_traceback():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -62,6 +63,44 @@ def test_more_idle_connections_than_there_are_places_cost_nothing_either(encoder
         assert received(idle[0]) == b""  # the longest idle one made room
         for connection in idle:
             connection.close()
+
+
+def test_a_burst_of_connections_leaves_no_more_than_the_limit(encoder):
+    with limited(encoder, connections=20) as server:
+        idle = [connect(server) for _ in range(200)]
+        deadline = time.monotonic() + 20
+        while len(server.server_state.connections) > 20 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(server.server_state.connections) <= 20
+        assert is_quick(server)
+        for connection in idle:
+            connection.close()
+
+
+BURST = """
+import resource, socket, sys, threading, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+from isoglot.encoders import StaticEncoder, load
+from isoglot.serve import Limits, Server, create_app
+server = Server(create_app(encoder=load({model!r})), "127.0.0.1", 0, Limits(connections=512))
+print(server.port, flush=True)
+threading.Timer(3, lambda: setattr(server, "should_exit", True)).start()
+server.run()
+"""
+
+
+def test_connections_without_a_free_file_fill_no_log(encoder, tmp_path):
+    pytest.importorskip("resource")
+    encoder.save(tmp_path / "m")
+    code = [sys.executable, "-c", BURST.format(model=str(tmp_path / "m"))]
+    with subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
+        _, err = process.communicate(timeout=60)
+        for connection in idle:
+            connection.close()
+    assert err.count("out of system resource") == 1
 
 
 def test_heads_and_bodies_that_trickle_are_cut_off(encoder):

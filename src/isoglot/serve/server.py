@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from isoglot.serve.limits import Limits
 from isoglot.serve.replies import HEADERS, Problem
 
 _BACKLOG = 256
+_EVERY = 10.0  # seconds between two lines of the log about connections that can't be accepted
 
 
 def serve(
@@ -71,7 +73,26 @@ class Server(uvicorn.Server):
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer requests until the server is stopped."""
-        super().run(sockets=[self.socket] if sockets is None else sockets)
+        log, is_new = logging.getLogger("asyncio"), _Seldom()
+        log.addFilter(is_new)
+        try:
+            super().run(sockets=[self.socket] if sockets is None else sockets)
+        finally:
+            log.removeFilter(is_new)
+
+
+class _Seldom(logging.Filter):
+    """One line per `_EVERY` seconds where asyncio writes one for each connection that finds no free file."""
+
+    _next = 0.0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "out of system resource" not in record.getMessage():
+            return True
+        if record.created < self._next:
+            return False
+        self._next = record.created + _EVERY
+        return True
 
 
 class _Connection(H11Protocol):
@@ -88,9 +109,9 @@ class _Connection(H11Protocol):
         """Start the timer, and close another connection if there are too many."""
         super().connection_made(transport)
         self._expect_before(self.limits.seconds)
-        if len(self.connections) > self.limits.connections:
-            others = [one for one in self.connections if isinstance(one, _Connection) and one is not self]
-            idle = [one for one in others if one._is_idle() and one.deadline is not None]
+        alive = [one for one in self.connections if isinstance(one, _Connection) and not one.transport.is_closing()]
+        if len(alive) > self.limits.connections:  # those that are closing stay in the set until the loop's next round
+            idle = [one for one in alive if one is not self and one._is_idle() and one.deadline is not None]
             min(idle, key=lambda one: one.deadline.when() if one.deadline else 0.0, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

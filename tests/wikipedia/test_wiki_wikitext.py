@@ -15,6 +15,7 @@ from isoglot.wikipedia.wikitext import (
     Limits,
     Link,
     Paragraph,
+    UnreadableError,
     fault,
     is_table,
     read,
@@ -204,3 +205,17 @@ def test_faults(text, why):
 def test_a_table_that_was_not_seen_as_one():
     assert is_table(Paragraph("a |- b", ()))
     assert not is_table(Paragraph("a | b - c", ()))
+
+
+@pytest.mark.parametrize(
+    "marker", ["<ref>", "{|", "{|\n", "<!--", "<b ", "[http://a ", "<div>", "<nowiki>", "{{", "[["]
+)
+def test_a_page_of_elements_that_never_end_is_unreadable_at_once(marker):
+    with pytest.raises(UnreadableError):
+        read(marker * 200_000, names("en"))
+    assert read(f"A [[bus]].\n\n{marker}", names("en"))[0][0].text == "A bus."
+
+
+def test_many_elements_that_end_are_read():
+    text = "".join(f"A<ref>b</ref> [[c]]<br>d {number}<!-- e -->{{{{f}}}}\n\n" for number in range(3_000))
+    assert len(read(text, names("en"))[0]) >= 3_000

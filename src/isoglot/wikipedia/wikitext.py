@@ -31,6 +31,11 @@ _BLOCKS = {"blockquote", "br", "center", "dd", "div", "dl", "dt", "hr", "li", "o
 _CLOSING = ",.;:!?)،؛؟।、。"  # no space is left before these where something was left out
 _WORDS = re.compile(r"\s+|\S+")
 _SWITCH = re.compile(r"__\w+?__")
+# The parser looks for the end of each element from its beginning: with many that have none, its time is quadratic.
+_MOST_UNCLOSED = 1_000  # under a second; an article has a few
+_BRACKETS = (("<!--", "-->"), ("<", ">"), ("{|", "|}"), ("{{", "}}"), ("[", "]"))
+_OPENING_TAG = re.compile(r"<([a-zA-Z]+)(?:[^<>]*[^<>/])?>")
+_SINGLE = {"br", "hr", "img", "li", "meta", "link", "wbr", "dt", "dd", "th", "td", "tr", "p"}  # these need no end
 # An empty pair of brackets with the space before it, or a separator that follows an opening bracket.
 _EMPTY = re.compile(
     r"(?:\s|^)[(\[][\s,;:،؛–—-]*[)\]]|[（［「『][\s,;:，；、/–—-]*[）］」』]|(?<=[(（])[\s,;:،؛，；、]+"
@@ -61,8 +66,11 @@ class UnreadableError(IsoglotError):
 def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
     """Paragraphs and list items of an article, and the titles of all links in its markup, tables and templates too.
 
-    Raises `UnreadableError` where the parser does, `IsoglotError` when the parser is not installed.
+    Raises `UnreadableError` where the parser does, and for thousands of elements that are not closed, which take it
+    minutes; `IsoglotError` when the parser is not installed.
     """
+    if (count := _count_unclosed(text)) > _MOST_UNCLOSED:
+        raise UnreadableError(f"the page cannot be parsed: {count:,} elements are opened and not closed")
     parse = _parser()
     try:
         code = parse(text)
@@ -73,6 +81,12 @@ def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
     except (RecursionError, ValueError, RuntimeError) as error:
         raise UnreadableError(f"the page cannot be parsed: {type(error).__name__}") from error
     return builder.paragraphs, [title for kind, title in titles if kind == ARTICLE]
+
+
+def _count_unclosed(text: str) -> int:
+    """How many elements of one kind are opened and not closed, at most."""
+    tags = sum(tag.lower() not in _SINGLE for tag in _OPENING_TAG.findall(text)) - text.count("</")
+    return max(tags, *(text.count(opening) - text.count(closing) for opening, closing in _BRACKETS))
 
 
 def _parser() -> Any:

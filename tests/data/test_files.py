@@ -6,6 +6,7 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import os
 import subprocess
 import sys
 from functools import partial
@@ -17,6 +18,8 @@ from hypothesis import strategies as st
 
 from isoglot.data.files import (
     atomic_write,
+    check_outputs,
+    content_digest,
     digest,
     exclusive,
     json_object,
@@ -229,3 +232,42 @@ def test_a_line_that_holds_no_object_is_told(text, words):
 
 def test_an_object_of_a_line():
     assert json_object('{"a": "\\ud83d\\ude00 \\\\ud8"}', file="f", line=1) == {"a": "😀 \\ud8"}
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_follows_a_compressed_stream_is_an_error_unless_it_is_a_stream_or_padding(tmp_path, compress):
+    path = tmp_path / "a.txt"
+    whole = compress(b"one\n" * 200_000) + compress(b"") + compress(b"two\n")
+    for padding in (b"", bytes(1024)):
+        path.write_bytes(whole + padding)
+        assert b"".join(read_blocks(path)) == b"one\n" * 200_000 + b"two\n"
+    path.write_bytes(whole + b"rubbish")
+    with pytest.raises(CorpusError, match=r"a\.txt: .* after line 200001"):
+        list(read_blocks(path))
+
+
+@pytest.mark.parametrize("link", ["symbolic", "hard", "around", "same"])
+def test_outputs_of_one_call_are_different_files(tmp_path, link):
+    kept, dropped = tmp_path / "k.jsonl", tmp_path / "d.jsonl"
+    (tmp_path / "sub").mkdir()
+    if link == "symbolic":
+        dropped.symlink_to(kept)
+    elif link == "hard":
+        kept.write_text("")
+        dropped.hardlink_to(kept)
+    else:
+        dropped = tmp_path / "sub/../k.jsonl" if link == "around" else kept
+    with pytest.raises(OutputError, match=r"k\.jsonl"):
+        check_outputs(kept, None, "-", dropped)
+    check_outputs(kept, tmp_path / "other", "-", "-", None)
+
+
+def test_the_digest_of_a_file_follows_its_content(tmp_path, monkeypatch):
+    monkeypatch.setattr("isoglot.data.files._SETTLED", -1.0)
+    path, new = tmp_path / "a", tmp_path / "new"
+    path.write_bytes(b"one")
+    assert content_digest(path) == content_digest(path) == hashlib.sha256(b"one").hexdigest()
+    new.write_bytes(b"two")
+    os.utime(new, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    new.replace(path)
+    assert content_digest(path) == hashlib.sha256(b"two").hexdigest()

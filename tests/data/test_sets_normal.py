@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from isoglot.data.readers import read as read_groups
+from isoglot.data.sets import normal
 from isoglot.data.sets.importers import find_parts, import_folder
 from isoglot.data.sets.normal import MANIFEST, Part, Row, Rows, import_set, imported, parts_of, read
 from isoglot.errors import CorpusError, OutputError
@@ -112,3 +113,47 @@ def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
         import_folder("TATOEBA-LASER", tmp_path / "raw", tmp_path)
     with pytest.raises(CorpusError, match="does not contain tnews; it needs a folder tnews"):
         import_folder("tnews", tmp_path / "raw", tmp_path)
+
+
+@pytest.mark.parametrize("age", [0, 100])
+def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, monkeypatch, age):
+    """As after `tar` or `rsync -a`: other content with the same size and modification time."""
+    monkeypatch.setattr("isoglot.data.files._SETTLED", -age)  # also where the digests of the files are remembered
+    raw = tmp_path / "raw.txt"
+    one = Part("test", "deu", ("deu",), (raw,), lambda: [Row((raw.read_text().strip(),), ("raw:1",))])
+    for word in ("one", "two"):
+        write(tmp_path / "new.txt", f"{word}\n")
+        (tmp_path / "new.txt").replace(raw)
+        os.utime(raw, ns=(1, 1))
+        assert read("mine", one, cache=tmp_path / "cache").texts() == [word]
+
+
+@pytest.mark.parametrize("stop", ["first part", "second part", "manifest"])
+def test_an_interrupted_import_can_be_repeated(tmp_path, monkeypatch, stop):
+    for code in ("deu", "fra"):
+        for side in (code, "eng"):
+            write(tmp_path / f"raw/tatoeba.{code}-eng.{side}", f"{side} 1\n")
+    calls = []
+
+    def fail(rows, languages, target, real=normal._write):
+        calls.append(target)
+        if stop == "first part" or (stop == "second part" and len(calls) == 2):
+            raise KeyboardInterrupt
+        real(rows, languages, target)
+
+    monkeypatch.setattr(normal, "_write", fail)
+    if stop == "manifest":
+        monkeypatch.setattr(normal, "measure", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
+    assert imported("tatoeba-laser", tmp_path / "tatoeba-laser") == {}
+    monkeypatch.undo()
+    assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 2)
+    assert len(imported("tatoeba-laser", tmp_path / "tatoeba-laser")) == 2
+
+
+def test_an_import_that_was_killed_at_its_first_file_can_be_repeated(tmp_path):
+    for side in ("deu", "eng"):
+        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
+    write(tmp_path / f"tatoeba-laser/.{MANIFEST}.0123abcd.tmp", "{")
+    assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 1)

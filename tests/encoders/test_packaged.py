@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +161,21 @@ def test_an_included_model_opens_in_sentence_transformers_with_equal_vectors(nam
     theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(texts)
     ours = encoder.encode(texts)
     np.testing.assert_allclose(theirs, ours, atol=1e-5)
+
+
+def test_a_file_of_the_cache_with_other_content_of_the_same_size_is_noticed(stand_in, tmp_path):
+    folder = packaged.get(NAME)
+    facts = (folder / "config.json").stat()
+    (tmp_path / "new").write_bytes(b"WEIGHTS")
+    os.utime(tmp_path / "new", ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    (tmp_path / "new").replace(folder / "config.json")
+    assert (packaged.get(NAME) / "config.json").read_bytes() == b"weights"
+    assert len(stand_in[1]) == 2
+
+
+def test_a_copied_cache_is_not_made_again(stand_in, tmp_path):
+    folder = packaged.get(NAME)
+    folder.rename(tmp_path / "copy")
+    shutil.copytree(tmp_path / "copy", folder)
+    assert packaged.get(NAME) == folder
+    assert len(stand_in[1]) == 1

@@ -47,7 +47,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
-    from isoglot.data.files import check_json, check_output
+    from isoglot.data.files import check_json, check_output, check_outputs
     from isoglot.report.compare import compare, parts_of
     from isoglot.report.scores import files_of
 
@@ -55,11 +55,9 @@ def compare(
     inputs = [file for _, path in named for part in parts_of(path) for file in files_of(part)]
     if output is not None:
         check_output(output, folder=True)
-        for name in ("compare.md", "compare.json"):
-            check_output(output / name, inputs=inputs)
         check_json(output / "compare.json", ("systems", "tables"))
-    if page is not None:
-        check_output(page, inputs=inputs)
+    tables = [output / name for name in ("compare.md", "compare.json")] if output is not None else []
+    check_outputs(*tables, page, inputs=inputs)
     found = compare(
         *(path for _, path in named), names=[name for name, _ in named],
         tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed,

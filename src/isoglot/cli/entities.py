@@ -49,7 +49,7 @@ def entities(
     if train + (vectors is not None) + (model is not None) != 1 or train != bool(dump):
         raise typer.BadParameter("pass one of --vectors, --model, or --train and --dump")
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
-    from isoglot.data.files import check_output, exclusive
+    from isoglot.data.files import check_output, check_outputs, exclusive
     from isoglot.data.readers.entities import TABLE, read_table
     from isoglot.wikipedia import entity_training
     from isoglot.wikipedia.entities import titles_of
@@ -57,8 +57,7 @@ def entities(
 
     next(read_table(folder / TABLE))  # before hours of training, not after
     table = folder / VECTORS
-    for file in (table, table.with_suffix(".json")):
-        check_output(file, inputs=[folder / TABLE, vectors, titles])
+    check_outputs(table, table.with_suffix(".json"), inputs=[folder / TABLE, vectors, titles])
     with exclusive(table):
         if train:
             settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)

@@ -42,7 +42,7 @@ def filter(
     as_json: Json = False,
 ) -> None:
     """Drop noisy translations from parallel text, by the margin of a model's vectors."""
-    from isoglot.data.files import check_output
+    from isoglot.data.files import check_outputs
     from isoglot.errors import OutputError, RecipeError
     from isoglot.mining.filtering import filter_file
 
@@ -51,12 +51,8 @@ def filter(
     for path in (output, dropped):
         if path is not None and str(path) != "-" and path.suffix not in ("", ".jsonl"):
             raise OutputError(f"{path}: filter writes JSON lines; choose a name that ends in .jsonl")
-    if dropped == output:
-        raise typer.BadParameter("--output and --dropped are the same file; choose another")
     with from_stdin(pairs, suffix=".jsonl") as (source,), to_stdout(output, "jsonl") as target:
-        for path in (target, dropped):
-            if path is not None:
-                check_output(path, inputs=[source, model])
+        check_outputs(target, dropped, inputs=[source, model])
         encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
         try:
             with Progress("filtering", unit="bytes") as progress:

@@ -13,6 +13,7 @@ import codecs
 import errno
 import gzip
 import hashlib
+import io
 import json
 import lzma
 import os
@@ -24,7 +25,9 @@ import threading
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
+from time import time
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
 from isoglot.errors import CorpusError, OutputError
@@ -36,6 +39,7 @@ COMPRESSED = (".bz2", ".gz", ".xz")  # sorted, so that of several copies of a te
 
 LONGEST_LINE = 1 << 25  # bytes; a longer line is not sentences, and lines are read into memory completely
 
+_SETTLED = 2.0  # seconds after which a change of a file is sure to have another time
 _BLOCK = 1 << 18
 _BOM = b"\xef\xbb\xbf"
 # The letters alone could open a sentence, so the magic number of the first block is checked too.
@@ -364,6 +368,29 @@ def check_output(
             raise OutputError(f"{path}: can't write into {nearest}: {error.strerror}; choose another output") from error
 
 
+def check_outputs(*paths: str | Path | None, inputs: Iterable[str | Path | None] = ()) -> None:
+    """`check_output` for several files of one call, which must differ, by whatever name. None and `-` are skipped."""
+    sources, targets = [*inputs], dict[str, str | Path]()
+    for path in paths:
+        if path is None or str(path) == "-":
+            continue
+        check_output(path, inputs=sources)
+        target = os.path.realpath(path)
+        if _is_device(Path(target)):
+            continue
+        same = [other for place, other in targets.items() if place == target or _is_same(place, target)]
+        if same:
+            raise OutputError(f"{path}: is the output {same[0]} too; choose another name for one of them")
+        targets[target] = path
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Whether two names lead to one existing file, as hard links do."""
+    with suppress(OSError):
+        return Path(one).samefile(other)
+    return False
+
+
 def _must_be_a_name(path: str | Path, *, folder: bool) -> None:
     if "\0" in str(path):
         raise OutputError(f"{str(path)!r}: contains a NUL character; choose another name")
@@ -500,6 +527,24 @@ def digest(path: str | Path) -> str:
     return checksum.hexdigest()
 
 
+def content_digest(path: str | Path) -> str:
+    """`digest`, computed once per process as long as the file's inode, size and both of its times stay the same.
+
+    Everything that remembers what was made from a file identifies the file by this: tools that copy or restore files
+    keep size and modification time, also where the content differs. Raises `OSError` when it cannot be read.
+    """
+    facts = Path(path).stat()
+    if time() - facts.st_ctime < _SETTLED:  # a change within one tick of the file system's clock leaves no trace
+        return digest(path)
+    state = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    return _digest_once(os.path.realpath(path), state)
+
+
+@lru_cache(maxsize=4096)
+def _digest_once(path: str, _state: tuple[int, ...]) -> str:
+    return digest(path)
+
+
 @contextmanager
 def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """The content of a file, decompressed, and the file itself."""
@@ -529,8 +574,42 @@ def _decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
     if magic.startswith(b"\x1f\x8b"):
         return cast("BinaryIO", gzip.GzipFile(fileobj=file))
     if magic.startswith(b"\xfd7zXZ\x00"):
-        return cast("BinaryIO", lzma.LZMAFile(file))
-    return cast("BinaryIO", bz2.BZ2File(file)) if _BZ2.match(magic) else file
+        return cast("BinaryIO", io.BufferedReader(_Streams(file, lzma.LZMADecompressor), _BLOCK))
+    if _BZ2.match(magic):
+        return cast("BinaryIO", io.BufferedReader(_Streams(file, bz2.BZ2Decompressor), _BLOCK))
+    return file
+
+
+class _Streams(io.RawIOBase):
+    """The content of compressed streams, one after the other, with zeros as padding.
+
+    The classes of the standard library ignore whatever follows a stream, such as the rest of a file whose copy was
+    damaged there; here it is an error of the decompressor.
+    """
+
+    def __init__(self, file: BinaryIO, start: Callable[[], Any]) -> None:
+        self._file, self._start, self._decompressor = file, start, start()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = b""
+        while not content:
+            if self._decompressor.eof:
+                block = self._decompressor.unused_data
+                while not (block := block.lstrip(b"\0")):
+                    if not (block := self._file.read(_BLOCK)):
+                        return 0
+                self._decompressor = self._start()
+            elif self._decompressor.needs_input:
+                if not (block := self._file.read(_BLOCK)):
+                    raise EOFError
+            else:
+                block = b""
+            content = self._decompressor.decompress(block, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 Our own are packed folders with cards in `isoglot/models`, opened in place. Other packages are not imported: their files
 are found through the metadata of the installation, checked against a known SHA-256, converted once into the user's
-cache folder, and are then an ordinary local model. A manifest records what a cached folder was made from and how large
-its files are; a folder that disagrees is created again. To use a new version of a package, change its pin in
+cache folder, and are then an ordinary local model. A manifest records what a cached folder was made from and the
+SHA-256 of its files; a folder that disagrees is created again. To use a new version of a package, change its pin in
 pyproject.toml and the digests here together.
 """
 
@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from isoglot import environment
-from isoglot.data.files import digest, exclusive
+from isoglot.data.files import content_digest, digest, exclusive
 from isoglot.encoders import card, layout
 from isoglot.errors import EncoderError, nearest
 
@@ -235,8 +235,8 @@ def get(name: str) -> Path:
         with layout.replacing(folder) as new:
             source.convert(files, new)
             written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
-            sizes = {str(path.relative_to(new)): path.stat().st_size for path in written}
-            manifest = {"converter": CONVERTER, "sources": _plain(source), "sizes": sizes}
+            contents = {str(path.relative_to(new)): [digest(path), _state(path)] for path in written}
+            manifest = {"converter": CONVERTER, "sources": _plain(source), "contents": contents}
             layout.write_json(new / MANIFEST, manifest)
     return folder
 
@@ -251,13 +251,22 @@ def place(name: str) -> Path:
 
 
 def _valid(folder: Path, source: Source) -> bool:
-    """Whether the folder was converted from these sources by this version, and no file has changed its size."""
+    """Whether the folder was converted from these sources by this version, and no file has changed since."""
     try:
         manifest = layout.read_json(folder / MANIFEST)
         known = manifest["converter"] == CONVERTER and manifest["sources"] == _plain(source)
-        return known and all((folder / name).stat().st_size == size for name, size in manifest["sizes"].items())
-    except (EncoderError, OSError, KeyError, TypeError):
+        return known and all(
+            _state(folder / name) == state or content_digest(folder / name) == checksum
+            for name, (checksum, state) in manifest["contents"].items()
+        )
+    except (EncoderError, OSError, KeyError, TypeError, ValueError, AttributeError):
         return False
+
+
+def _state(path: Path) -> list[int]:
+    """A file with the same inode, size and times, of which nobody can set the last, need not be read again."""
+    facts = path.stat()
+    return [facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
 
 
 def _distribution(package: str) -> metadata.Distribution | None:

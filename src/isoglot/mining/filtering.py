@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data import Group
-from isoglot.data.files import atomic_write, metered
+from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
@@ -76,6 +76,7 @@ def filter_file(
     Kept in memory: a block. `dropped` is the file for what is dropped; `progress` is called with bytes read and bytes
     in all.
     """
+    check_outputs(output, dropped, inputs=[pairs])
     counts: Counts = {}
     size = sum(file.stat().st_size for file in files_of(pairs))
     with ExitStack() as opened:

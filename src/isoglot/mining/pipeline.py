@@ -20,13 +20,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, check_output, digest, exclusive, work_folder
+from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
 from isoglot.data.languages import canonical_list
-from isoglot.data.vectors import open_table, require_finite
+from isoglot.data.vectors import as_array, open_table, require_finite
 from isoglot.encoders import Encoder, encode, load
 from isoglot.encoders.engine import checked, single_threads
 from isoglot.encoders.resumable import encode_file
-from isoglot.errors import EncoderError, shown
+from isoglot.errors import EncoderError, hinting, shown
 from isoglot.mining import formats
 from isoglot.mining.formats import MinedPair
 from isoglot.mining.sentences import (
@@ -153,12 +153,13 @@ class MinedPairs(Sequence[MinedPair]):
         form = _format(target, format)
         pair = _languages(languages, 2) or self.languages or formats.languages_of(target, [])
         _check_languages(form, pair)
-        for one in formats.written(target, form, pair, ids):
-            check_output(one, inputs=[side.name for side in self.sides if side.first])
+        files = formats.written(target, form, pair, ids)
+        check_outputs(*files, inputs=[side.name for side in self.sides if side.first])
         formats.write(target, form, self, languages=pair, ids=ids)
         return target
 
 
+@hinting()
 def mine(  # noqa: C901 - a sequence of steps, each with its condition
     model: Encoder | str | Path | None,
     sources: Sentences,
@@ -266,8 +267,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
             form = _format(Path(output), format)
             _check_languages(form, pair)
             written = formats.written(Path(output), form, pair, with_ids)
-            for one in written:
-                check_output(one, inputs=inputs)
+            check_outputs(*written, inputs=inputs)
             inputs += written
             stack.enter_context(exclusive(output))
         folder = _work(stack, files, output, work, inputs)
@@ -385,7 +385,7 @@ def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
     if isinstance(given, torch.Tensor):
         return np.asarray(given.detach().float().cpu().numpy())
     try:
-        return given if is_file(given) or isinstance(given, np.ndarray) else np.asarray(given)
+        return given if is_file(given) or type(given) is np.ndarray else as_array(given)
     except ValueError as error:
         raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
 

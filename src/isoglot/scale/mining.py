@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, in_order
 from isoglot.search import Neighbours, neighbours
@@ -79,11 +80,10 @@ def neighbours_shards(
 
 
 def _key(vectors: Shards | NDArray[Any]) -> Any:
-    """Identifies vectors: the content of an array; names, sizes and times of files, which are large."""
+    """Identifies vectors by their content, that of files with their names."""
     if not isinstance(vectors, Shards):
         return fingerprint(vectors)
-    known = [(str(file), file.stat()) for file in vectors.files]
-    return [(name, found.st_size, found.st_mtime_ns) for name, found in known]
+    return [(str(file), content_digest(file)) for file in vectors.files]
 
 
 def _block(

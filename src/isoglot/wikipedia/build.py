@@ -27,7 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import atomic_write, check_output, exclusive, temporary_folder, work_folder
+from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, temporary_folder, work_folder
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
 from isoglot.wikipedia.entities import (
@@ -75,11 +75,11 @@ class Sources:
 
     @property
     def digest(self) -> str:
-        """Of the files' names, sizes and times, and of the settings on which the passes before sampling depend."""
+        """Of the files' names and contents, and of the settings on which the passes before sampling depend."""
         facts: list[Any] = [_FORMAT, version("isoglot"), asdict(self.limits), versions(), self.dumps]
         for name in self.files:
             path = Path(os.path.realpath(name)) if name else None  # resolve() raises RuntimeError for a link to itself
-            facts.append([str(path), path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None)
+            facts.append([str(path), content_digest(path)] if path and path.exists() else None)
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

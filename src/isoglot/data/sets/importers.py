@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, exclusive, read_blocks, read_lines
+from isoglot.data.files import COMPRESSED, exclusive, read_blocks, read_lines, remove_temporary
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.exports import export, records, subsets
@@ -1045,7 +1045,10 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     parts, target = find_parts(name, folder), data / name
     if not parts:
         raise CorpusError(f"does not contain {name}; it needs {IMPORTERS[name].needs}", file=folder)
-    if target.exists() and not (target / MANIFEST).is_file() and (target.is_file() or any(target.iterdir())):
-        raise OutputError(f"{target}: contains something else than an imported set; choose another folder with --data")
     with exclusive(target):
+        if target.is_dir():
+            remove_temporary(target, [MANIFEST])  # of an import that was killed
+        if target.exists() and not (target / MANIFEST).is_file() and (target.is_file() or any(target.iterdir())):
+            problem = "contains something else than an imported set"
+            raise OutputError(f"{target}: {problem}; choose another folder with --data")
         return target, import_set(name, parts, target)

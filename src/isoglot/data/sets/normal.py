@@ -23,7 +23,7 @@ from functools import cache as once
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from isoglot.data.files import atomic_write, json_object, read_lines
+from isoglot.data.files import atomic_write, content_digest, json_object, read_lines
 from isoglot.data.sets.content import measure
 from isoglot.errors import CorpusError, OutputError
 
@@ -94,10 +94,13 @@ def parts_of(parts: Iterable[Part]) -> Parts:
 def import_set(name: str, parts: Parts, folder: Path) -> int:
     """Write the parts in the normal form, and a manifest with a checksum of each published file; the number of rows.
 
-    The manifest is written last, so an interrupted import does not count as a set. Raises `CorpusError` for files that
-    cannot be used, `OutputError` for a folder that cannot be written.
+    The manifest lists no parts until all are written, so an interrupted import does not count as a set, and the folder
+    can be imported into again. Raises `CorpusError` for files that cannot be used, `OutputError` for a folder that
+    cannot be written.
     """
-    entries, total = [], 0
+    entries: list[dict[str, Any]] = []
+    total = 0
+    _write_manifest(name, [], folder)
     for (split, subset), part in parts.items():
         rows = Rows(part.rows())
         file = f"{split}/{subset}.jsonl"
@@ -106,9 +109,13 @@ def import_set(name: str, parts: Parts, folder: Path) -> int:
         entry = {"split": split, "subset": subset, "languages": part.languages, "labelled": part.labelled}
         entries.append({**entry, "file": file, "rows": len(rows), "published": published})
         total += len(rows)
+    _write_manifest(name, entries, folder)
+    return total
+
+
+def _write_manifest(name: str, entries: list[dict[str, Any]], folder: Path) -> None:
     with atomic_write(folder / MANIFEST) as stream:
         json.dump({"set": name, "importer": VERSION, "parts": entries}, stream, ensure_ascii=False, indent=1)
-    return total
 
 
 def imported(name: str, folder: Path) -> Parts:
@@ -142,7 +149,7 @@ def imported(name: str, folder: Path) -> Parts:
 def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     """The rows of a part of the set `name`, taken from the cache when its files have not changed since.
 
-    `cache` is a folder; a copy there is named by the paths, sizes and times of the published files. Raises
+    `cache` is a folder; a copy there is named by the paths and the content of the published files. Raises
     `CorpusError` with file and line for files that cannot be used.
     """
     target = _cached(name, part, cache) if cache and part.files and not isinstance(part.rows, _Reader) else None
@@ -174,11 +181,10 @@ class _Reader:
 
 def _cached(name: str, part: Part, cache: Path) -> Path | None:
     try:
-        found = [(os.path.realpath(path), path.stat()) for path in part.files]
+        state = [VERSION, *(content_digest(path) for path in part.files)]
     except OSError:
         return None
-    which = [part.split, part.subset, *(path for path, _ in found)]
-    state = [VERSION, *((facts.st_size, facts.st_mtime_ns) for _, facts in found)]
+    which = [part.split, part.subset, *(os.path.realpath(path) for path in part.files)]
     return cache / name / f"{_digest(which)}-{_digest(state)}.jsonl.gz"  # places repeat, so this is a fifth
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import atomic_write, content_digest
 from isoglot.data.filters import normalise, test_sentences
 from isoglot.data.sets.catalogue import command, find
 from isoglot.data.sets.content import Content, Measure, blocks, is_compressed, stored
@@ -92,7 +92,7 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
     if missing:
         how = command("tatoeba-laser", data=data)
         raise CorpusError(f"{folder / missing[0]}: missing; needed to exclude its sentences. Run: {how}")
-    tests = _tests(folder / "v1", (folder / "v1").stat().st_mtime_ns)
+    tests = _tests(folder / "v1", tuple(map(content_digest, sorted((folder / "v1").iterdir()))))
     own, other = _lines(raw), _lines(partner)
     if len(own) != len(other):
         raise CorpusError(f"has {len(own)} lines and {partner} has {len(other)}; get both again", file=raw)
@@ -102,8 +102,8 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
 
 
 @lru_cache(maxsize=1)
-def _tests(folder: Path, _changed: int) -> frozenset[str]:
-    """The test sentences, read once for all files of a set, and again when the folder has changed."""
+def _tests(folder: Path, _content: tuple[str, ...]) -> frozenset[str]:
+    """The test sentences, read once for all files of a set, and again when one of them has changed."""
     return test_sentences(folder)
 
 

@@ -23,8 +23,9 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
+from numbers import Integral, Real
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -101,25 +102,46 @@ def naming_extras() -> Iterator[None]:
 
 
 def hinting(**elsewhere: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """A decorator: an unknown keyword argument is a TypeError that says what to pass instead.
+    """A decorator: an unknown keyword argument, or one of another kind than bool, int, float or str as its annotation
+    requires, is a TypeError that says what to pass instead.
 
     elsewhere   what to do about names that other libraries use, instead of the most similar name
     """
 
     def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         known = signature(function).parameters
+        is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
+        kinds = {name: _kinds_of(str(parameter.annotation)) for name, parameter in known.items()}
 
         @wraps(function)
         def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-            for name in given:
-                if name not in known:
+            for name, value in given.items():
+                if name not in known and not is_open:
                     hint = elsewhere.get(name) or nearest(name, [one for one in known if one != "self"])
                     raise TypeError(f"{function.__name__} has no argument {name!r}; {hint}")
+                if (kind := kinds.get(name)) and not any(_KINDS[one](value) for one in kind):
+                    raise TypeError(f"{function.__name__}: {name} must be {' or '.join(kind)}, got {shown(value)}")
             return function(*args, **given)
 
         return call
 
     return decorate
+
+
+# The kinds of arguments, by how they are annotated; NumPy's numbers are numbers too, and a bool is not.
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "None": lambda value: value is None,
+    "bool": lambda value: type(value).__name__ in ("bool", "bool_"),
+    "int": lambda value: isinstance(value, Integral) and not isinstance(value, bool),
+    "float": lambda value: isinstance(value, Real) and not isinstance(value, bool),
+    "str": lambda value: isinstance(value, str),
+}
+
+
+def _kinds_of(annotation: str) -> list[str]:
+    """The kinds that an annotation consists of; none if it has a part that is not one of them."""
+    kinds = annotation.split(" | ")
+    return kinds if all(kind in _KINDS for kind in kinds) else []
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:

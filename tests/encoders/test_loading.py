@@ -551,3 +551,101 @@ def test_one_file_cut_or_removed(data):
             assume(content)
             file.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
         opens_or_refuses(folder)
+
+
+@pytest.mark.parametrize("kind", ["static", "transformer"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"padding": {"strategy": {"Fixed": 20_000_000}}},
+        {"padding": {"strategy": "BatchLongest", "pad_to_multiple_of": 10**9}},
+        {"truncation": {"max_length": 1, "strategy": "LongestFirst", "stride": 0, "direction": "Right"}},
+        {"dropout": 0.9},
+    ],
+    ids=["fixed padding", "multiple of", "truncation", "dropout"],
+)
+def test_a_tokenizer_does_nothing_but_tokenise(kind, settings, toy_static, toy_transformer, tmp_path):
+    encoder = toy_static if kind == "static" else toy_transformer()
+    encoder.save(tmp_path / "m")
+    texts = ["the cat sat on the mat"] * 3
+    expected = load(tmp_path / "m").encode(texts)
+    file = tmp_path / "m" / "tokenizer.json"
+    saved = json.loads(file.read_text())
+    for name, value in settings.items():
+        if name == "dropout":
+            saved["model"]["dropout"] = value
+        else:
+            common = {"direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "<unk>"}
+            common |= {"pad_to_multiple_of": None} if name == "padding" else {}
+            saved[name] = (common if name == "padding" else {}) | value
+    file.write_text(json.dumps(saved))
+    length = None if "truncation" not in settings else encoder.max_length  # of a static folder, it is the setting
+    opened = load(tmp_path / "m", max_length=length)
+    for _ in range(3):
+        assert np.array_equal(opened.encode(texts), expected)
+
+
+def test_an_unknown_token_without_a_number_is_an_error_of_the_encoder(toy_static, tmp_path):
+    toy_static.save(tmp_path / "m")
+    file = tmp_path / "m" / "tokenizer.json"
+    saved = json.loads(file.read_text())
+    saved["model"] |= {"unk_token": "[NONE]", "byte_fallback": False}
+    file.write_text(json.dumps(saved))
+    with pytest.raises(EncoderError, match="NONE"):
+        load(tmp_path / "m").encode("\u2603 \U0001f600")
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"max_length": True}, TypeError),
+        ({"max_length": 2.5}, TypeError),
+        ({"allow_download": "no"}, TypeError),
+        ({"pooling": 1}, TypeError),
+        ({"dim": -1}, EncoderError),
+        ({"adapter": 5}, EncoderError),
+    ],
+)
+def test_arguments_of_another_kind_are_named(settings, error, toy_transformer, tmp_path):
+    toy_transformer().save(tmp_path / "m")
+    with pytest.raises(error, match=next(iter(settings))):
+        load(tmp_path / "m", **settings)
+
+
+def test_a_name_that_is_too_long_is_an_unknown_model():
+    with pytest.raises(EncoderError):
+        load("x" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"normalize_embeddings": "no"}, TypeError),
+        ({"batch_size": True}, TypeError),
+        ({"batch_size": 2.0}, TypeError),
+        ({"batch_tokens": 10**30}, ValueError),
+    ],
+)
+def test_settings_of_encode_are_of_their_kind(settings, error, toy_static):
+    with pytest.raises(error, match=next(iter(settings))):
+        toy_static.encode(["a"], **settings)
+
+
+def test_numbers_of_numpy_are_numbers(toy_static):
+    expected = toy_static.encode(["a", "b"], normalize_embeddings=True, batch_size=1)
+    same = toy_static.encode(["a", "b"], normalize_embeddings=np.bool_(True), batch_size=np.int64(1))
+    assert np.array_equal(expected, same)
+
+
+def test_a_masked_array_keeps_its_mask(toy_static):
+    rows = np.ma.masked_less(np.eye(3, dtype=np.float32), 0.5)
+    with pytest.raises(ValueError, match="masked"):
+        toy_static.similarity(rows, rows)
+    assert np.array_equal(toy_static.similarity(np.ma.array(np.eye(3)), np.eye(3)), np.eye(3))
+
+
+def test_columns_of_pyarrow_are_texts(toy_static):
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = ["the cat", "a dog", "the cat"]
+    for column in (pyarrow.array(texts), pyarrow.chunked_array([texts[:1], texts[1:]])):
+        assert np.array_equal(toy_static.encode(column), toy_static.encode(texts))

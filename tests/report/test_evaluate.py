@@ -213,3 +213,8 @@ def test_an_unknown_precision_is_an_error_of_the_user(toy_static):
 def test_a_function_has_no_precision(data):
     with pytest.raises(EvaluationError, match="bfloat16"):
         isoglot.evaluate(translated, pairs=PAIRS, precision="bfloat16")
+
+
+def test_a_short_row_of_pairs_is_named(toy_static):
+    with pytest.raises(EvaluationError, match="row 2 of pairs"):
+        isoglot.evaluate(toy_static, pairs=[("a", "b"), ("c",), ("d", "e")])

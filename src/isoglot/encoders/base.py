@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 
 from isoglot.data.batch import Tokens
-from isoglot.data.vectors import unit
+from isoglot.data.vectors import as_array, unit
 from isoglot.encoders.device import settle
 from isoglot.errors import hinting, nearest, shown
 from isoglot.progress import Progress, bar
@@ -112,6 +112,7 @@ class Encoder(nn.Module):
             self.write(new, name=name)
             if not weights == (words or weights) == packed.FULL:
                 packed.pack(new, weights, words)
+            layout.sort_headers(new)
             forms = weights if words in (None, weights) else f"{weights}, words {words}"
             card.write(new, self, name=name, weights=forms)
 
@@ -316,7 +317,7 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     takes = f"{caller} takes texts or vectors (N, D)"
     if isinstance(given, Tensor):
         return _array(given)
-    if hasattr(given, "__array__") and (table := np.asarray(given)).dtype.kind in "fiu":
+    if hasattr(given, "__array__") and (table := as_array(given)).dtype.kind in "fiu":
         return table
     try:
         texts = checked(given)

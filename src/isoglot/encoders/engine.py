@@ -95,8 +95,10 @@ def plan(
     if not 1 <= width <= encoder.dim:
         raise ValueError(f"truncate_dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {width}")
     for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+        if value is not None and not 1 <= value < 1 << 63:
+            raise ValueError(
+                f"{name} must be at least 1, got {value}" if value < 1 else f"{name} is too large: {value}"
+            )
     kind = np.dtype(dtype)
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
@@ -139,6 +141,9 @@ def checked(texts: object) -> Iterable[str]:
         raise TypeError(f"texts must be a string or an iterable of strings, got {type(texts).__name__}")
     if hasattr(texts, "columns") or hasattr(texts, "column_names"):  # its iterator gives names, or rows
         raise TypeError(f"texts is a table ({type(texts).__name__}); pass one of its columns, such as table['text']")
+    if hasattr(texts, "to_pylist"):  # a column of PyArrow, whose items are not strings
+        values: list[str] = texts.to_pylist()
+        return values
     return texts
 
 

@@ -69,6 +69,21 @@ def is_model(folder: Path) -> bool:
     return any((folder / name).is_file() for name in ("modules.json", "config.json", "adapter_config.json"))
 
 
+def sort_headers(folder: Path) -> None:
+    """Write the names in the headers of files of tensors in order, so that equal models are equal files.
+
+    The library has them in another order in every process.
+    """
+    for file in folder.rglob("*.safetensors"):
+        with file.open("r+b") as stream:
+            size = int.from_bytes(stream.read(8), "little")
+            header = json.loads(stream.read(size))
+            text = json.dumps(header, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+            if len(text) <= size:
+                stream.seek(8)
+                stream.write(text.ljust(size))
+
+
 @contextmanager
 def replacing(folder: str | Path) -> Iterator[Path]:
     """A new folder to write into, which replaces `folder` as a whole when the block ends well.

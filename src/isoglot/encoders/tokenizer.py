@@ -189,6 +189,8 @@ def ragged(
             except (TypeError, UnicodeEncodeError):
                 block = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in block]
                 encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
+            except Exception as error:  # the library's class for all errors, such as an unk_token without a number
+                raise EncoderError(f"the tokenizer can't read a text: {error}; save or download it again") from error
         rows = [encoding.ids for encoding in encodings]
         if filler is not None:
             rows = [row or [filler] for row in rows]
@@ -196,6 +198,17 @@ def ragged(
         lengths.append(counts)
         ids.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum())))
     return Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths)))
+
+
+def settle(tokenizer: Tokenizer) -> None:
+    """Switch off what a saved tokenizer may do besides tokenising: dropout of merges, padding and truncation.
+
+    With dropout every call gives other tokens; padding to a fixed length can take all memory.
+    """
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if getattr(tokenizer.model, "dropout", None) is not None:
+        tokenizer.model.dropout = None
 
 
 def prompted(texts: Sequence[str], prompt: str | None, own: str) -> Sequence[str]:

@@ -156,6 +156,8 @@ class TransformerEncoder(Encoder):
         self.new_layer = f"dim={dim}" if dim is not None else "head='kept'" if head == "kept" else ""
         if head == "kept":
             projections = [_head(self.hidden, seed), *projections]
+        if dim is not None and dim < 1:
+            raise ValueError(f"dim must be at least 1, got {dim}")
         if dim is not None:
             width = projections[-1].linear.out_features if projections else self.hidden
             projections = [*projections, _rotation(width, dim, seed)]
@@ -180,6 +182,8 @@ class TransformerEncoder(Encoder):
             from isoglot.settings import AdapterSettings
 
             adapter = AdapterSettings(**adapter)
+        if adapter is not None and not hasattr(adapter, "targets"):
+            raise TypeError(f"adapter must be AdapterSettings or a dict of them, got {adapter!r}")
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:
             self.adapter = attached

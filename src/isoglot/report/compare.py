@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isoglot.data.files import atomic_write
-from isoglot.errors import EvaluationError, naming_extras
+from isoglot.errors import EvaluationError, hinting, naming_extras
 from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import Doubles
@@ -285,6 +285,7 @@ class Comparison:
         write_page(path, runs, seen=seen, comparison=self, title=title)
 
 
+@hinting()
 @naming_extras()
 def compare(
     *systems: str | Path | Scores | Iterable[Score],

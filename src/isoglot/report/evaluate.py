@@ -19,7 +19,7 @@ from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.base import identity
 from isoglot.encoders.device import settle
-from isoglot.errors import EvaluationError, shown
+from isoglot.errors import EvaluationError, hinting, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
 from isoglot.evaluation.run import function, plan, run_tasks
@@ -34,6 +34,7 @@ from isoglot.report.tables import lacking
 _SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # codes of groups with unknown languages
 
 
+@hinting()
 def evaluate(
     model: str | Path | Encoder | Encode,
     tasks: str | Task | Sequence[str | Task] | None = None,
@@ -191,7 +192,12 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
     """The tasks on data in memory, each with the languages that it is restricted to."""
     found: list[tuple[Task, Sequence[str]]] = []
     if pairs is not None:
-        groups = tuple(group for group in groups_of(pairs, languages or None) if len(group.texts) > 1)
+        groups = tuple(groups_of(pairs, languages or None))
+        short = [number for number, group in enumerate(groups, 1) if len(group.texts) < 2]
+        if short and not languages:  # which may be what leaves one sentence of a larger group
+            problem = "needs a sentence and its translation; complete or remove the row"
+            raise EvaluationError(f"row {short[0]} of pairs {problem}")
+        groups = tuple(group for group in groups if len(group.texts) > 1)
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
         known = all(len(set(group.langs)) == len(group.langs) for group in groups)

@@ -26,7 +26,7 @@ from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import EvaluationError, naming_extras, nearest
+from isoglot.errors import EvaluationError, hinting, naming_extras, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Sentence:
     kind: str
 
 
+@hinting()
 @naming_extras()
 def plot(
     model: Any,

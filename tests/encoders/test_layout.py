@@ -130,14 +130,15 @@ load(sys.argv[1]).save(sys.argv[2], name="m", weights=sys.argv[3])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_equal_models_are_equal_files(weights, toy_transformer, tmp_path):
     """In other processes, since the library for tensors orders their names by chance in each."""
     toy_transformer().save(tmp_path / "m")
-    for name in "abc":
+    for name in "ab":
         subprocess.run([sys.executable, "-c", SAVE, str(tmp_path / "m"), str(tmp_path / name), weights], check=True)
     files = [path.relative_to(tmp_path / "a") for path in (tmp_path / "a").rglob("*") if path.is_file()]
     assert any(path.suffix == ".safetensors" for path in files)
     for path in files:
-        contents = {(tmp_path / name / path).read_bytes() for name in "abc"}
+        contents = {(tmp_path / name / path).read_bytes() for name in "ab"}
         assert len(contents) == 1, path

@@ -298,6 +298,7 @@ with Index.open({folder!r}) as index:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "above"), [(6000, "vectors.npy"), (800, "index.sqlite"), (6000, "index.sqlite")])
 def test_a_quota_that_is_reached_changes_nothing_and_is_named(tmp_path, rows, above):
     """`above`: the file that may not grow."""
@@ -343,6 +344,7 @@ def test_a_full_disk_leaves_the_index_as_it_was(tmp_path, monkeypatch, number, r
 RECURSIVE = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT i AS row, '' AS id FROM n"
 
 
+@pytest.mark.slow  # a process each, since an index that is read without this check never ends
 @pytest.mark.parametrize(
     "change",
     [

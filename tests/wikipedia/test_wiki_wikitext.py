@@ -216,6 +216,10 @@ def test_a_page_of_elements_that_never_end_is_unreadable_at_once(marker):
     assert read(f"A [[bus]].\n\n{marker}", names("en"))[0][0].text == "A bus."
 
 
+def test_a_tag_that_is_as_long_as_a_page_is_read():
+    assert read("<" + "a" * 100_000, names("en"))[0]
+
+
 def test_many_elements_that_end_are_read():
     text = "".join(f"A<ref>b</ref> [[c]]<br>d {number}<!-- e -->{{{{f}}}}\n\n" for number in range(3_000))
     assert len(read(text, names("en"))[0]) >= 3_000

@@ -34,7 +34,7 @@ _SWITCH = re.compile(r"__\w+?__")
 # The parser looks for the end of each element from its beginning: with many that have none, its time is quadratic.
 _MOST_UNCLOSED = 1_000  # under a second; an article has a few
 _BRACKETS = (("<!--", "-->"), ("<", ">"), ("{|", "|}"), ("{{", "}}"), ("[", "]"))
-_OPENING_TAG = re.compile(r"<([a-zA-Z]+)(?:[^<>]*[^<>/])?>")
+_OPENING_TAG = re.compile(r"<([a-zA-Z]+)\b[^<>]*(?<!/)>")
 _SINGLE = {"br", "hr", "img", "li", "meta", "link", "wbr", "dt", "dd", "th", "td", "tr", "p"}  # these need no end
 # An empty pair of brackets with the space before it, or a separator that follows an opening bracket.
 _EMPTY = re.compile(

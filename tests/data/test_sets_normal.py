@@ -115,10 +115,10 @@ def test_a_folder_is_imported_once_more_but_never_over_something_else(tmp_path):
         import_folder("tnews", tmp_path / "raw", tmp_path)
 
 
-@pytest.mark.parametrize("age", [0, 100])
-def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, monkeypatch, age):
+@pytest.mark.parametrize("settled", [2.0, -1.0], ids=["new files", "remembered digests"])
+def test_a_cached_set_is_keyed_by_content_and_not_by_size_and_time(tmp_path, monkeypatch, settled):
     """As after `tar` or `rsync -a`: other content with the same size and modification time."""
-    monkeypatch.setattr("isoglot.data.files._SETTLED", -age)  # also where the digests of the files are remembered
+    monkeypatch.setattr("isoglot.data.files._SETTLED", settled)
     raw = tmp_path / "raw.txt"
     one = Part("test", "deu", ("deu",), (raw,), lambda: [Row((raw.read_text().strip(),), ("raw:1",))])
     for word in ("one", "two"):
@@ -150,6 +150,17 @@ def test_an_interrupted_import_can_be_repeated(tmp_path, monkeypatch, stop):
     monkeypatch.undo()
     assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 2)
     assert len(imported("tatoeba-laser", tmp_path / "tatoeba-laser")) == 2
+
+
+def test_an_interrupted_second_import_keeps_the_set(tmp_path, monkeypatch):
+    for side in ("deu", "eng"):
+        write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
+    import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
+    monkeypatch.setattr(normal, "_write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
+    (part_again,) = imported("tatoeba-laser", tmp_path / "tatoeba-laser").values()
+    assert read("tatoeba-laser", part_again).texts() == ["deu 1"]
 
 
 def test_an_import_that_was_killed_at_its_first_file_can_be_repeated(tmp_path):

@@ -1050,5 +1050,5 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
             remove_temporary(target, [MANIFEST])  # of an import that was killed
         if target.exists() and not (target / MANIFEST).is_file() and (target.is_file() or any(target.iterdir())):
             problem = "contains something else than an imported set"
-            raise OutputError(f"{target}: {problem}; choose another folder with --data")
+            raise OutputError(f"{target}: {problem}; choose another folder with --data, or empty this one")
         return target, import_set(name, parts, target)

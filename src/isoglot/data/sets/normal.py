@@ -94,13 +94,14 @@ def parts_of(parts: Iterable[Part]) -> Parts:
 def import_set(name: str, parts: Parts, folder: Path) -> int:
     """Write the parts in the normal form, and a manifest with a checksum of each published file; the number of rows.
 
-    The manifest lists no parts until all are written, so an interrupted import does not count as a set, and the folder
-    can be imported into again. Raises `CorpusError` for files that cannot be used, `OutputError` for a folder that
-    cannot be written.
+    The manifest of a new folder lists no parts until all are written: an interrupted import does not count as a set,
+    and can be repeated there. An old manifest stays until then. Raises `CorpusError` for files that cannot be used,
+    `OutputError` for a folder that cannot be written.
     """
     entries: list[dict[str, Any]] = []
     total = 0
-    _write_manifest(name, [], folder)
+    if not (folder / MANIFEST).exists():
+        _write_manifest(name, [], folder)
     for (split, subset), part in parts.items():
         rows = Rows(part.rows())
         file = f"{split}/{subset}.jsonl"

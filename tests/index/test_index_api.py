@@ -51,6 +51,14 @@ def test_every_sentence_is_its_own_best_hit(index):
     assert index.languages() == {"deu": len(SENTENCES) // 2, "eng": -(-len(SENTENCES) // 2)}
 
 
+@pytest.mark.parametrize("kind", ["x", 5])
+def test_a_kind_that_cannot_be_adds_nothing(index, kind):
+    size = len(index)
+    with pytest.raises((ValueError, TypeError), match=repr(kind)):
+        index.add(["one more"], kind=kind)
+    assert len(index) == size
+
+
 def test_growing_saving_and_opening(index, toy_static, tmp_path):
     size = len(index)
     assert index.add(["one more", "and another"], languages="fr").new == 2

@@ -253,6 +253,7 @@ class Index:
             self._verified = True
             return self._model
 
+    @hinting()
     def add(
         self,
         sentences: Iterable[str | Sentence],
@@ -268,6 +269,8 @@ class Index:
 
         In memory is one piece of `tables.ROWS` sentences; each piece is added as a whole or not at all.
         """
+        if kind is not None:
+            check_kind(kind, self.origin.dim)  # not after sentences were added
         columns = {"languages": languages, "translations": translations, "ids": ids}
         with self._adding, nullcontext() if self.folder is None else exclusive(self.folder):
             first = self.store.files().rows  # another process may have added some since the index was opened

@@ -264,9 +264,9 @@ class Store:
 
     def _check_schema(self) -> None:
         """Only the tables of `_SCHEMA`, word for word: a view, a trigger or a computed column could run for ever."""
-        found = self._ask("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        statements = self._ask("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         expected = sorted(" ".join(sql.split()) for sql in _SCHEMA.split(";") if sql.strip())
-        if sorted(" ".join(str(sql).split()) for (sql,) in found) != expected:
+        if sorted(" ".join(str(sql).split()) for (sql,) in statements) != expected:
             self._damaged("has other tables than an index")
 
     def _is_endless(self) -> bool:

@@ -216,7 +216,8 @@ def count_code(path: Path) -> int:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and first.value.value is not ...:
+            value = first.value if isinstance(first, ast.Expr) else None
+            if first and isinstance(value, ast.Constant) and isinstance(value.value, str):
                 strings |= {*range(first.lineno, (first.end_lineno or first.lineno) + 1)}
     empty = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     lines = set[int]()

@@ -241,9 +241,10 @@ def test_what_follows_a_compressed_stream_is_an_error_unless_it_is_a_stream_or_p
     for padding in (b"", bytes(1024)):
         path.write_bytes(whole + padding)
         assert b"".join(read_blocks(path)) == b"one\n" * 200_000 + b"two\n"
-    path.write_bytes(whole + b"rubbish")
-    with pytest.raises(CorpusError, match=r"a\.txt: .* after line 200001"):
-        list(read_blocks(path))
+    for rubbish in (b"rubbish", lzma.compress(b"three\n", lzma.FORMAT_ALONE)):
+        path.write_bytes(whole + rubbish)
+        with pytest.raises(CorpusError, match=r"a\.txt: .* after line 200001"):
+            list(read_blocks(path))
 
 
 @pytest.mark.parametrize("link", ["symbolic", "hard", "around", "same"])

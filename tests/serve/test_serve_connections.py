@@ -78,9 +78,9 @@ def test_a_burst_of_connections_leaves_no_more_than_the_limit(encoder):
 
 
 BURST = """
-import resource, socket, sys, threading, time
+import resource, threading
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-from isoglot.encoders import StaticEncoder, load
+from isoglot.encoders import load
 from isoglot.serve import Limits, Server, create_app
 server = Server(create_app(encoder=load({model!r})), "127.0.0.1", 0, Limits(connections=512))
 print(server.port, flush=True)

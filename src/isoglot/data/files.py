@@ -25,7 +25,7 @@ import threading
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from time import time
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
@@ -528,16 +528,24 @@ def digest(path: str | Path) -> str:
 
 
 def content_digest(path: str | Path) -> str:
-    """`digest`, computed once per process as long as the file's inode, size and both of its times stay the same.
+    """`digest`, computed once per process as long as `file_state` stays the same.
 
-    Everything that remembers what was made from a file identifies the file by this: tools that copy or restore files
-    keep size and modification time, also where the content differs. Raises `OSError` when it cannot be read.
+    For the keys of what is made from a file: its size and modification time are kept by tools that copy or restore
+    files, also where the content differs. Raises `OSError` when it cannot be read.
+    """
+    state = file_state(path)
+    if time() - state[-1] / 1e9 < _SETTLED:  # a change within one tick of the file system's clock leaves no trace
+        return digest(path)
+    return _digest_once(os.path.realpath(path), state)
+
+
+def file_state(path: str | Path) -> tuple[int, ...]:
+    """Device, inode, size and both times of a file: while they are the same, it need not be read again.
+
+    Programs can set the modification time, but not the last number, the time of the last change.
     """
     facts = Path(path).stat()
-    if time() - facts.st_ctime < _SETTLED:  # a change within one tick of the file system's clock leaves no trace
-        return digest(path)
-    state = (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
-    return _digest_once(os.path.realpath(path), state)
+    return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
 
 
 @lru_cache(maxsize=4096)
@@ -573,11 +581,14 @@ def _decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
     if magic.startswith(b"\x1f\x8b"):
         return cast("BinaryIO", gzip.GzipFile(fileobj=file))
+    start: Callable[[], Any]
     if magic.startswith(b"\xfd7zXZ\x00"):
-        return cast("BinaryIO", io.BufferedReader(_Streams(file, lzma.LZMADecompressor), _BLOCK))
-    if _BZ2.match(magic):
-        return cast("BinaryIO", io.BufferedReader(_Streams(file, bz2.BZ2Decompressor), _BLOCK))
-    return file
+        start = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
+    elif _BZ2.match(magic):
+        start = bz2.BZ2Decompressor
+    else:
+        return file
+    return cast("BinaryIO", io.BufferedReader(_Streams(file, start), _BLOCK))
 
 
 class _Streams(io.RawIOBase):

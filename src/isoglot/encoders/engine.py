@@ -96,9 +96,7 @@ def plan(
         raise ValueError(f"truncate_dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {width}")
     for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
         if value is not None and not 1 <= value < 1 << 63:
-            raise ValueError(
-                f"{name} must be at least 1, got {value}" if value < 1 else f"{name} is too large: {value}"
-            )
+            raise ValueError(f"{name} must be {'at least 1' if value < 1 else 'below 2**63'}, got {value}")
     kind = np.dtype(dtype)
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")

@@ -25,7 +25,7 @@ from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
 from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import settle
+from isoglot.encoders.tokenizer import disable_extras
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, hinting, nearest, shown
 
@@ -353,7 +353,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    settle(tokenizer.backend_tokenizer)
+    disable_extras(tokenizer.backend_tokenizer)
     _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         _lowercase(tokenizer.backend_tokenizer)
@@ -452,10 +452,10 @@ def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
     pieces = [number for number in numbers if number not in nothing]
     probes = [tokenizer.decode([number]) for number in pieces[:: max(1, len(pieces) // _PROBES)]]
     try:
-        known = {number for found in tokenizer.encode_batch(probes, add_special_tokens=False) for number in found.ids}
+        encodings = tokenizer.encode_batch(probes, add_special_tokens=False)
     except Exception as error:  # the library's class for all errors, such as an unk_token without a number
         raise EncoderError(f"{folder}: the tokenizer can't be used: {_one_line(error)}") from error
-    if not known - nothing:
+    if nothing.issuperset(number for encoding in encodings for number in encoding.ids):
         raise EncoderError(
             f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
             "damaged; save or download the model again"
@@ -507,7 +507,7 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
         with packed.tokenizer_file(folder) as file:
             tokenizer = Tokenizer.from_file(str(file))
         length = (tokenizer.truncation or {}).get("max_length", 8192)
-        settle(tokenizer)
+        disable_extras(tokenizer)
         _require_tokenizer(tokenizer, len(table), folder)
         settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
         return StaticEncoder(table.float(), tokenizer, **settings)

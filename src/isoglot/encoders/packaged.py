@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from isoglot import environment
-from isoglot.data.files import content_digest, digest, exclusive
+from isoglot.data.files import content_digest, digest, exclusive, file_state
 from isoglot.encoders import card, layout
 from isoglot.errors import EncoderError, nearest
 
@@ -235,7 +235,7 @@ def get(name: str) -> Path:
         with layout.replacing(folder) as new:
             source.convert(files, new)
             written = [path for path in new.rglob("*") if path.is_file() and path.name != layout.FILES]
-            contents = {str(path.relative_to(new)): [digest(path), _state(path)] for path in written}
+            contents = {str(path.relative_to(new)): [digest(path), file_state(path)] for path in written}
             manifest = {"converter": CONVERTER, "sources": _plain(source), "contents": contents}
             layout.write_json(new / MANIFEST, manifest)
     return folder
@@ -256,17 +256,11 @@ def _valid(folder: Path, source: Source) -> bool:
         manifest = layout.read_json(folder / MANIFEST)
         known = manifest["converter"] == CONVERTER and manifest["sources"] == _plain(source)
         return known and all(
-            _state(folder / name) == state or content_digest(folder / name) == checksum
+            list(file_state(folder / name)) == state or content_digest(folder / name) == checksum
             for name, (checksum, state) in manifest["contents"].items()
         )
     except (EncoderError, OSError, KeyError, TypeError, ValueError, AttributeError):
         return False
-
-
-def _state(path: Path) -> list[int]:
-    """A file with the same inode, size and times, of which nobody can set the last, need not be read again."""
-    facts = path.stat()
-    return [facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns]
 
 
 def _distribution(package: str) -> metadata.Distribution | None:

@@ -200,7 +200,7 @@ def ragged(
     return Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths)))
 
 
-def settle(tokenizer: Tokenizer) -> None:
+def disable_extras(tokenizer: Tokenizer) -> None:
     """Switch off what a saved tokenizer may do besides tokenising: dropout of merges, padding and truncation.
 
     With dropout every call gives other tokens; padding to a fixed length can take all memory.

@@ -178,12 +178,12 @@ class TransformerEncoder(Encoder):
         """Freeze the weights that these settings exclude from training. Raises ValueError."""
         if adapter is not None and self.new_layer:
             raise ValueError(f"an adapter trains no other weights, so a new layer ({self.new_layer}) would stay random")
-        if isinstance(adapter, Mapping):
+        if adapter is not None:
             from isoglot.settings import AdapterSettings
 
-            adapter = AdapterSettings(**adapter)
-        if adapter is not None and not hasattr(adapter, "targets"):
-            raise TypeError(f"adapter must be AdapterSettings or a dict of them, got {adapter!r}")
+            adapter = AdapterSettings(**adapter) if isinstance(adapter, Mapping) else adapter
+            if not isinstance(adapter, AdapterSettings):
+                raise TypeError(f"adapter must be AdapterSettings or a dict of its fields, got {adapter!r}")
         attached = adapters.restrict(self.backbone, train_layers=train_layers, adapter=adapter, seed=seed)
         if attached is not None:
             self.adapter = attached

@@ -79,7 +79,7 @@ class Sources:
         facts: list[Any] = [_FORMAT, version("isoglot"), asdict(self.limits), versions(), self.dumps]
         for name in self.files:
             path = Path(os.path.realpath(name)) if name else None  # resolve() raises RuntimeError for a link to itself
-            facts.append([str(path), content_digest(path)] if path and path.exists() else None)
+            facts.append([str(path), content_digest(path)] if path and path.is_file() else None)
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 

@@ -92,7 +92,8 @@ def _unleaked(raw: Path, partner: Path, data: Path) -> Iterator[bytes]:
     if missing:
         how = command("tatoeba-laser", data=data)
         raise CorpusError(f"{folder / missing[0]}: missing; needed to exclude its sentences. Run: {how}")
-    tests = _tests(folder / "v1", tuple(map(content_digest, sorted((folder / "v1").iterdir()))))
+    test_files = sorted(path for path in (folder / "v1").iterdir() if path.is_file())
+    tests = _tests(folder / "v1", tuple(map(content_digest, test_files)))
     own, other = _lines(raw), _lines(partner)
     if len(own) != len(other):
         raise CorpusError(f"has {len(own)} lines and {partner} has {len(other)}; get both again", file=raw)

@@ -341,7 +341,7 @@ def test_names_to_complete_are_kept(project, monkeypatch):
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&- <&-"])
-@pytest.mark.parametrize("words", ["--version", "recipe list"])
+@pytest.mark.parametrize("words", ["--version", pytest.param("recipe list", marks=pytest.mark.slow)])
 def test_a_stream_that_the_caller_has_closed_is_no_error(closed, words):
     command = f"'{sys.executable}' -m isoglot {words} {closed}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=120)

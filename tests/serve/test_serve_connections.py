@@ -89,6 +89,7 @@ server.run()
 """
 
 
+@pytest.mark.slow
 def test_connections_without_a_free_file_fill_no_log(encoder, tmp_path):
     pytest.importorskip("resource")
     encoder.save(tmp_path / "m")

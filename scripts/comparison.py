@@ -24,7 +24,8 @@ from typing import Any
 
 import isoglot
 from isoglot.data.files import atomic_write
-from isoglot.encoders import Encoder, packaged
+from isoglot.encoders import Encoder
+from isoglot.model import packaged
 from isoglot.encoders.device import settle
 from isoglot.encoders.loading import expanded
 from isoglot.errors import EncoderError

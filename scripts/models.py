@@ -28,7 +28,8 @@ from typing import Any
 import isoglot
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write
-from isoglot.encoders import adapters, card, layout
+from isoglot.encoders import adapters
+from isoglot.model import card, layout
 from isoglot.report.scores import read_results
 from isoglot.settings import BUNDLED
 

@@ -291,7 +291,7 @@ def test_two_runs_in_one_folder_are_refused(project):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from isoglot.encoders import engine
+from isoglot.model import engine
 from isoglot.mining import mine
 from isoglot.search import checkpoint
 engine.STATIC_WINDOW = 16

@@ -26,7 +26,7 @@ from isoglot.data.files import (
     temporary_folder,
     writing,
 )
-from isoglot.encoders import layout
+from isoglot.model import layout
 from isoglot.errors import OutputError
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks and limits are of POSIX systems")

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from isoglot.encoders import TransformerEncoder, encode, load
+from isoglot.encoders import TransformerEncoder, load
+from isoglot.model import encode
 from isoglot.encoders.adapters import LowRank, attached, digest
 from isoglot.encoders.base import identity
 from isoglot.encoders.layers import Dense

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot.encoders import StaticEncoder, average, encode, load
+from isoglot.encoders import StaticEncoder, average, load
+from isoglot.model import encode
 from isoglot.encoders.towers import Towers
 from isoglot.errors import EncoderError
 

@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from isoglot.encoders import converters, encode, load
+from isoglot.encoders import converters, load
+from isoglot.model import encode
 from isoglot.encoders.converters import UseEncoder
 from isoglot.errors import EncoderError
 

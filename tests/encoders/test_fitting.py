@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
-from isoglot.encoders import StaticEncoder, TransformerEncoder, encode, load
+from isoglot.encoders import StaticEncoder, TransformerEncoder, load
+from isoglot.model import encode
 from isoglot.encoders.fitting import fit_flow, fit_whitening, mean_log_likelihood, moments, train_flow, whitening
 from isoglot.encoders.layers import Flow
 from isoglot.errors import EncoderError
@@ -110,7 +111,7 @@ def test_a_static_encoder_stays_one(toy_static, tmp_path):
 
 @pytest.mark.parametrize("fit", [fit_whitening, fit_flow])
 def test_transforms_are_fitted_in_float32_on_every_device(fit, toy_transformer, monkeypatch):
-    from isoglot.encoders import engine
+    from isoglot.model import engine
 
     asked = []
     settled = engine.settle

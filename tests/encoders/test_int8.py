@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
-from isoglot.encoders import encode, int8
+from isoglot.encoders import int8
+from isoglot.model import encode
 from isoglot.encoders.int8 import quantize
 from isoglot.errors import EncoderError
 

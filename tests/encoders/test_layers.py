@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
-from isoglot.encoders import encode, layers, layout, load
+from isoglot.encoders import layers, load
+from isoglot.model import encode, layout
 from isoglot.encoders.base import identity
 from isoglot.encoders.layers import Dense, Flow, WithLayer, read_flow
 from isoglot.errors import EncoderError

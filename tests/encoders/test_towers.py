@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
+from isoglot.model import encode
 from isoglot.encoders.base import identity
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import STRIDE, Towers, _letters

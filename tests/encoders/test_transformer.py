@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
+from isoglot.model import encode
 from isoglot.encoders.layers import Dense
 from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS
 from isoglot.errors import OutputError

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from isoglot import memory
 from isoglot.data.batch import Tokens
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
+from isoglot.model import encode
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EvaluationError, RecipeError
 from isoglot.evaluation import TASKS

@@ -22,7 +22,7 @@ from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
 from isoglot.data.groups import Group
-from isoglot.encoders import engine
+from isoglot.model import engine
 from isoglot.environment import cache_folder
 from isoglot.evaluation.base import Metric
 from isoglot.recipe import load as load_recipe

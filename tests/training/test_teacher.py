@@ -11,7 +11,8 @@ import torch
 
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
-from isoglot.encoders import encode, engine, load
+from isoglot.encoders import load
+from isoglot.model import encode, engine
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
 from isoglot.recipe import parse

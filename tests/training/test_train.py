@@ -15,7 +15,8 @@ from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
 
 import isoglot
 from isoglot.data.groups import Group
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
+from isoglot.model import encode
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError

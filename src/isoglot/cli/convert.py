@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Model, Output, open_encoder
+from isoglot.cli.options import ModelName, Output, open_encoder
 
 
 def convert(
-    model: Model,
+    model: ModelName,
     output: Output,
     weights: Annotated[str, typer.Option(help="Weights on disk: float32, float16, int8 or int4.")] = "int8",
     words: Annotated[
@@ -20,11 +20,11 @@ def convert(
 ) -> None:
     """Save a model with quantised weights, or in float32 for sentence-transformers."""
     from isoglot.data.files import check_output
-    from isoglot.encoders import packed
+    from isoglot.encoders import packing
     from isoglot.errors import EncoderError
 
     try:
-        packed.check(weights, words)
+        packing.check(weights, words)
     except ValueError as error:
         raise EncoderError(f"convert: {error}") from error
     check_output(output, inputs=[model], folder=True, whole=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Data, Device, Json, Languages, Output, announce, split
+from isoglot.cli.options import Data, Device, Json, Languages, Output, split
 
 
 def sweep(
@@ -49,12 +49,13 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
+    from isoglot.encoders.device import describe, resolve
     from isoglot.report.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
     console.on_interrupt("run the same command again to resume")
-    announce(device)
+    console.say(describe(resolve(device)))
     made = sweep(
         read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [],
         seeds=range(seed, seed + seeds), overrides=overrides or [], tasks=split(tasks), languages=split(languages),

@@ -22,10 +22,10 @@ import logging
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -33,85 +33,24 @@ from torch import Tensor, nn
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from isoglot import environment
-from isoglot.data.batch import Tokens
 from isoglot.data.files import atomic_write
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS, TransformerEncoder
 from isoglot.errors import EncoderError, IsoglotError
+from isoglot.model.onnx import Graph, OnnxModel
 
 _FORMAT = 2  # raised when the export changes, so that cached graphs are created again
 _BLOCK = 128  # values that share a scale in the second layers of feed-forward blocks
 _INT8 = 4  # accuracy_level of MatMulNBits for inputs of eight bits
-_making, _exporting = threading.Lock(), threading.Lock()
+_exporting = threading.Lock()
 _known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
 
-class Graph:
-    """An exported model as bytes, and the session that runs it, which is made when first used in a process."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self._session = data, None
-
-    @property
-    def session(self) -> Any:
-        """The ONNX Runtime session."""
-        with _making:
-            if self._session is None:
-                self._session = _session(self.data)
-            return self._session
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"data": self.data, "_session": None}
-
-
-class Int8Encoder(Encoder):
-    """The result of `quantize`: for `encode` only, it cannot be trained or saved. It tokenises like its encoder."""
-
-    concurrent = True
-    own: TransformerEncoder
-
-    def __init__(self, encoder: TransformerEncoder, graph: Graph) -> None:
-        super().__init__()
-        self.own, self.graph = cast(TransformerEncoder, evaluating(encoder)), graph
-        self.dim, self.max_length, self.normalizes = encoder.dim, encoder.max_length, encoder.normalizes
-        self.prompt, self.prompts, self.pooling = encoder.prompt, encoder.prompts, encoder.pooling
-        self.name = encoder.name
-        self.eval()
-
-    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
-        """Token ids as the encoder that was quantised gives them."""
-        return self.own.tokenize(texts, prompt=self.prompt if prompt is None else prompt)
-
-    def forward(self, tokens: Tokens) -> Tensor:
-        """(N, D) in float32, without a gradient."""
-        if not len(tokens):
-            return torch.zeros(0, self.dim)
-        ids, mask = tokens.padded(self.own.pad)
-        mask = torch.ones_like(ids) if mask is None else mask
-        words = self.own.backbone.get_input_embeddings()(ids)
-        found = self.graph.session.run(None, {"words": words.detach().numpy(), "mask": mask.numpy()})
-        return torch.from_numpy(found[0])
-
-    @property
-    def fingerprint(self) -> str:
-        """The fingerprint of the encoder that was quantised, marked."""
-        return f"int8-{self.own.fingerprint}"
-
-    def write(self, folder: Path, *, name: str | None = None) -> None:  # noqa: ARG002 - nothing is saved
-        """Raise EncoderError: only the float32 encoder can be saved."""
-        raise EncoderError(
-            f"{folder}: an encoder computing in int8 can't be saved; save the encoder it was made from, "
-            'with weights="int8" for a small file'
-        )
-
-
-def quantize(encoder: Encoder) -> Encoder:
-    """The encoder in int8, exported once for its weights; an encoder in int8 is returned unchanged.
+def quantize(encoder: Encoder) -> OnnxModel:
+    """The encoder in int8, exported once for its weights; it tokenises like its encoder.
 
     Raises EncoderError if it is not a transformer on a CPU, or the extra `onnx` is not installed.
     """
-    if isinstance(encoder, Int8Encoder):
-        return encoder
     if not isinstance(encoder, TransformerEncoder):
         raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; use float32")
     if encoder.device.type != "cpu":
@@ -121,7 +60,13 @@ def quantize(encoder: Encoder) -> Encoder:
         known = _known.get(words)  # type: ignore[no-untyped-call]
         if known is None or known[0] != state:
             known = _known[words] = state, _graph(encoder)
-    return Int8Encoder(encoder, known[1])
+    model = OnnxModel(
+        known[1], encoder.tokenizer.backend_tokenizer, dim=encoder.dim, max_length=encoder.max_length, pad=encoder.pad,
+        table=words.detach().numpy(), pooling=encoder.pooling, prompt=encoder.prompt, prompts=encoder.prompts,
+        normalizes=encoder.normalizes,
+    )  # fmt: skip
+    model.name = encoder.name
+    return model
 
 
 def _state(encoder: TransformerEncoder) -> object:
@@ -236,7 +181,7 @@ def _round_in_blocks(path: Path) -> None:
 
 
 def _export(encoder: TransformerEncoder, path: Path) -> None:
-    own = cast(TransformerEncoder, evaluating(encoder, always_copy=True))  # another thread may be encoding with it
+    own = evaluating(encoder, always_copy=True)  # another thread may be encoding with it
     config: Any = copy.deepcopy(own.backbone.config)
     config._attn_implementation = "eager"  # plain standard operators, which any runtime has
     for module in own.modules():
@@ -254,14 +199,6 @@ def _export(encoder: TransformerEncoder, path: Path) -> None:
         opset_version=17,
         dynamo=False,
     )
-
-
-def _session(graph: bytes) -> Any:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
 @contextmanager

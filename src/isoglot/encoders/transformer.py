@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
-from isoglot.data.batch import Tokens
-from isoglot.encoders import adapters, layout
+from isoglot.data.batch import send
+from isoglot.data.tokens import Tokens
+from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
-from isoglot.encoders.tokenizer import SavedTokenizer, digest, prompted, ragged
+from isoglot.model import layout
+from isoglot.model.tokenizer import SavedTokenizer, digest, prompted, ragged
 from isoglot.options import within
 
 if TYPE_CHECKING:
@@ -205,14 +207,18 @@ class TransformerEncoder(Encoder):
         return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
     def prepared(self, tokens: Tokens) -> Tokens:
-        """The tokens with their padded table."""
-        return tokens.prepared(self.pad, self.device)
+        """The tokens with their padded table, in memory that copies to an accelerator do not wait for."""
+        table = _tensors(tokens, self.pad)
+        if self.device.type not in ("cpu", "mps"):
+            table = tuple(part if part is None else part.pin_memory() for part in table)
+        return Tokens(tokens.ids, tokens.lengths, table)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
         if not len(tokens):
             return torch.zeros(0, self.dim, device=self.device)
-        ids, mask = tokens.padded(self.pad, self.device)
+        table = tokens.table or _tensors(tokens, self.pad)
+        ids, mask = (part if part is None else send(part, self.device) for part in table)
         layered = self.pooling in FIRST_LAYER
         # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
         output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
@@ -268,6 +274,11 @@ class TransformerEncoder(Encoder):
             merged.save_pretrained(folder)
         config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
         layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
+
+
+def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:
+    """Padded ids and mask (N, T) as tensors; None instead of a mask where nothing is padded."""
+    return tuple(part if part is None else torch.from_numpy(part) for part in tokens.padded(pad))
 
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
-from isoglot.encoders import Encoder, load
-from isoglot.encoders.base import readable, texts_or_vectors
-from isoglot.encoders.engine import checked
 from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, hinting, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
 from isoglot.index.table import NAME, Rows, Table, Vectors, nearest
+from isoglot.model import Model, load
+from isoglot.model.base import readable, texts_or_vectors
+from isoglot.model.engine import checked
 from isoglot.progress import Progress
 from isoglot.search import faiss_index
 from isoglot.search.exact import check_count
@@ -85,7 +85,7 @@ class Index:
     opened, and what it has added itself. Raises `SearchError` for a damaged or unsupported folder.
     """
 
-    def __init__(self, store: Store, model: Encoder | str | Path | None = None, *, device: str = "auto") -> None:
+    def __init__(self, store: Store, model: Model | str | Path | None = None, *, device: str = "auto") -> None:
         if not isinstance(store, Store):
             raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
@@ -99,7 +99,7 @@ class Index:
     @classmethod
     def build(
         cls,
-        model: Encoder | str | Path,
+        model: Model | str | Path,
         sentences: Iterable[str | Sentence],
         *,
         languages: str | Iterable[str] | None = None,
@@ -118,7 +118,7 @@ class Index:
     ) -> Index:
         """Encode sentences into a new index, or add them to the one in the folder.
 
-        model         an Encoder, or a model's name
+        model         an Model, or a model's name
         sentences     strings, or `Sentence`s with ids and languages; read once
         languages     their language codes, or one for all; None: unknown
         translations  a text for each sentence that is shown with a hit; None where there is none
@@ -135,13 +135,13 @@ class Index:
         the folder and for an id of another sentence, `ValueError` for an unknown kind, `OutputError` if another process
         is adding.
         """
-        if not isinstance(model, Encoder | str | Path):
-            raise TypeError(f"model is {shown(model)}; pass an Encoder or a model's name")
+        if not isinstance(model, Model | str | Path):
+            raise TypeError(f"model is {shown(model)}; pass an Model or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
         records = _records(sentences, 0, columns | {"translation_languages": translation_languages})
         place = None if folder is None else Path(folder)
         if place is not None:
-            check_output(place, inputs=[] if isinstance(model, Encoder) else [model], folder=True)
+            check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
         with nullcontext() if place is None else exclusive(place):
             encoder, origin, there = cls._origin_of(place, model, prompt, query_prompt, pooling, device)
             check_kind(kind or FLAT, encoder.dim)
@@ -162,14 +162,14 @@ class Index:
     def _origin_of(
         cls,
         folder: Path | None,
-        model: Encoder | str | Path,
+        model: Model | str | Path,
         prompt: str | None,
         query_prompt: str | None,
         pooling: str | None,
         device: str,
-    ) -> tuple[Encoder, Origin, bool]:
+    ) -> tuple[Model, Origin, bool]:
         """The encoder, its record for the index, and whether the folder already contains an index built with it."""
-        if isinstance(model, Encoder) and not (prompt is None and pooling is None):
+        if isinstance(model, Model) and not (prompt is None and pooling is None):
             raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
         there = None
         if folder is not None and cls.exists(folder):
@@ -180,7 +180,7 @@ class Index:
                     raise SearchError(f"{folder}: was made with {name} {kept!r}, not {value!r}; leave this option out")
             pooling, prompt = there.pooling, there.prompt
         encoder, name = model, ""
-        if not isinstance(encoder, Encoder):
+        if not isinstance(encoder, Model):
             encoder, name = load(encoder, pooling=pooling, prompt=prompt, device=device), str(encoder)
         if there is not None:
             there.require(encoder, name or "this encoder")
@@ -189,7 +189,7 @@ class Index:
         return encoder, Origin.of(encoder, name, pooling=pooling, prompt=own, query_prompt=query_prompt), False
 
     @classmethod
-    def open(cls, folder: str | Path, model: Encoder | str | Path | None = None, *, device: str = "auto") -> Index:
+    def open(cls, folder: str | Path, model: Model | str | Path | None = None, *, device: str = "auto") -> Index:
         """The index in a folder.
 
         `model`: its encoder, or where to load it from; None: by the name that the index was built with, when it is
@@ -205,7 +205,7 @@ class Index:
 
     @classmethod
     def create(
-        cls, folder: str | Path | None, origin: Origin, *, kind: str = FLAT, model: Encoder | None = None
+        cls, folder: str | Path | None, origin: Origin, *, kind: str = FLAT, model: Model | None = None
     ) -> Index:
         """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
         check_kind(kind, origin.dim)
@@ -242,10 +242,10 @@ class Index:
         return self.store.kind
 
     @property
-    def model(self) -> Encoder:
+    def model(self) -> Model:
         """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one."""
         with self._loading:
-            if not isinstance(self._model, Encoder):
+            if not isinstance(self._model, Model):
                 name = None if self._model is None else str(self._model)
                 self._model = self.origin.load(name, device=self._device)
             elif not self._verified:
@@ -634,12 +634,12 @@ def _hit(score: float, row: int, of: Sentence) -> Hit:
 _Columns = Mapping[str, str | Iterable[str | None] | None]
 
 
-def _encoded(encoder: Encoder, lists: Iterable[list[str]]) -> Iterator[Vectors]:
+def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
     """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
 
     Not on a CPU, which is busy anyway, and where an interrupt would wait for minutes until a list is done.
     """
-    if encoder.device.type == "cpu":
+    if str(encoder.device) == "cpu":
         yield from (encode_sentences(encoder, each) for each in lists)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:

@@ -21,11 +21,10 @@ from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.data.sets import catalogue, command
-from isoglot.encoders import layout, load
+from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import settle
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import disable_extras, train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
@@ -35,6 +34,8 @@ from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.memory import check_memory
+from isoglot.model import layout
+from isoglot.model.tokenizer import disable_extras, train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective

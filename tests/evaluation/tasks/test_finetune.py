@@ -14,7 +14,8 @@ from cases_classification import pawsx_data, put
 from torch.nn.functional import dropout
 
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.encoders import TransformerEncoder, encode
+from isoglot.encoders import TransformerEncoder
+from isoglot.model import encode
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks import finetune
 from isoglot.evaluation.tasks.classification import PAWS_X

@@ -120,7 +120,7 @@ class PairClassifier:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        from isoglot.encoders.tokenizer import unpadded
+        from isoglot.model.tokenizer import unpadded
 
         backbone: Any = self.layers["backbone"]
         device = next(backbone.parameters()).device
@@ -199,6 +199,7 @@ def _schedule(classifier: PairClassifier, rate: float, *, total: int) -> Iterato
 
 def _transformer(encode: Encode, name: str) -> Any:
     model = getattr(encode, "model", None)
+    model = model.trainable() if model is not None and model.origin else model
     if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
         what = "vectors without a model" if model is None else f"a {type(model).__name__}"
         raise EvaluationError(f"{name}: {what} cannot be fine-tuned; use a transformer encoder, or leave this task out")

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from conftest import SENTENCES
-from isoglot.encoders import layout
+from isoglot.model import layout
 from isoglot.errors import EncoderError, OutputError
 
 

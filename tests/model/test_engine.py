@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.data.batch import pack
-from isoglot.encoders import StaticEncoder, encode, engine
+from isoglot.encoders import StaticEncoder
+from isoglot.model import encode, engine
 from isoglot.encoders.base import evaluating
 from isoglot.encoders.device import settle
-from isoglot.encoders.engine import distinct, plan, windows
+from isoglot.model.engine import distinct, plan, windows
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
 from isoglot.errors import EncoderError

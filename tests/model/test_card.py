@@ -9,8 +9,9 @@ import pytest
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.data.files import digest
-from isoglot.encoders import StaticEncoder, average, card, load, packaged, trim
-from isoglot.encoders.card import Card, Data
+from isoglot.encoders import StaticEncoder, average, load, trim
+from isoglot.model import card, packaged
+from isoglot.model.card import Card, Data
 from isoglot.errors import EncoderError
 
 PAIRS = [("Guten Morgen", "Good morning"), ("Gute Nacht", "Good night"), ("Danke", "Thanks")]

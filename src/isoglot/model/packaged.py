@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from isoglot import environment
 from isoglot.data.files import content_digest, digest, exclusive, file_state
-from isoglot.encoders import card, layout
 from isoglot.errors import EncoderError, nearest
+from isoglot.model import card, layout
 
 Convert = Callable[[Mapping[str, Path], Path], None]
 

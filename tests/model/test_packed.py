@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot.encoders import StaticEncoder, encode, load, packed
+from isoglot.encoders import StaticEncoder, load
+from isoglot.model import encode, packed
 from isoglot.encoders.base import identity
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers

@@ -1,47 +1,25 @@
-"""Compact model folders: weights in int8, int4 or float16, and a compressed tokenizer.
-
-A packed folder is an ordinary model folder in which `model.safetensors` is replaced by `packed.safetensors`, and
-`tokenizer.json` by `tokenizer.json.xz`. Opening one expands the weights to float32 in memory and writes nothing, so a
-packed model computes exactly as a float32 model with rounded weights. sentence-transformers needs the expanded folder,
-which `isoglot.load(folder).save(other)` writes.
-
-Quantisation is symmetric, without a zero point. A matrix is cut along its rows into groups, each with a float16 scale d
-and integers q in [-L, L), L = 8 or 128: w = unit d q, with one float32 `unit` per matrix that keeps small scales out of
-float16's subnormal range. For each group the scale with the least squared error is chosen among `_CANDIDATES` starting
-points, each refined by least squares: for given q, d = <w, q> / <q, q>. The value of largest magnitude starts at -L,
-the longer end of the range. Vectors (biases, layer norms) and the layers after the pooling stay float16.
-"""
+"""Writes packed model folders: weights in int8, int4 or float16, and a compressed tokenizer (see `model/packed.py`)."""
 
 from __future__ import annotations
 
 import json
 import lzma
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from isoglot.errors import EncoderError, nearest
+from isoglot.model.packed import GROUP, SCALES, TOKENIZER, WEIGHTS
 
 FULL, HALF = "float32", "float16"
 BITS = {"int8": 8, "int4": 4}
 FORMS = (FULL, HALF, *BITS)
-GROUP = 32  # weights that share a scale: 4.5 or 8.5 bits per weight
-WEIGHTS, TOKENIZER = "packed.safetensors", "tokenizer.json.xz"
 _PLAIN_WEIGHTS, _PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"
-_SCALES = ".scales"
 _CANDIDATES = (1.0, 1.06, 0.97, 0.94, 0.9, 0.86, 0.81, 0.76)  # starting scales, relative to that of the largest value
 _TOGETHER = 1 << 16  # groups quantised per block
-_LARGEST = 1 << 29  # bytes of a tokenizer.json that are expanded at most
-
-
-# Tensors
 
 
 def quantize(values: Tensor, bits: int) -> tuple[Tensor, Tensor, float]:
@@ -91,33 +69,6 @@ def _nearest(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
     return best, scales
 
 
-def dequantize(integers: Tensor, scales: Tensor, unit: float, columns: int) -> Tensor:
-    """(..., columns) float32 values of what `quantize` returned. Raises ValueError if the shapes don't match."""
-    half = GROUP // 2
-    wide = integers.dtype == torch.int8
-    if integers.shape[:-1] != scales.shape[:-1] or integers.shape[-1] != scales.shape[-1] * (GROUP if wide else half):
-        raise ValueError(f"{tuple(integers.shape)} integers and {tuple(scales.shape)} scales do not match")
-    if not 0 <= scales.shape[-1] * GROUP - columns < GROUP:
-        raise ValueError(f"{scales.shape[-1]} groups of {GROUP} are not {columns} columns")
-    values = torch.empty(scales.numel(), GROUP)
-    if wide:
-        values.copy_(integers.reshape(-1, GROUP))
-    else:
-        pairs = integers.reshape(-1, half)
-        values[:, :half], values[:, half:] = pairs & 15, pairs >> 4
-        values -= 8
-    values *= (scales.float() * unit).reshape(-1, 1)
-    return values.reshape(*scales.shape[:-1], scales.shape[-1] * GROUP)[..., :columns].contiguous()
-
-
-# Files
-
-
-def is_packed(folder: Path) -> bool:
-    """Whether the weights of a module folder are packed."""
-    return (folder / WEIGHTS).is_file()
-
-
 def check(weights: str, words: str | None = None) -> None:
     """Raise ValueError for a form of weights that does not exist."""
     for form in (weights, words):
@@ -159,7 +110,7 @@ def _pack_weights(file: Path, weights: str, words: str) -> None:
             packed[name] = half if (half := values.half()).isfinite().all() else values
         else:
             try:
-                integers, packed[name + _SCALES], unit = quantize(values, BITS[form])
+                integers, packed[name + SCALES], unit = quantize(values, BITS[form])
             except ValueError as error:
                 raise EncoderError(f"{file}: {name}: {error}") from error
             packed[name] = integers
@@ -172,50 +123,3 @@ def _word_table(tensors: dict[str, Tensor]) -> str | None:
     """The name of the embedding table with the most rows, which is that of the words."""
     tables = [name for name, values in tensors.items() if "embedding" in name and values.ndim == 2]
     return max(tables, key=lambda name: len(tensors[name]), default=None)
-
-
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a packed module folder in float32. Raises EncoderError for a damaged file."""
-    from safetensors import safe_open
-
-    path = folder / WEIGHTS
-    try:
-        with safe_open(path, "pt") as file:
-            facts = json.loads((file.metadata() or {})["isoglot"])
-            return dict(_expanded(file, facts))
-    except Exception as error:  # safetensors has exceptions of its own
-        raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
-
-
-def _expanded(file: Any, facts: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
-    for name in file.keys():  # noqa: SIM118 - not a dict
-        if name.endswith(_SCALES) and name.removesuffix(_SCALES) in facts:
-            continue
-        values = file.get_tensor(name)
-        if (fact := facts.get(name)) is not None:
-            scales = file.get_tensor(name + _SCALES)
-            values = dequantize(values, scales, float(fact["unit"]), int(fact["columns"]))
-        yield name, values.float() if values.is_floating_point() else values
-
-
-@contextmanager
-def tokenizer_file(folder: Path) -> Iterator[Path]:
-    """The tokenizer.json of a folder; a compressed one is expanded into a temporary file for the block.
-
-    Raises EncoderError for a compressed file that is damaged or expands to more than 512 MiB.
-    """
-    path = folder / TOKENIZER
-    if not path.is_file():
-        yield folder / _PLAIN_TOKENIZER
-        return
-    reader = lzma.LZMADecompressor()
-    try:
-        content = reader.decompress(path.read_bytes(), _LARGEST)
-    except lzma.LZMAError as error:
-        raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
-    if not reader.eof:
-        raise EncoderError(f"{path}: is truncated, or larger than 512 MiB; save or download the model again")
-    with tempfile.TemporaryDirectory(prefix="isoglot-") as place:
-        expanded = Path(place, _PLAIN_TOKENIZER)
-        expanded.write_bytes(content)
-        yield expanded

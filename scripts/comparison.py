@@ -25,7 +25,6 @@ from typing import Any
 import isoglot
 from isoglot.data.files import atomic_write
 from isoglot.encoders import Encoder
-from isoglot.model import packaged
 from isoglot.encoders.device import settle
 from isoglot.encoders.loading import expanded
 from isoglot.errors import EncoderError
@@ -34,6 +33,7 @@ from isoglot.evaluation.base import main_metrics
 from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
+from isoglot.model import packaged
 from isoglot.report.compare import Comparison, Row, compare
 from isoglot.report.evaluate import described, evaluate
 from isoglot.report.scores import Scores, read_results

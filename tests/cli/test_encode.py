@@ -14,9 +14,9 @@ from command_line import runner
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.encode import encode as verb
 from isoglot.encoders import StaticEncoder
+from isoglot.errors import EncoderError, OutputError
 from isoglot.model import encode
 from isoglot.model.resumable import encode_file
-from isoglot.errors import EncoderError, OutputError
 
 run = runner(encode=verb)
 

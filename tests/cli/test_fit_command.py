@@ -14,8 +14,8 @@ from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.fit import fit
 from isoglot.data.files import read_texts
 from isoglot.encoders import StaticEncoder, load
-from isoglot.model import encode
 from isoglot.errors import CorpusError, EncoderError, OutputError
+from isoglot.model import encode
 
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]
 

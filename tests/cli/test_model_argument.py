@@ -10,8 +10,8 @@ from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import main
 from isoglot.cli.options import model_and_files
 from isoglot.encoders import StaticEncoder, load
-from isoglot.model import packaged
 from isoglot.errors import EncoderError
+from isoglot.model import packaged
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from isoglot.cli.negatives import negatives
 from isoglot.data import Group
 from isoglot.data.readers import read_jsonl
 from isoglot.encoders import load
-from isoglot.model import encode
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.mining import add_hard_negatives
+from isoglot.model import encode
 
 run = runner(negatives=negatives)
 PAIRS = [

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.trim import trim
 from isoglot.encoders import StaticEncoder, load, vocabulary
-from isoglot.model import encode
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model import encode
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from isoglot.encoders import converters, load
-from isoglot.model import encode
 from isoglot.encoders.converters import UseEncoder
 from isoglot.errors import EncoderError
+from isoglot.model import encode
 
 
 def write_blocks(values, scale):

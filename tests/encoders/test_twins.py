@@ -10,8 +10,8 @@ import torch
 
 from conftest import build_transformer
 from isoglot.encoders import load
-from isoglot.model import encode
 from isoglot.encoders.twins import Twins
+from isoglot.model import encode
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best
 from runs import train

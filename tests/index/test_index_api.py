@@ -177,7 +177,7 @@ def test_translations_are_exported(index, tmp_path):
         ({"sentences": [Sentence("1", None)]}, TypeError, r"sentences\[0\]: the text is None"),
         ({"ids": [None] * 10}, TypeError, r"sentences\[0\]: the id is None"),
         ({"translations": [3] * 10}, TypeError, r"sentences\[0\]: the translation is 3"),
-        ({"model": 3}, TypeError, "an Encoder or a model's name"),
+        ({"model": 3}, TypeError, "a model or a model's name"),
         ({"kind": "hsnw"}, ValueError, "did you mean 'hnsw'"),
         ({"languages": ["eng"]}, ValueError, "languages has only 1"),
         ({"languages": ["eng"] * 11}, ValueError, "languages has more"),

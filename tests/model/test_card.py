@@ -10,9 +10,9 @@ import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.data.files import digest
 from isoglot.encoders import StaticEncoder, average, load, trim
+from isoglot.errors import EncoderError
 from isoglot.model import card, packaged
 from isoglot.model.card import Card, Data
-from isoglot.errors import EncoderError
 
 PAIRS = [("Guten Morgen", "Good morning"), ("Gute Nacht", "Good night"), ("Danke", "Thanks")]
 
@@ -128,7 +128,7 @@ def included(tmp_path, monkeypatch):
     """Two models of our own, and the cache in a folder of the test."""
     monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
     monkeypatch.setattr(packaged, "DEFAULT", "isoglot-small")
-    monkeypatch.setattr("isoglot.encoders.loading.DEFAULT", "isoglot-small")
+    monkeypatch.setattr("isoglot.model.finding.DEFAULT", "isoglot-small")
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ISOGLOT_MODEL", raising=False)
     small = build_transformer(normalizes=True).eval()

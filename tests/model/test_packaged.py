@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from isoglot.encoders import load
-from isoglot.model import card, encode, packaged
 from isoglot.errors import EncoderError
+from isoglot.model import card, encode, packaged
 
 NAME = "glove-6b-50d"
 
@@ -128,8 +128,8 @@ def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
 def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
     """Tatoeba, Korean to English with the prompt: .778, which the converted weights must meet within .003."""
     from isoglot.encoders import load
-    from isoglot.model import encode
     from isoglot.errors import EncoderError
+    from isoglot.model import encode
     from isoglot.report.evaluate import evaluate
     from isoglot.settings import BUNDLED
 

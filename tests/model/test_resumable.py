@@ -16,9 +16,9 @@ import pytest
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.encoders import StaticEncoder
+from isoglot.errors import CorpusError, EncoderError, OutputError
 from isoglot.model import encode, engine
 from isoglot.model.resumable import encode_file, partial_path
-from isoglot.errors import CorpusError, EncoderError, OutputError
 from isoglot.store import Rows, journal_of
 
 SLOW = """

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from isoglot.encoders import load
-from isoglot.model import encode, engine
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model import encode, engine
 from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
 from isoglot.store import Rows
 

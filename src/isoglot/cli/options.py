@@ -143,7 +143,10 @@ def open_encoder(name: str | None, *, device: str, precision: str | None = None,
     from isoglot.model import load
 
     model = load(name, device=device, **settings)
-    console.say(model.describe(precision))
+    try:
+        console.say(model.describe(precision))
+    except ValueError as error:
+        raise EncoderError(f"{model.name}: {error}") from error
     return model
 
 

@@ -118,7 +118,7 @@ class Index:
     ) -> Index:
         """Encode sentences into a new index, or add them to the one in the folder.
 
-        model         an Model, or a model's name
+        model         a model, or a model's name
         sentences     strings, or `Sentence`s with ids and languages; read once
         languages     their language codes, or one for all; None: unknown
         translations  a text for each sentence that is shown with a hit; None where there is none
@@ -136,7 +136,7 @@ class Index:
         is adding.
         """
         if not isinstance(model, Model | str | Path):
-            raise TypeError(f"model is {shown(model)}; pass an Model or a model's name")
+            raise TypeError(f"model is {shown(model)}; pass a model or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
         records = _records(sentences, 0, columns | {"translation_languages": translation_languages})
         place = None if folder is None else Path(folder)

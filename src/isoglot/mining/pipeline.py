@@ -197,7 +197,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
 ) -> MinedPairs:
     """Find the pairs that translate each other on two sides, or the paraphrases on one.
 
-    model            an Model or a model's name; None with `vectors`
+    model            a model or a model's name; None with `vectors`
     sources, targets lists of sentences, or files with one sentence per line; without targets, pairs within the sources.
                      Lists are mined in memory, files in bounded memory
     k                neighbours of each sentence that its margin is computed from
@@ -328,7 +328,7 @@ def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]
     if model is not None and not isinstance(model, Model | str | Path):
         kind = type(model).__name__
         raise TypeError(
-            f"mine(model, sources, targets) expects an Model or a model's name first, not a {kind}; {example}"
+            f"mine(model, sources, targets) expects a model or a model's name first, not a {kind}; {example}"
         )
     if is_file(value):
         return Path(value)
@@ -367,7 +367,7 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
 def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
     if vectors is None:
         if model is None:
-            raise TypeError("mine needs a model or vectors; pass an Model, a model's name, or vectors=(x, y)")
+            raise TypeError("mine needs a model or vectors; pass a model, a model's name, or vectors=(x, y)")
         return []
     if model is not None:
         raise TypeError("mine takes a model or vectors, not both; pass None as the model")

@@ -57,11 +57,12 @@ def load(
         )
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    on_accelerator = wants_accelerator(str(device))
     folder = find(str(name), allow_download=allow_download)
     settings = {key: value for key, value in {"prompt": prompt, "max_length": max_length}.items() if value is not None}
     fits = _engine_for(folder)
     if engine is None:
-        needs_torch = pooling is not None or training or fits is None or wants_accelerator(str(device))
+        needs_torch = pooling is not None or training or fits is None or on_accelerator
         engine = "torch" if needs_torch else fits
     if engine == "torch":
         encoder: Model = torch_half("encoders").load(name, device=device, pooling=pooling, **settings, **training)

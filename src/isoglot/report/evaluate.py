@@ -149,7 +149,7 @@ def _encoder_of(model: Any) -> Encode:
 def _check_model(model: Any) -> None:
     if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
         raise TypeError(
-            f"model is of type {type(model).__name__}; pass an Model, a name or folder, or a function from a list of "
+            f"model is of type {type(model).__name__}; pass a model, a name or folder, or a function from a list of "
             "N texts to an array (N, D)"
         )
 

@@ -15,12 +15,12 @@ from torch.nn.functional import dropout
 
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import TransformerEncoder
-from isoglot.model import encode
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks import finetune
 from isoglot.evaluation.tasks.classification import PAWS_X
 from isoglot.evaluation.tasks.finetune import PawsXFinetune, build, predict
 from isoglot.evaluation.vectors import Remembered
+from isoglot.model import encode
 
 QUICK = PawsXFinetune(epochs=6, rate=5e-3, batch=16)
 WORDS = ["cat", "dog", "mat", "park"]

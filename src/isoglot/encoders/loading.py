@@ -7,6 +7,7 @@ skipped, since a model without one of its parts would return plausible but wrong
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import re
@@ -103,6 +104,16 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         f"{', '.join(known)}. A folder, or a hub id in the local cache, is a model too; "
         "isoglot.load(name, allow_download=True) downloads a hub id"
     )
+
+
+def digest_of(name: str) -> str:
+    """Digest of the files of a model, and of those of the backbone that an adapter names. Raises EncoderError."""
+    folder = find(name)
+    known = layout.digest_of(folder)
+    if not _is_adapter(folder):
+        return known
+    base = configs.read(folder / adapters.CONFIG, configs.Adapter).base_model_name_or_path
+    return hashlib.sha256(f"{known} {digest_of(base)}".encode()).hexdigest()
 
 
 def expanded(name: str) -> Path:

@@ -28,6 +28,7 @@ from isoglot.encoders.device import resolve
 from isoglot.encoders.twins import Twins
 from isoglot.errors import RecipeError, hinting, shown
 from isoglot.evaluation.base import Task
+from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.objectives import Objective
@@ -488,4 +489,5 @@ def _sided(group: Group) -> Group:
 def _described(dev: Dev) -> list[Any]:
     task: Task = dev.task
     groups = getattr(task, "groups", None)
-    return [task.name, dev.metric.name, list(dev.languages), digest_of(groups) if groups else str(dev.data)]
+    content = digest_of(groups) if groups else data_digest(task, dev.data, languages=dev.languages)
+    return [task.name, dev.metric.name, list(dev.languages), content]

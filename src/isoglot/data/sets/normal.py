@@ -23,7 +23,7 @@ from functools import cache as once
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from isoglot.data.files import atomic_write, content_digest, json_object, read_lines
+from isoglot.data.files import atomic_write, collect, content_digest, json_object, read_lines
 from isoglot.data.sets.content import measure
 from isoglot.errors import CorpusError, OutputError
 
@@ -127,6 +127,7 @@ def imported(name: str, folder: Path) -> Parts:
     path = folder / MANIFEST
     if not path.is_file():
         return {}
+    collect([path])
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["set"] != name:

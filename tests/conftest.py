@@ -63,9 +63,9 @@ def replace_unseen(path: Path, content: bytes) -> None:
 
 
 def permute(path: Path) -> None:
-    """Move the last line of a file to its beginning, unseen."""
-    lines = path.read_bytes().splitlines(keepends=True)
-    replace_unseen(path, b"".join([lines[-1], *lines[:-1]]))
+    """Move the last line of a file to its beginning, unseen; where there are three or more, behind the first."""
+    first, *lines = path.read_bytes().splitlines(keepends=True)
+    replace_unseen(path, b"".join([first, lines[-1], *lines[:-1]] if len(lines) > 1 else [*lines, first]))
 
 
 def build_tokenizer(kind: str = "bpe") -> Tokenizer:

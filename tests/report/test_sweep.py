@@ -284,9 +284,10 @@ def test_a_run_is_not_resumed_with_other_dev_data(project, monkeypatch):
         raise KeyboardInterrupt
 
     settings = {"overrides": ["checkpoint_every=1"], "seeds": 1, "report": silent}
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr("isoglot.training.best.Choice.score", interrupted)
-        sweep(project / "tiny.toml", project / "out", **settings)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(project / "tiny.toml", project / "out", **settings)
     permute(project / "dev" / "tatoeba.deu-eng.deu")
     with pytest.raises(CheckpointError, match=r"recipe\.dev"):
         sweep(project / "tiny.toml", project / "out", **settings)

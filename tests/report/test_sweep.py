@@ -20,7 +20,7 @@ import torch
 from conftest import build_tokenizer, permute, replace_unseen
 from isoglot import recipe as recipes
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CheckpointError, EvaluationError, RecipeError
+from isoglot.errors import CheckpointError, EvaluationError, OutputError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.recipe import tomllib
 from isoglot.report import sweep as module
@@ -275,6 +275,16 @@ def test_a_model_is_scored_again_when_its_weights_have_changed(project):
     replace_unseen(project / "model" / "model.safetensors", (project / "other" / "model.safetensors").read_bytes())
     with pytest.raises(EvaluationError, match="weights"):
         sweep(design, project / "out", **settings)
+
+
+@pytest.mark.parametrize("place", ["out/a/seed-1", "out/a/seed-1/model"])
+def test_a_model_that_is_scored_is_not_removed(project, place):
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(project / place)
+    design = parse_design({"arms": [{"name": "a", "model": str(project / place)}]})
+    before = {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()}
+    with pytest.raises(OutputError, match="input"):
+        sweep(design, project / "out", data=project, tasks=["tatoeba"], report=silent)
+    assert {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()} == before
 
 
 def test_a_run_is_not_resumed_with_other_dev_data(project, monkeypatch):

@@ -42,7 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from isoglot import __version__, environment
 from isoglot import recipe as recipes
-from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.data.files import atomic_write, check_json, check_output, check_outputs
 from isoglot.encoders import Encoder, fit_flow, fit_whitening, load
 from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
@@ -64,7 +64,7 @@ from isoglot.report.tables import shown as value_shown
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
-from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, make_encoder, plan_of
+from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, inputs_of, make_encoder, plan_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -419,6 +419,11 @@ def sweep(
     check_output(output, folder=True)
     check_json(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
+    inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [path for one in ready for path in inputs_of(one)]
+    tables = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
+    check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
+    for arm, seed in runs:
+        check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
     found = _all(job, runs, jobs=jobs, report=report)
     made = _gather(design, arms, chosen, found, dev=dev, tasks=tasks)
     made.save(output)
@@ -539,7 +544,7 @@ class _Job:
             )  # fmt: skip
         results = Scores(scores, arm.name, settings)
         write_results(folder, results)
-        if not self.keep:
+        if recipe is not None and not arm.untrained and not self.keep:
             for left in ("model", "best", "checkpoints"):
                 shutil.rmtree(folder / left, ignore_errors=True)
         return results

@@ -269,6 +269,9 @@ def _plan(
     if teacher is not None and not isinstance(teacher, str | Path | Encoder):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
     terms = _terms(objective)
+    opened = [part for part in (encoder, teacher) if isinstance(part, Encoder)]
+    origins = [inner.origin for part in opened for inner in part.modules() if isinstance(inner, Encoder)]
+    inputs = [Path(name) for name in (*origins, "" if isinstance(teacher, Encoder) else teacher) if name]
     encoder = _trainable(encoder, [term.copies for term in terms])
     adapter = None if adapter is None else _checked(AdapterSettings, **dict(adapter))
     rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
@@ -311,6 +314,7 @@ def _plan(
         record=record,
         choices=choices,
         checkpoint_every=0 if choices else every,
+        inputs=inputs,
     )
 
 

@@ -20,7 +20,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, exclusive, foreign_files, read_blocks, read_lines, remove_temporary
+from isoglot.data.files import (
+    COMPRESSED,
+    check_output,
+    exclusive,
+    foreign_files,
+    read_blocks,
+    read_lines,
+    remove_temporary,
+)
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.exports import export, records, subsets
@@ -1058,6 +1066,7 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     parts, target = find_parts(name, folder), data / name
     if not parts:
         raise CorpusError(f"does not contain {name}; it needs {IMPORTERS[name].needs}", file=folder)
+    check_output(target, inputs=[folder], folder=True)
     with exclusive(target):
         if target.is_dir():
             remove_temporary(target, [MANIFEST])  # of an import that was killed

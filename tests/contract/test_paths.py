@@ -60,6 +60,7 @@ COLLISIONS = [
     ("report", "r s/results.json -o {}", "r/results.json"),
     ("report", "r s/results.json -o {}", "s/results.json"),
     ("sweep", "own.toml -o q --data . --set streams.0.sources=[{{reader='tsv',path='{}'}}]", "q/sweep.md"),
+    ("sweep", "--arms {} -o q --data .", "q/sweep.md"),
     ("train", "own.toml -o {}", "m"),
     ("train", "own.toml -o q --set streams.0.sources=[{{reader='jsonl',path='{}'}}]", "q/log.jsonl"),
     ("trim", "m a.eng -o {}", "m"),

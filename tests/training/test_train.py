@@ -447,8 +447,10 @@ def test_the_model_that_training_begins_from_is_no_output(tmp_path, toy_static, 
 
 
 def test_the_teacher_of_a_training_is_no_output(tmp_path, toy_static):
-    toy_static.save(tmp_path / "run" / "model")
-    with pytest.raises(OutputError, match="model"):
-        isoglot.train(toy_static, rows(20), steps=1, teacher=tmp_path / "run" / "model", objective="distillation",
-                      output=tmp_path / "run")  # fmt: skip
-    assert load(tmp_path / "run" / "model").dim == toy_static.dim
+    toy_static.save(tmp_path / "m")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for teacher in (tmp_path / "m", load(tmp_path / "m")):
+        with pytest.raises(OutputError, match="m"):
+            isoglot.train(toy_static, rows(20), steps=1, teacher=teacher, objective="distillation",
+                          output=tmp_path / "m")  # fmt: skip
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

@@ -20,13 +20,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
 from isoglot.data.languages import canonical_list
-from isoglot.data.vectors import as_array, open_table, require_finite
+from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder, encode, load
 from isoglot.encoders.engine import checked, single_threads
 from isoglot.encoders.resumable import encode_file
-from isoglot.errors import EncoderError, hinting, shown
+from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
 from isoglot.mining.formats import MinedPair
 from isoglot.mining.sentences import (
@@ -119,10 +120,12 @@ class MinedPairs(Sequence[MinedPair]):
         cut = "" if self.threshold is None else f" with a score of at least {self.threshold:.6f}"
         return "\n".join([f"{len(self):,} pairs{cut}", *lines, *more])
 
+    @check_arguments()
     def above(self, threshold: float) -> MinedPairs:
         """The pairs whose score is at least the threshold."""
         return MinedPairs(self.rows.above(threshold), self.sides, threshold, languages=self.languages)
 
+    @check_arguments()
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A DataFrame with the columns score, source, target, source_id and target_id."""
         check_choice("library", library, ("pandas", "polars"))
@@ -133,6 +136,7 @@ class MinedPairs(Sequence[MinedPair]):
         columns |= {name: [getattr(pair, name) for pair in found] for name in ("source_id", "target_id")}
         return importlib.import_module(library).DataFrame(columns)
 
+    @check_arguments()
     def save(
         self,
         path: str | Path,
@@ -159,7 +163,7 @@ class MinedPairs(Sequence[MinedPair]):
         return target
 
 
-@hinting()
+@check_arguments()
 def mine(  # noqa: C901 - a sequence of steps, each with its condition
     model: Encoder | str | Path | None,
     sources: Sentences,
@@ -385,7 +389,7 @@ def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
     if isinstance(given, torch.Tensor):
         return np.asarray(given.detach().float().cpu().numpy())
     try:
-        return given if is_file(given) or type(given) is np.ndarray else as_array(given)
+        return given if is_file(given) or type(given) is np.ndarray else np.asarray(given)
     except ValueError as error:
         raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
 

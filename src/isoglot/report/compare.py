@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write
-from isoglot.errors import EvaluationError, hinting, naming_extras
+from isoglot.errors import EvaluationError, naming_extras
 from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import Doubles
@@ -270,6 +271,7 @@ class Comparison:
                     difference["significant"] = found.significant
         return record
 
+    @check_arguments()
     def save(self, folder: str | Path) -> None:
         """Write `compare.md` and, with every digit, `compare.json`; the same comparison gives the same bytes."""
         with atomic_write(Path(folder) / "compare.md") as file:
@@ -277,6 +279,7 @@ class Comparison:
         with atomic_write(Path(folder) / "compare.json") as file:
             file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
+    @check_arguments()
     def page(self, path: str | Path, *, seen: Sequence[str] = (), title: str | None = None) -> None:
         """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""
         from isoglot.report.page import write_page
@@ -285,7 +288,7 @@ class Comparison:
         write_page(path, runs, seen=seen, comparison=self, title=title)
 
 
-@hinting()
+@check_arguments()
 @naming_extras()
 def compare(
     *systems: str | Path | Scores | Iterable[Score],

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import EvaluationError, hinting, naming_extras, nearest
+from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Sentence:
     kind: str
 
 
-@hinting()
+@check_arguments()
 @naming_extras()
 def plot(
     model: Any,
@@ -130,6 +131,7 @@ class SentenceMap:
     title: str
     note: str = ""
 
+    @check_arguments()
     def save(self, path: str | Path) -> None:
         """Write the map, atomically, in the format that the suffix of `path` names.
 

@@ -1,0 +1,197 @@
+"""Arguments of public functions: checked by their annotations, with columns of PyArrow as lists.
+
+`check_arguments` decorates every public function, so that what is passed is checked once, where it enters. Annotations
+say what is taken. A parameter that is annotated with other classes too, such as `str | Encoder`, is left to the
+function, which knows what its callers mistake for what.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
+from inspect import Parameter, signature, unwrap
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from isoglot.errors import IsoglotError, nearest, shown
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+# What an annotation takes, in words and as a test. NumPy's numbers are numbers too, and a bool is not.
+_KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    NoneType: ("None", lambda value: value is None),
+    bool: ("True or False", lambda value: type(value).__name__ in ("bool", "bool_")),
+    int: ("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)),
+    float: ("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)),
+    str: ("a string", lambda value: isinstance(value, str)),
+    Path: ("a path", lambda value: isinstance(value, Path)),
+    Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
+    Callable: ("a function", callable),
+    Sequence: ("a list", lambda value: _is_several(value) and not hasattr(value, "columns")),
+    Collection: ("a list", lambda value: _is_several(value) and not hasattr(value, "columns")),
+    Iterable: ("a list", lambda value: _is_several(value)),
+}
+_SCALARS = {NoneType, bool, int, float, str, Path}
+_DEPTH = 3  # lists of rows of values
+
+
+def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """A decorator that checks arguments before a function sees them.
+
+    An unknown keyword argument and a value of another kind than the annotation are TypeErrors; NaN for a number, masked
+    values, and a whole number that turns out to be too large are ValueErrors. Columns and values of PyArrow, also in
+    lists and dicts, become Python's. A name that the file system does not take is an `IsoglotError`.
+
+    instead   what to do about an argument: for names that other libraries use, instead of the most similar name; for
+              the function's own, where a value of another kind is passed
+    """
+
+    def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        known = signature(function).parameters
+        is_open = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
+        places = [name for name, one in known.items() if one.kind in _BY_PLACE]
+        rest = [name for name, one in known.items() if one.kind is Parameter.VAR_POSITIONAL]
+        hints = cache(lambda: _hints(function))  # at the first call: modules import each other
+
+        def taken(name: str, value: Any) -> Any:
+            value, hint = plain(value, name), hints().get(name, Any)
+            if not _fits(value, hint):
+                wrong = f"{function.__name__}: {name}: must be {_in_words(hint)}"
+                kind = "" if value is None else f"{type(value).__name__} "
+                raise TypeError(
+                    f"{wrong}, got {kind}{shown(value)}" + (f"; {instead[name]}" if name in instead else "")
+                )
+            if isinstance(value, float) and value != value and hint is not Any:
+                raise ValueError(f"{function.__name__}: {name}: is NaN; pass a number")
+            return value
+
+        @wraps(function)
+        def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+            if unknown := [] if is_open else [name for name in given if name not in known]:
+                hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in known if one != "self"])
+                raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
+            names = [*places, *rest * (len(args) - len(places))][: len(args)]
+            if len(names) < len(args):
+                raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
+            with _naming({**dict(zip(names, args, strict=True)), **given}):
+                return function(
+                    *map(taken, names, args),
+                    **{name: taken(name, value) for name, value in given.items()},
+                )
+
+        return call
+
+    return decorate
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return get_type_hints(function, localns=_Names(unwrap(function).__globals__))
+
+
+class _Names(dict[str, Any]):
+    """The names of a module; one that is imported for types alone is a class that is not known here."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def plain(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
+    """The value, with columns and single values of PyArrow, also in lists and dicts, as Python's.
+
+    Raises ValueError for masked arrays, also in lists, whose mask others would drop. Lists are looked through if their
+    first item is one of these, or a list: long lists of strings or numbers cost nothing.
+    """
+    if type(value).__module__.startswith("pyarrow."):
+        return (
+            value.to_pylist()
+            if hasattr(value, "to_pylist") and not hasattr(value, "column_names")
+            else (value.as_py() if hasattr(value, "as_py") else value)
+        )
+    if (numpy := sys.modules.get("numpy")) is not None and isinstance(value, numpy.ma.MaskedArray):
+        if numpy.ma.is_masked(value):
+            raise ValueError(f"{name} has masked values; fill them (array.filled(0)), or leave these rows out")
+        return value.data
+    if type(value) is dict and depth:
+        return {key: plain(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
+    if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):
+        items = [plain(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
+        return type(value)(items)
+    return value
+
+
+def _may_differ(value: Any) -> bool:
+    return type(value) in (list, tuple, dict) or type(value).__module__.partition(".")[0] in ("pyarrow", "numpy")
+
+
+def _parts(hint: Any) -> list[Any]:
+    """The parts of a union, or the annotation itself."""
+    return [*get_args(hint)] if get_origin(hint) in (Union, UnionType) else [hint]
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    return any(_fits_part(value, part) for part in _parts(hint))
+
+
+def _fits_part(value: Any, part: Any) -> bool:
+    origin = get_origin(part) or part
+    if origin is Literal:
+        return type(value) in map(type, get_args(part))  # which of them, the function checks
+    if origin not in _KINDS:
+        return True
+    if not _KINDS[origin][1](value):
+        return False
+    items = _parts(get_args(part)[0]) if origin in (Sequence, Collection) and get_args(part) else []
+    if not items or not _SCALARS.issuperset(items) or not isinstance(value, list | tuple | set | frozenset):
+        return True
+    return all(any(_KINDS[item][1](one) for item in items) for one in value)
+
+
+def _is_several(value: Any) -> bool:
+    is_iterable = hasattr(value, "__iter__") or hasattr(value, "__getitem__")
+    is_single = isinstance(value, str | bytes | bytearray | Mapping | type) or getattr(value, "ndim", 1) == 0
+    return is_iterable and not is_single
+
+
+def _in_words(hint: Any) -> str:
+    words: list[str] = []
+    for part in _parts(hint):
+        origin = get_origin(part) or part
+        items = [one for one in get_args(part)[:1] if _SCALARS.issuperset(_parts(one))]
+        if origin is Literal:
+            words += map(repr, get_args(part))
+        elif origin in (Sequence, Collection, Iterable) and items:
+            words.append("a list, each item " + _in_words(items[0]))
+        else:
+            words.append(_KINDS[origin][0])
+    return " or ".join(dict.fromkeys(words))
+
+
+@contextmanager
+def _naming(given: Mapping[str, Any]) -> Iterator[None]:
+    """Name the file whose name the file system rejects, and the whole number that is too large to compute with."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise IsoglotError(f"{shown(error.filename)}: is too long for the name of a file; choose another") from error
+    except OverflowError as error:
+        large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
+        if not large:
+            raise
+        raise ValueError(f"{large[0]} is {shown(given[large[0]])}, which is too large") from error
+    except ValueError as error:
+        surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
+        if not surrogates and "embedded null" not in str(error):
+            raise
+        raise IsoglotError("a name or text has a character that files can't have: NUL, or half of a pair") from error

@@ -1,8 +1,8 @@
 """Arguments of public functions: checked by their annotations, with columns of PyArrow as lists.
 
 `check_arguments` decorates every public function, so that what is passed is checked once, where it enters. Annotations
-say what is taken. A parameter that is annotated with other classes too, such as `str | Encoder`, is left to the
-function, which knows what its callers mistake for what.
+say what is taken. A class of this package is a kind too, except beside strings (`str | Encoder`): such arguments, and
+those with classes of other packages, are left to the function, which knows what its callers mistake for what.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ _KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     Path: ("a path", lambda value: isinstance(value, Path)),
     Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
     Callable: ("a function", callable),
-    Sequence: ("a list", lambda value: _is_several(value) and not hasattr(value, "columns")),
-    Collection: ("a list", lambda value: _is_several(value) and not hasattr(value, "columns")),
+    Sequence: ("a list", lambda value: _is_several(value)),
+    Collection: ("a list", lambda value: _is_several(value)),
     Iterable: ("a list", lambda value: _is_several(value)),
 }
-_SCALARS = {NoneType, bool, int, float, str, Path}
 _DEPTH = 3  # lists of rows of values
 
 
@@ -65,9 +64,9 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
             if not _fits(value, hint):
                 wrong = f"{function.__name__}: {name}: must be {_in_words(hint)}"
                 kind = "" if value is None else f"{type(value).__name__} "
-                raise TypeError(
-                    f"{wrong}, got {kind}{shown(value)}" + (f"; {instead[name]}" if name in instead else "")
-                )
+                table = "pass one of its columns, such as table['text']" if _is_table(value) else ""
+                advice = table or instead.get(name, "")
+                raise TypeError(f"{wrong}, got {kind}{shown(value)}{advice and '; '}{advice}")
             if isinstance(value, float) and value != value and hint is not Any:
                 raise ValueError(f"{function.__name__}: {name}: is NaN; pass a number")
             return value
@@ -121,6 +120,8 @@ def plain(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
         if numpy.ma.is_masked(value):
             raise ValueError(f"{name} has masked values; fill them (array.filled(0)), or leave these rows out")
         return value.data
+    if numpy is not None and type(value) is numpy.ndarray and not value.ndim:
+        return value.item()
     if type(value) is dict and depth:
         return {key: plain(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
     if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):
@@ -139,7 +140,15 @@ def _parts(hint: Any) -> list[Any]:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    return any(_fits_part(value, part) for part in _parts(hint))
+    parts = _parts(hint)
+    return not all(_is_kind(part, parts) for part in parts) or any(_fits_part(value, part) for part in parts)
+
+
+def _is_kind(part: Any, parts: Sequence[Any]) -> bool:
+    """Whether a part of an annotation is checked here."""
+    origin = get_origin(part) or part
+    is_ours = isinstance(origin, type) and origin.__module__.startswith("isoglot.")
+    return origin is Literal or origin in _KINDS or (is_ours and str not in parts and not _is_protocol(origin))
 
 
 def _fits_part(value: Any, part: Any) -> bool:
@@ -147,33 +156,41 @@ def _fits_part(value: Any, part: Any) -> bool:
     if origin is Literal:
         return type(value) in map(type, get_args(part))  # which of them, the function checks
     if origin not in _KINDS:
-        return True
+        return isinstance(value, origin)
     if not _KINDS[origin][1](value):
         return False
-    items = _parts(get_args(part)[0]) if origin in (Sequence, Collection) and get_args(part) else []
-    if not items or not _SCALARS.issuperset(items) or not isinstance(value, list | tuple | set | frozenset):
-        return True
-    return all(any(_KINDS[item][1](one) for item in items) for one in value)
+    item = get_args(part)[0] if origin in (Sequence, Collection) and get_args(part) else Any
+    is_row = any(get_origin(one) for one in _parts(item))  # rows are data, which the function reads
+    return is_row or isinstance(value, Iterator) or all(_fits(one, item) for one in value) if item is not Any else True
 
 
 def _is_several(value: Any) -> bool:
     is_iterable = hasattr(value, "__iter__") or hasattr(value, "__getitem__")
     is_single = isinstance(value, str | bytes | bytearray | Mapping | type) or getattr(value, "ndim", 1) == 0
-    return is_iterable and not is_single
+    return is_iterable and not is_single and not _is_table(value)
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "columns") or hasattr(value, "column_names")
 
 
 def _in_words(hint: Any) -> str:
     words: list[str] = []
     for part in _parts(hint):
         origin = get_origin(part) or part
-        items = [one for one in get_args(part)[:1] if _SCALARS.issuperset(_parts(one))]
+        items = get_args(part)[:1] if origin in (Sequence, Collection) else ()
         if origin is Literal:
             words += map(repr, get_args(part))
-        elif origin in (Sequence, Collection, Iterable) and items:
+        elif items and all(_is_kind(one, _parts(items[0])) for one in _parts(items[0])):
             words.append("a list, each item " + _in_words(items[0]))
         else:
-            words.append(_KINDS[origin][0])
+            words.append(_KINDS[origin][0] if origin in _KINDS else f"{origin.__name__}")
     return " or ".join(dict.fromkeys(words))
+
+
+def _is_protocol(kind: type) -> bool:
+    """Whether a class only describes others."""
+    return bool(getattr(kind, "_is_protocol", False))
 
 
 @contextmanager
@@ -185,12 +202,10 @@ def _naming(given: Mapping[str, Any]) -> Iterator[None]:
         if error.errno != errno.ENAMETOOLONG:
             raise
         raise IsoglotError(f"{shown(error.filename)}: is too long for the name of a file; choose another") from error
-    except OverflowError as error:
+    except (OverflowError, ValueError, RuntimeError) as error:
         large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
-        if not large:
-            raise
-        raise ValueError(f"{large[0]} is {shown(given[large[0]])}, which is too large") from error
-    except ValueError as error:
+        if large and (isinstance(error, OverflowError) or str(error).startswith("Overflow")):
+            raise ValueError(f"{large[0]} is {shown(given[large[0]])}, which is too large") from error
         surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
         if not surrogates and "embedded null" not in str(error):
             raise

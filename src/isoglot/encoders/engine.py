@@ -121,9 +121,10 @@ def places(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> lis
         if not 1 <= workers <= _MOST_WORKERS:
             raise ValueError(f"workers must be 1 to {_MOST_WORKERS}, or a list of devices, got {workers}")
         return [encoder.device] * workers if workers > 1 else []
-    if isinstance(workers, str) or not len(workers):
+    devices = [] if isinstance(workers, str) else [resolve(name) for name in workers]
+    if not devices:
         raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
-    return [resolve(name) for name in workers]
+    return devices
 
 
 def encode(encoder: Encoder, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:

@@ -342,7 +342,10 @@ class Index:
         self._append([_clean(one, at) for at, one in enumerate(sentences)], vectors)
 
     def _append(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
-        table = np.ascontiguousarray(vectors, np.float32)
+        try:
+            table = np.ascontiguousarray(vectors, np.float32)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"vectors is {shown(vectors)}; pass an array (N, D)") from error
         if table.shape != (len(sentences), self.origin.dim):
             raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
         if len(bad := not_finite(table)):
@@ -714,10 +717,10 @@ def _clean(given: Sentence, at: int) -> Sentence:
 
 
 def _code(code: str | None, at: int) -> str:
+    if not isinstance(code, str | None):
+        raise _wrong("language", code, at)
     if code is None or code == UNKNOWN:
         return UNKNOWN
-    if not isinstance(code, str):
-        raise _wrong("language", code, at)
     try:
         return canonical(code)
     except CorpusError as error:

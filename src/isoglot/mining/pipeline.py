@@ -176,7 +176,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
     languages: str | Sequence[str] | None = None,
     ids: bool | Sequence[Sequence[str]] = False,
-    vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | None = None,
+    vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | str | Path | None = None,
     deduplicate: bool = True,
     drop_identical: bool = False,
     length_ratio: float | None = None,

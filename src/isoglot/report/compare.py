@@ -16,6 +16,7 @@ Columns of a suite, each a mean over scores of one or several tasks, are compare
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +30,7 @@ import numpy as np
 from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError, naming_extras
+from isoglot.errors import shown as in_words
 from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.statistics import Doubles
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     import pandas
 
 LEVEL = 0.05
+_MOST_RESAMPLES = 10**7  # which are kept in memory
 
 Interval = tuple[float, float]
 Group = list[list[Score]]  # for one subset, the scores of the seeds of each system
@@ -316,7 +319,10 @@ def compare(
     that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for
     a system of another type.
     """
-    runs = _named(systems, names)
+    for argument, value, least, most in (("resamples", resamples, 1, _MOST_RESAMPLES), ("seed", seed, 0, math.inf)):
+        if not least <= value <= most:
+            raise ValueError(f"{argument} is {in_words(value)}; pass a number from {least} to {most:,}")
+    runs = _named(systems, names if names is None else [*names])
     scores: Runs = [[{key(score): score for score in run} for run in every] for every in runs.values()]
     labels = list(runs)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})

@@ -167,7 +167,10 @@ def _split(languages: str | Sequence[str]) -> tuple[str, ...]:
 
 def _asked(tasks: Any) -> list[str | Task]:
     """The tasks as a list. Raises TypeError for anything but names and tasks."""
-    found = [] if tasks is None else [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else list(tasks)
+    found = [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else [] if tasks is None else tasks
+    if not isinstance(found, Iterable):
+        found = [found]
+    found = [*found]
     for task in found:
         if not isinstance(task, str) and not hasattr(task, "run"):
             raise TypeError(

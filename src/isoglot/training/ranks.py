@@ -49,7 +49,7 @@ def group(device: torch.device) -> Iterator[None]:
         if not joining or not (isinstance(error, dist.DistError) or "gloo" in str(error)):
             raise
         raise IsoglotError(
-            f"rank {rank()}: lost its connection to {_ended(places)}; see its messages for why it ended, then repeat the "
+            f"rank {rank()}: lost its connection to {_ended(places)}; see its messages for the reason, then repeat the "
             "same command, which resumes from the newest checkpoint"
         ) from error
     finally:

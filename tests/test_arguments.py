@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from isoglot.arguments import check_arguments, plain
+from isoglot.arguments import as_python, check_arguments
 from isoglot.errors import IsoglotError
 
 
@@ -123,15 +123,15 @@ def test_columns_of_pyarrow_become_lists():
     pyarrow = pytest.importorskip("pyarrow")
     column = pyarrow.array(["a", None])
     for one in (column, pyarrow.chunked_array([["a"], [None]]), column.dictionary_encode()):
-        assert plain(one, "x") == ["a", None]
-    assert plain([column, column], "x") == [["a", None]] * 2
-    assert plain({"de": column}, "x") == {"de": ["a", None]}
-    assert plain([*zip(column, column, strict=True)], "x") == [("a", "a"), (None, None)]
+        assert as_python(one, "x") == ["a", None]
+    assert as_python([column, column], "x") == [["a", None]] * 2
+    assert as_python({"de": column}, "x") == {"de": ["a", None]}
+    assert as_python([*zip(column, column, strict=True)], "x") == [("a", "a"), (None, None)]
     table = pyarrow.table({"de": column})
-    assert plain(table, "x") is table
+    assert as_python(table, "x") is table
 
 
 def test_a_list_in_itself_ends():
     rows: list[Any] = []
     rows.append(rows)
-    assert plain(rows, "x")
+    assert as_python(rows, "x")

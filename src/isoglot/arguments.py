@@ -60,7 +60,7 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
         hints = cache(lambda: _hints(function))  # at the first call: modules import each other
 
         def taken(name: str, value: Any) -> Any:
-            value, hint = plain(value, name), hints().get(name, Any)
+            value, hint = as_python(value, name), hints().get(name, Any)
             if not _fits(value, hint):
                 wrong = f"{function.__name__}: {name}: must be {_in_words(hint)}"
                 kind = "" if value is None else f"{type(value).__name__} "
@@ -104,18 +104,15 @@ class _Names(dict[str, Any]):
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def plain(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
+def as_python(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
     """The value, with columns and single values of PyArrow, also in lists and dicts, as Python's.
 
     Raises ValueError for masked arrays, also in lists, whose mask others would drop. Lists are looked through if their
     first item is one of these, or a list: long lists of strings or numbers cost nothing.
     """
-    if type(value).__module__.startswith("pyarrow."):
-        return (
-            value.to_pylist()
-            if hasattr(value, "to_pylist") and not hasattr(value, "column_names")
-            else (value.as_py() if hasattr(value, "as_py") else value)
-        )
+    if type(value).__module__.startswith("pyarrow.") and not _is_table(value):
+        read = getattr(value, "to_pylist", None) or getattr(value, "as_py", None)
+        return value if read is None else read()
     if (numpy := sys.modules.get("numpy")) is not None and isinstance(value, numpy.ma.MaskedArray):
         if numpy.ma.is_masked(value):
             raise ValueError(f"{name} has masked values; fill them (array.filled(0)), or leave these rows out")
@@ -123,9 +120,9 @@ def plain(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
     if numpy is not None and type(value) is numpy.ndarray and not value.ndim:
         return value.item()
     if type(value) is dict and depth:
-        return {key: plain(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
+        return {key: as_python(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
     if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):
-        items = [plain(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
+        items = [as_python(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
         return type(value)(items)
     return value
 
@@ -159,9 +156,11 @@ def _fits_part(value: Any, part: Any) -> bool:
         return isinstance(value, origin)
     if not _KINDS[origin][1](value):
         return False
-    item = get_args(part)[0] if origin in (Sequence, Collection) and get_args(part) else Any
+    if origin not in (Sequence, Collection) or not get_args(part) or isinstance(value, Iterator):
+        return True
+    item = get_args(part)[0]
     is_row = any(get_origin(one) for one in _parts(item))  # rows are data, which the function reads
-    return is_row or isinstance(value, Iterator) or all(_fits(one, item) for one in value) if item is not Any else True
+    return item is Any or is_row or all(_fits(one, item) for one in value)
 
 
 def _is_several(value: Any) -> bool:

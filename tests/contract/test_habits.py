@@ -17,6 +17,7 @@ from isoglot.encoders import StaticEncoder
 
 LEFT, RIGHT = SENTENCES[:4], SENTENCES[4:8]
 PAIRS = list(zip(LEFT, RIGHT, strict=True))
+GOLD = [1.0, 2.0, 3.0, 5.0]
 
 
 class Foreign:
@@ -193,12 +194,8 @@ TAKE_COLUMNS = {
         == isoglot.evaluate(m, pairs=PAIRS)[0].value
     ),
     "evaluate rated rows": lambda m, c: (
-        isoglot.evaluate(m, sts={"sentence1": c(LEFT), "sentence2": c(RIGHT), "score": c([1.0, 2.0, 3.0, 5.0])})[
-            0
-        ].value
-        == isoglot.evaluate(m, sts=[(*pair, gold) for pair, gold in zip(PAIRS, (1.0, 2.0, 3.0, 5.0), strict=True)])[
-            0
-        ].value
+        [*isoglot.evaluate(m, sts={"sentence1": c(LEFT), "sentence2": c(RIGHT), "score": c(GOLD)})]
+        == [*isoglot.evaluate(m, sts=[*zip(LEFT, RIGHT, GOLD, strict=True)])]
     ),
     "plot": lambda m, c: (
         isoglot.plot(m, c(LEFT), labels=c([*"abab"]), languages=c(["eng", "deu", "fra", "spa"]), method="pca").sentences

@@ -352,8 +352,6 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
     if isinstance(ids, bool):
         return [ids] * len(sides)
     advice = "pass a list of ids for each side, or True for files whose lines begin with an id"
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids is {shown(ids)}; {advice}")
     given: list[bool | list[str]] = []
     for at, some in enumerate(ids):
         if isinstance(some, str) or not isinstance(some, Iterable):

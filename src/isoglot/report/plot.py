@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments, plain
+from isoglot.arguments import as_python, check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
@@ -476,7 +476,7 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
     compute = getattr(model, "encode", model)  # an encoder of any library, or a function
     if not callable(compute):
         raise TypeError(f"model is of type {type(model).__name__}; pass an encoder, a name, a function or vectors")
-    vectors = np.asarray(plain(compute(texts), "the model's answer"))
+    vectors = np.asarray(as_python(compute(texts), "the model's answer"))
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise ValueError(f"the model returned shape {vectors.shape} for {len(texts)} sentences; expected (N, D)")
     return vectors

@@ -26,9 +26,11 @@ THINGS = [True, 2.5, object(), b"x", 1j, len, dict]
 # Values that an argument of each kind can't have: all are errors.
 WRONG = {
     "count": [True, 2.5, "3", -1, object(), [1]],
+    "whole": [True, 2.5, "3", object(), [1]],
     "number": ["1", True, float("nan"), [1.0], 1j],
     "switch": ["no", 1, 0, [True]],
     "path": [5, 2.5, True, b"x", ["a"], object(), "a\0b", "\ud800"],
+    "place": [5, 2.5, True, b"x", ["a"], object()],  # one that is not always opened
     "name": [5, True, b"x", ["a"], object()],
     "texts": [5, 2.5, object(), {"a": 1}, [None], [5], pd.DataFrame({"a": ["b"]}), np.array(3)],
     "vectors": [5, object(), {"a": 1}, [None], MASKED, [*MASKED], np.array(3)],
@@ -96,8 +98,8 @@ CALLS = {
         lambda w: {"model": w.m, "sources": LEFT, "targets": RIGHT},
         "model:anything sources:texts targets:texts k:count margin:choice direction:choice threshold:anything "
         "gold:column languages:names ids:anything deduplicate:switch drop_identical:switch length_ratio:number "
-        "check_language:choice prompt:name pooling:choice device:name dtype:choice precision:choice budget:anything "
-        "index:choice probes:count output:path format:choice write_ids:switch work:path every:number ray:name "
+        "check_language:choice prompt:name pooling:name device:name dtype:choice precision:choice budget:anything "
+        "index:choice probes:whole output:path format:choice write_ids:switch work:path every:number ray:name "
         "cores:count gpus:number progress:callback report:callback",
     ),
     "mine vectors": (
@@ -120,7 +122,7 @@ CALLS = {
         "report:callback",
     ),
     "open": (lambda w: Index.open, lambda w: {}, "folder:path"),
-    "exists": (lambda w: Index.exists, lambda w: {}, "folder:path"),
+    "exists": (lambda w: Index.exists, lambda w: {}, "folder:place"),
     "create": (lambda w: Index.create, lambda w: {"folder": None, "origin": w.index.origin}, "folder:path kind:choice"),
     "add": (
         lambda w: Index.build(w.m, LEFT).add,
@@ -169,7 +171,7 @@ CALLS = {
         lambda w: {"model": w.m, "data": PAIRS, "steps": 1},
         "model:anything data:column dev:pairs objective:choice batch_size:count lr:number warmup:count "
         "precision:choice adapter:choice train_layers:choice freeze_embeddings:switch views:count teacher:choice "
-        "languages:choice dev_data:path evaluate_every:count patience:count output:path resume:switch seed:count "
+        "languages:choice dev_data:place evaluate_every:count patience:count output:path resume:switch seed:count "
         "device:choice show_progress_bar:switch progress:callback report:callback",
     ),
 }

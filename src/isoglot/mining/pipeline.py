@@ -247,7 +247,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     if isinstance(threshold, str) and threshold != "estimate":
         raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
     for argument, value, known in (
-        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS)
+        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS),
+        ("format", format or "tsv", formats.FORMATS),
     ):  # fmt: skip
         check_choice(argument, value, known)
     check_count("k", k)

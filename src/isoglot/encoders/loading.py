@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot import environment
+from isoglot.arguments import check_arguments
 from isoglot.encoders import adapters, bert, card, configs, layout, packaged, packed
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
@@ -28,14 +29,14 @@ from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import disable_extras
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
-from isoglot.errors import EncoderError, hinting, nearest, shown
+from isoglot.errors import EncoderError, nearest, shown
 
 _PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
 
-@hinting()
+@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
 def load(
     name: str | Path | None = None,
     *,
@@ -62,11 +63,6 @@ def load(
     """
     if name is None:
         name = environment.default_model() or DEFAULT
-    if not isinstance(name, str | Path):
-        raise TypeError(
-            f"load takes the name or folder of a model, got {type(name).__name__}; "
-            "to encode texts: isoglot.load().encode(texts)"
-        )
     place = resolve(device)
     folder = find(str(name), allow_download=allow_download)
     settings = {"max_length": max_length, "prompt": prompt, **training}
@@ -364,7 +360,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    disable_extras(tokenizer.backend_tokenizer)
+    disable_extras(tokenizer.backend_tokenizer)  # before it is tried
     _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         _lowercase(tokenizer.backend_tokenizer)
@@ -518,7 +514,7 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
         with packed.tokenizer_file(folder) as file:
             tokenizer = Tokenizer.from_file(str(file))
         length = (tokenizer.truncation or {}).get("max_length", 8192)
-        disable_extras(tokenizer)
+        disable_extras(tokenizer)  # before it is tried
         _require_tokenizer(tokenizer, len(table), folder)
         settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
         return StaticEncoder(table.float(), tokenizer, **settings)

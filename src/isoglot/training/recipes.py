@@ -26,7 +26,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import settle
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import disable_extras, train_tokenizer
+from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
@@ -425,11 +425,9 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, streams: Sequence[Corpu
     if settings.tokenizer:
         path = recipe.resolve(settings.tokenizer)
         try:
-            tokenizer = Tokenizer.from_file(str(path))
+            return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare exceptions
             raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
-        disable_extras(tokenizer)
-        return tokenizer
     made = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
     digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"

@@ -41,7 +41,7 @@ LAYERS += [
     "progress",
     "environment",
 ]
-LAYERS += ["errors"]
+LAYERS += ["arguments", "errors"]
 OWN_LAYER = {"settings": "recipe", "__main__": "cli", "demo": "cli"}
 
 

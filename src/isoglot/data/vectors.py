@@ -23,16 +23,10 @@ _ROWS = 4096  # rows written per block
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """`np.asarray`, except that masked values are an error: it would drop the mask and take what lies under it.
-
-    A tensor of torch may need a gradient, be on a device, or be of bfloat16. Raises ValueError for a masked array with
-    masked values.
-    """
+    """`np.asarray`, also of a tensor of torch that needs a gradient, is on a device, or is of bfloat16."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
         values = values.float() if values.is_floating_point() else values
-    if np.ma.is_masked(values):
-        raise ValueError("the array has masked values; fill them (array.filled(0)), or leave these rows out")
     return np.asarray(values)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from isoglot.arguments import check_arguments
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.device import autocast, describe, resolve, settle
 from isoglot.model.base import Model
@@ -50,6 +51,7 @@ class Encoder(Model, nn.Module):
         """The tokens with what `forward` needs of the host made now, in the calling thread; by default unchanged."""
         return tokens
 
+    @check_arguments()
     def save(
         self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
     ) -> None:
@@ -148,11 +150,8 @@ class Encoder(Model, nn.Module):
         """A pool of `count` threads that compute with one of torch's threads each."""
         return single_threads(count)
 
-    def places(self, workers: int | Sequence[Any]) -> list[Any]:
-        """The device of each worker process; none: this process. See `Model.places`."""
-        if isinstance(workers, int | str) or not workers:
-            return super().places(workers)
-        return [resolve(name) for name in workers]
+    def _place(self, device: Any) -> torch.device:
+        return resolve(device)
 
     def move(self, place: str) -> Encoder:
         """In a worker process: the encoder on the worker's device, with one thread."""

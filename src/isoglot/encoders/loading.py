@@ -7,6 +7,7 @@ skipped, since a model without one of its parts would return plausible but wrong
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from isoglot.arguments import check_arguments
 from isoglot.encoders import adapters, bert
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
@@ -22,13 +24,13 @@ from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
-from isoglot.errors import EncoderError, hinting
+from isoglot.errors import EncoderError
 from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import default_name, find, folder_name
 from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
 
 
-@hinting()
+@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
 def load(
     name: str | Path | None = None,
     *,
@@ -54,11 +56,6 @@ def load(
     Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
     """
     name = default_name() if name is None else name
-    if not isinstance(name, str | Path):
-        raise TypeError(
-            f"load takes the name or folder of a model, got {type(name).__name__}; "
-            "to encode texts: isoglot.load().encode(texts)"
-        )
     place = resolve(device)
     folder = find(str(name), allow_download=allow_download)
     settings = {"max_length": max_length, "prompt": prompt, **training}
@@ -72,6 +69,16 @@ def load(
     if encoder not in transformers:
         encoder.origin = again
     return encoder.to(place)
+
+
+def digest_of(name: str) -> str:
+    """Digest of the files of a model, and of those of the backbone that an adapter names. Raises EncoderError."""
+    folder = find(name)
+    digest = layout.digest_of(folder)
+    if not _is_adapter(folder):
+        return digest
+    base = configs.read(folder / adapters.CONFIG, configs.Adapter).base_model_name_or_path
+    return hashlib.sha256(f"{digest} {digest_of(base)}".encode()).hexdigest()
 
 
 def expanded(name: str) -> Path:

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from isoglot.arguments import check_arguments
 from isoglot.data.batch import send
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.model import layout
-from isoglot.model.tokenizer import digest, prompted, ragged
+from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,6 +40,7 @@ class StaticEncoder(Encoder):
 
     pads = False
 
+    @check_arguments()
     def __init__(
         self,
         table: Tensor,
@@ -64,8 +66,10 @@ class StaticEncoder(Encoder):
         self.sparse, self.prompt, self.normalizes = sparse, prompt, normalizes
         self.prompts = dict(prompts or {})
         self.dim, self.max_length, self.tokenizer = table.shape[1], max_length, tokenizer
+        disable_extras(tokenizer)
 
     @classmethod
+    @check_arguments()
     def create(
         cls,
         tokenizer: Tokenizer,

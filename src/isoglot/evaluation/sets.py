@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from isoglot.data.files import collect
 from isoglot.data.languages import canonical, canonical_list, is_language, matches
 from isoglot.data.sets import DataSet, catalogue, command, find, present
 from isoglot.data.sets.importers import IMPORTERS, find_parts
@@ -60,6 +61,7 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
         try:
             for key, part in find_parts(name, data).items():
                 found.setdefault(key, Source(name, part))
+                collect(part.files)
         except CorpusError as error:
             raise EvaluationError(f"{task}: {error}") from error
     return found

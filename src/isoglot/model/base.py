@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.vectors import as_array, unit
-from isoglot.errors import EncoderError, hinting, nearest, shown
+from isoglot.errors import EncoderError, nearest, shown
 from isoglot.model import engine
 from isoglot.model.engine import Engine
 from isoglot.model.resumable import encode_file
@@ -59,6 +60,7 @@ class Model(Engine):
     prompts: Mapping[str, str] = MappingProxyType({})
     card: Card | None = None
 
+    @check_arguments()
     def save(
         self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
     ) -> None:
@@ -137,7 +139,7 @@ class Model(Engine):
     @overload
     def encode(self, texts: str | Iterable[str], *, convert_to_tensor: Literal[True], **settings: Any) -> Tensor: ...
 
-    @hinting(  # type: ignore[misc]  # the overloads name only the argument that decides the type
+    @check_arguments(  # type: ignore[misc]  # the overloads name only the argument that decides the type
         convert_to_numpy="arrays are the default; leave it out",
         device="isoglot.load(name, device=...)",
         sentences="pass the texts first",
@@ -219,6 +221,7 @@ class Model(Engine):
         """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
         return self._encode_as(_DOCUMENT, texts, settings)
 
+    @check_arguments()
     def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
         """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
         rows, columns = (unit(self._vectors(side)) for side in (a, b))
@@ -226,6 +229,7 @@ class Model(Engine):
             raise ValueError(f"similarity needs two sides of one width, got {rows.shape} and {columns.shape}")
         return np.asarray(rows @ columns.T, np.float32)
 
+    @check_arguments()
     def similarity_pairwise(self, a: Any, b: Any) -> NDArray[np.float32]:
         """(N,) cosines of N texts or vectors with those at the same places of the other side."""
         first, second = (unit(self._vectors(side)) for side in (a, b))
@@ -233,6 +237,7 @@ class Model(Engine):
             raise ValueError(f"pairs need two sides of one shape, got {first.shape} and {second.shape}")
         return np.asarray((first * second).sum(axis=1), np.float32)
 
+    @check_arguments()
     def for_mteb(self, *, name: str = "") -> MtebModel:
         """The model for `mteb.evaluate`; `name` (organisation/model) replaces its own in the results."""
         from isoglot.model.mteb import MtebModel

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from isoglot.data.files import digest, exclusive, hidden, writing
+from isoglot.data.files import content_digest, exclusive, hidden, writing
 from isoglot.errors import EncoderError, IsoglotError, OutputError
 from isoglot.model import configs, packed
 from isoglot.model.configs import read_json as read_json
@@ -49,7 +49,7 @@ _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls
 def digest_of(folder: Path) -> str:
     """Hexadecimal digest of all files of a model, configuration included, except for its card."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _ABOUT)
-    known = [f"{path.relative_to(folder).as_posix()} {digest(path)}" for path in files]
+    known = [f"{path.relative_to(folder).as_posix()} {content_digest(path)}" for path in files]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from isoglot import environment
-from isoglot.errors import EncoderError, hinting
+from isoglot.arguments import check_arguments
+from isoglot.errors import EncoderError
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
@@ -21,7 +22,7 @@ ENGINES = ("static", "onnx", "torch")
 _DRIVERS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri", "/dev/dxg")  # of CUDA, ROCm, XPU, and CUDA in WSL
 
 
-@hinting()
+@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
 def load(
     name: str | Path | None = None,
     *,
@@ -50,11 +51,6 @@ def load(
     the engine can't run.
     """
     name = default_name() if name is None else name
-    if not isinstance(name, str | Path):
-        raise TypeError(
-            f"load takes the name or folder of a model, got {type(name).__name__}; "
-            "to encode texts: isoglot.load().encode(texts)"
-        )
     if engine is not None and engine not in ENGINES:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
     on_accelerator = wants_accelerator(str(device))

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from isoglot import __version__, environment
+from isoglot.arguments import check_arguments
 from isoglot.data.files import check_output, digest, exclusive
-from isoglot.data.groups import groups_of
+from isoglot.data.groups import groups_of, short_row
 from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.errors import EvaluationError, hinting, shown
+from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
 from isoglot.evaluation.run import function, plan, run_tasks
@@ -32,7 +33,7 @@ from isoglot.report.tables import lacking
 _SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # codes of groups with unknown languages
 
 
-@hinting()
+@check_arguments()
 def evaluate(
     model: str | Path | Model | Encode,
     tasks: str | Task | Sequence[str | Task] | None = None,
@@ -164,7 +165,10 @@ def _split(languages: str | Sequence[str]) -> tuple[str, ...]:
 
 def _asked(tasks: Any) -> list[str | Task]:
     """The tasks as a list. Raises TypeError for anything but names and tasks."""
-    found = [] if tasks is None else [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else list(tasks)
+    found = [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else [] if tasks is None else tasks
+    if not isinstance(found, Iterable):
+        found = [found]
+    found = [*found]
     for task in found:
         if not isinstance(task, str) and not hasattr(task, "run"):
             raise TypeError(
@@ -191,13 +195,12 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
     found: list[tuple[Task, Sequence[str]]] = []
     if pairs is not None:
         groups = tuple(groups_of(pairs, languages or None))
-        short = [number for number, group in enumerate(groups, 1) if len(group.texts) < 2]
-        if short and not languages:  # which may be what leaves one sentence of a larger group
-            problem = "needs a sentence and its translation; complete or remove the row"
-            raise EvaluationError(f"row {short[0]} of pairs {problem}")
-        groups = tuple(group for group in groups if len(group.texts) > 1)
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
+        if number := short_row(groups):
+            where = f" in {', '.join(languages)}" if languages else ""
+            problem = f"needs a sentence and its translation{where}; complete or remove the row"
+            raise EvaluationError(f"row {number} of pairs {problem}")
         known = all(len(set(group.langs)) == len(group.langs) for group in groups)
         if not known:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)

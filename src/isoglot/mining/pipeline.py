@@ -39,6 +39,7 @@ from isoglot.mining.sentences import (
 from isoglot.model import Model, encode, load
 from isoglot.model.engine import checked
 from isoglot.model.resumable import encode_file
+from isoglot.model.torch_half import torch_half
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
 from isoglot.search import (
@@ -603,9 +604,7 @@ def _cut(
 
 
 def _single_threads(count: int) -> Any:
-    from isoglot.encoders.base import single_threads
-
-    return single_threads(count)
+    return torch_half("encoders.base").single_threads(count)
 
 
 def _multiply(rows: Floats, columns: Floats, out: Floats) -> None:

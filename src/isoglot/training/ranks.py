@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from isoglot.data.batch import Batch
 from isoglot.data.tokens import Tokens
+from isoglot.errors import IsoglotError
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model, engine
 

@@ -25,6 +25,7 @@ from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import Source, needs
 from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Outcome, accuracy, pair_classes, tested
 from isoglot.evaluation.tasks.linear import Ids
+from isoglot.model.torch_half import torch_half
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -85,10 +86,8 @@ class PawsXFinetune:
         """The classifier of the epoch that is best on the dev split, of equals the first."""
         import torch
 
-        from isoglot.encoders.device import same_randomness_after
-
         device = next(model.backbone.parameters()).device
-        with same_randomness_after(device):
+        with torch_half("encoders.device").same_randomness_after(device):
             torch.manual_seed(self.seed)
             classifier = build(model, length=self.length)
             steps = _schedule(classifier, self.rate, total=self.epochs * -(-len(train) // self.batch))

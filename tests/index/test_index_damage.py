@@ -255,7 +255,7 @@ def test_an_index_is_opened_and_searched_while_another_adds(tmp_path):
         with Index.open(tmp_path / "i") as index:
             sizes.append(len(index))
             hits = index.search(vectors[:1], 3)[0]
-            assert len(hits) == min(3, len(index))
+            assert min(3, sizes[-1]) <= len(hits) <= 3
     thread.join()
     assert errors == []
     assert sizes == sorted(sizes)

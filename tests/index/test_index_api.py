@@ -132,7 +132,7 @@ def test_exact_search_needs_no_faiss(toy_static, monkeypatch):
 
 def test_the_nearest_of_many_blocks_in_the_order_of_rows(monkeypatch):
     """Whole numbers: scores are exact, and ties abound."""
-    monkeypatch.setattr(module, "ROWS", 100)
+    monkeypatch.setattr(module, "BLOCK", 100)
     rng = np.random.default_rng(0)
     table, queries = (rng.integers(-1, 2, (rows, 3)).astype(np.float32) for rows in (730, 20))
     for k in (1, 7, 120, 730, 900):

@@ -57,7 +57,7 @@ def serve(
         typer.Option(
             min=0, envvar="ISOGLOT_SERVE_GRACE", help="Seconds allowed for open requests to finish after SIGTERM."
         ),
-    ] = 5,
+    ] = 25,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG", help="Log every request.")
     ] = True,

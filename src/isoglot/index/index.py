@@ -82,8 +82,8 @@ class _View:
 class Index:
     """Sentences and their unit vectors. Make one with `build`, open a saved one with `open`.
 
-    Threads may share one. It can be used as a context manager. An open index shows what it contained when it was
-    opened, and what it has added itself. Raises `SearchError` for a damaged or unsupported folder.
+    Threads may share one. It can be used as a context manager. An open index has what others, objects or processes,
+    add to its folder from the next call on. Raises `SearchError` for a damaged or unsupported folder.
     """
 
     def __init__(self, store: Store, model: Model | str | Path | None = None, *, device: str = "auto") -> None:
@@ -235,7 +235,7 @@ class Index:
         self.store.close()
 
     def __len__(self) -> int:
-        return self._view.files.rows
+        return self._current().files.rows
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else str(self.folder)
@@ -359,7 +359,9 @@ class Index:
             with suppress(IsoglotError):
                 self._cut()
             if isinstance(error, OutputError):
-                raise OutputError(f"{error}; the {len(self):,} sentences of this index are unchanged") from error
+                raise OutputError(
+                    f"{error}; the {self._view.files.rows:,} sentences of this index are unchanged"
+                ) from error
             raise
         self._load()
 
@@ -427,7 +429,7 @@ class Index:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {found.shape}")
         if len(bad := not_finite(np.asarray(found, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
-        view, table = self._view, np.ascontiguousarray(unit(found))
+        view, table = self._current(), np.ascontiguousarray(unit(found))
         wanted = min(k + _SPARE, view.files.rows)
         if codes or without:
             rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, without, view.files.rows))
@@ -450,7 +452,7 @@ class Index:
             raise TypeError(f"rows are {shown(rows)}; pass numbers of rows")
         if len(wrong := places[(places < 0) | (places >= size)]):
             raise ValueError(f"row {wrong[0]} is not one of the {size:,} of this index, which are counted from 0")
-        return self._view.table[places.astype(np.int64)]
+        return self._current().table[places.astype(np.int64)]
 
     def languages(self) -> dict[str, int]:
         """How many sentences there are of each language, most first."""
@@ -465,8 +467,9 @@ class Index:
             raise OutputError(f"{target}: is not empty; choose another folder")
         with temporary_folder(target) as temporary:
             with Index.create(temporary / "index", self.origin, kind=FLAT) as copy:
-                for start in range(0, len(self), tables.ROWS):
-                    rows = range(start, min(start + tables.ROWS, len(self)))
+                size = len(self)  # others may add to it meanwhile
+                for start in range(0, size, tables.ROWS):
+                    rows = range(start, min(start + tables.ROWS, size))
                     sentences = self.store.by_row(rows)
                     copy._append([sentences[row] for row in rows], self.vectors(rows))
                 copy.restructure(self.kind)
@@ -499,12 +502,13 @@ class Index:
         return exporting.write(Path(path), form, self._pieces(progress), self.origin, translated=translated)
 
     def _pieces(self, progress: Progress | None) -> Iterator[tuple[list[Sentence], Vectors]]:
-        for start in range(0, len(self), _EXPORTED):
-            rows = range(start, min(start + _EXPORTED, len(self)))
+        size = len(self)
+        for start in range(0, size, _EXPORTED):
+            rows = range(start, min(start + _EXPORTED, size))
             sentences = self.store.by_row(rows)
             yield [sentences[row] for row in rows], self.vectors(rows)
             if progress is not None:
-                progress(rows.stop, len(self))
+                progress(rows.stop, size)
 
     def _restructure(self, wanted: str) -> None:
         check_kind(wanted, self.origin.dim)
@@ -591,6 +595,12 @@ class Index:
         for path in (self.folder / "faiss").glob("*"):
             if path.name != known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
+
+    def _current(self) -> _View:
+        """The view, anew if others have written since."""
+        if self._view.files.version != self.store.version:
+            self._load()
+        return self._view
 
     def _load(self, files: Files | None = None) -> None:
         tried, dim = None, self.origin.dim

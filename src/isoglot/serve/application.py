@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib.resources import files
 from time import time
 from typing import Any, TypeVar
@@ -251,8 +251,13 @@ class _Asked:
 
 
 def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, effort: int | None) -> list[Route]:
-    languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
-    about = {"model": model, "sentences": len(index), "kind": index.kind, "languages": languages}
+    @lru_cache(1)
+    def described(sentences: int, kind: str) -> bytes:
+        languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
+        return as_json({"model": model, "sentences": sentences, "kind": kind, "languages": languages})
+
+    async def about(_request: Request) -> Response:
+        return reply(await shared.in_thread(False, lambda: described(len(index), index.kind)))
 
     def find(asked: list[_Asked]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
@@ -278,7 +283,7 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
             Route(path, _always(page.joinpath(file).read_bytes(), f"{kind}; charset=utf-8"))
             for path, (file, kind) in _PAGE.items()
         ),
-        Route("/index", _always(as_json(about))),
+        Route("/index", about),
         Route("/search", search, methods=["POST"]),
     ]
 

@@ -30,7 +30,10 @@ from typing import Any, ParamSpec, TypeVar
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
-EXTRAS = {"sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap"}
+EXTRAS = {
+    "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
+    "onnx": "onnx",
+}  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

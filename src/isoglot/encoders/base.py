@@ -99,8 +99,10 @@ class Encoder(nn.Module):
 
         name      what results call the model when it is loaded; None: the folder's own name
         weights   float32: a sentence-transformers folder. float16, int8 or int4: a packed folder, a half, a quarter or
-                  an eighth of the size, which `isoglot.load` expands to float32
-        words     another form for the word table, most of a small multilingual model; None: that of `weights`
+                  an eighth of the size, which `isoglot.load` expands to float32. onnx: a folder that any ONNX Runtime
+                  runs, with layers in int8
+        words     another form for the word table, most of a small multilingual model; None: that of `weights`, and
+                  with onnx int4
 
         Raises ValueError for an unknown form, OutputError if the folder can't be replaced, EncoderError if the encoder
         can't be saved in this form.
@@ -108,6 +110,11 @@ class Encoder(nn.Module):
         from isoglot.encoders import card, layout, packed
 
         packed.check(weights, words)
+        if weights == packed.ONNX:
+            from isoglot.encoders.onnx_export import write_onnx
+
+            write_onnx(self, folder, name=name, words=words or "int4")
+            return
         with layout.replacing(folder) as new:
             self.write(new, name=name)
             if not weights == (words or weights) == packed.FULL:

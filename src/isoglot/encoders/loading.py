@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot import environment
-from isoglot.encoders import adapters, bert, card, configs, layout, packaged, packed
+from isoglot.encoders import adapters, bert, card, configs, layout, onnx_export, packaged, packed
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.device import resolve
@@ -338,7 +338,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         raise EncoderError(
             f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
         )
-    expanded = packed.read_weights(folder) if packed.is_packed(folder) else None
+    expanded = _expanded(folder)
     pickled = _pickled(folder) if expanded is None else None
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
@@ -358,6 +358,16 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     if saved.do_lower_case:
         _lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
+
+
+def _expanded(folder: Path) -> dict[str, Tensor] | None:
+    """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
+    if packed.is_packed(folder):
+        return packed.read_weights(folder)
+    if layout.is_onnx(folder):
+        weights = onnx_export.read_graph(folder / layout.GRAPH)
+        return {name: weight for name, weight in weights.items() if not name.startswith("projections.")}
+    return None
 
 
 def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:

@@ -60,6 +60,11 @@ class Encoder(Model, nn.Module):
         from isoglot.model import card, layout
 
         packing.check(weights, words)
+        if weights == packing.ONNX:
+            from isoglot.encoders.onnx_export import write_onnx
+
+            write_onnx(self, folder, name=name, words=words or "int4")
+            return
         with layout.replacing(folder) as new:
             self.write(new, name=name)
             if not weights == (words or weights) == packing.FULL:

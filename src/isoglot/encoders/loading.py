@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.arguments import check_arguments
-from isoglot.encoders import adapters, bert
+from isoglot.encoders import adapters, bert, onnx_export
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.device import resolve
@@ -265,7 +265,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         raise EncoderError(
             f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
         )
-    expanded = read_weights(folder) if packed.is_packed(folder) else None
+    expanded = _expanded(folder)
     pickled = _pickled(folder) if expanded is None else None
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
@@ -285,6 +285,16 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
     if saved.do_lower_case:
         lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
+
+
+def _expanded(folder: Path) -> dict[str, Tensor] | None:
+    """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
+    if packed.is_packed(folder):
+        return read_weights(folder)
+    if layout.is_onnx(folder):
+        weights = onnx_export.read_graph(folder / layout.GRAPH)
+        return {name: weight for name, weight in weights.items() if not name.startswith("projections.")}
+    return None
 
 
 def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:

@@ -17,9 +17,10 @@ from isoglot.model.packed import GROUP, SCALES, TOKENIZER, WEIGHTS
 FULL, HALF = "float32", "float16"
 BITS = {"int8": 8, "int4": 4}
 FORMS = (FULL, HALF, *BITS)
+ONNX = "onnx"  # weights in the file of onnx_export.py
 _PLAIN_WEIGHTS, _PLAIN_TOKENIZER = "model.safetensors", "tokenizer.json"
 _CANDIDATES = (1.0, 1.06, 0.97, 0.94, 0.9, 0.86, 0.81, 0.76)  # starting scales, relative to that of the largest value
-_TOGETHER = 1 << 16  # groups quantised per block
+_TOGETHER = 1 << 21  # values quantised at a time
 
 
 def quantize(values: Tensor, bits: int) -> tuple[Tensor, Tensor, float]:
@@ -37,10 +38,7 @@ def quantize(values: Tensor, bits: int) -> tuple[Tensor, Tensor, float]:
     if largest == float("inf") or largest != largest:
         raise ValueError("weights that are not finite can't be quantised")
     unit = largest / level or 1.0
-    integers, scales = torch.empty(padded.shape, dtype=torch.int8), torch.empty(len(padded), dtype=torch.float16)
-    for start in range(0, len(padded), _TOGETHER):
-        rows = slice(start, start + _TOGETHER)
-        integers[rows], scales[rows] = _nearest(padded[rows] / unit, level)
+    integers, scales = fit(padded / unit, level)
     shape = (*values.shape[:-1], groups)
     if bits == 4:
         stored = (integers + 8).view(torch.uint8)
@@ -49,8 +47,13 @@ def quantize(values: Tensor, bits: int) -> tuple[Tensor, Tensor, float]:
     return integers.reshape(*values.shape[:-1], groups * width), scales.reshape(shape), unit
 
 
-def _nearest(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
-    """(N, GROUP) integers in [-level, level) and (N,) float16 scales with the least squared error found."""
+def fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
+    """(N, size) integers in [-level, level) and (N,) float16 scales of N groups with the least squared error found."""
+    parts = [_fit(part, level) for part in torch.split(groups, max(1, _TOGETHER // groups.shape[1]))]
+    return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+
+def _fit(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
     extreme = groups.gather(1, groups.abs().argmax(1, keepdim=True)).squeeze(1)
     least = torch.full((len(groups),), torch.inf)
     best, scales = torch.zeros(groups.shape, dtype=torch.int8), torch.zeros(len(groups), dtype=torch.float16)
@@ -71,9 +74,11 @@ def _nearest(groups: Tensor, level: int) -> tuple[Tensor, Tensor]:
 
 def check(weights: str, words: str | None = None) -> None:
     """Raise ValueError for a form of weights that does not exist."""
-    for form in (weights, words):
-        if form is not None and form not in FORMS:
-            raise ValueError(f"weights in {form!r} are not known; {nearest(form, FORMS)}")
+    for form, known in ((weights, (*FORMS, ONNX)), (words or FULL, FORMS)):
+        if form not in known:
+            raise ValueError(f"weights in {form!r} are not known; {nearest(form, known)}")
+    if weights == ONNX and words == HALF:
+        raise ValueError("words in float16 can't be written to ONNX; use float32, int8 or int4")
 
 
 def pack(folder: Path, weights: str, words: str | None = None) -> None:
@@ -91,10 +96,14 @@ def pack(folder: Path, weights: str, words: str | None = None) -> None:
         of_encoder = (file.parent / _PLAIN_TOKENIZER).is_file()  # the others are layers after the pooling
         _pack_weights(file, weights if of_encoder else HALF, words or weights)
     for file in sorted(folder.rglob(_PLAIN_TOKENIZER)):
-        # Only the spaces of the JSON are lost.
-        content = json.dumps(json.loads(file.read_bytes()), ensure_ascii=False, separators=(",", ":"))
-        (file.parent / TOKENIZER).write_bytes(lzma.compress(content.encode(), preset=6))
-        file.unlink()
+        compress_tokenizer(file)
+
+
+def compress_tokenizer(file: Path) -> None:
+    """Replace tokenizer.json by its compressed form; only the spaces of the JSON are lost."""
+    content = json.dumps(json.loads(file.read_bytes()), ensure_ascii=False, separators=(",", ":"))
+    (file.parent / TOKENIZER).write_bytes(lzma.compress(content.encode(), preset=6))
+    file.unlink()
 
 
 def _pack_weights(file: Path, weights: str, words: str) -> None:

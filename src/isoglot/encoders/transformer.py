@@ -6,6 +6,7 @@ backbone's own pooler, if a checkpoint has one, is frozen and never used, and ke
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -244,6 +245,15 @@ class TransformerEncoder(Encoder):
 
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
+        merged = adapters.merged(self.backbone)
+        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
+            merged.save_pretrained(folder)
+        self.write_settings(folder, name=name)
+        if self.adapter is not None and self.origin:
+            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
+
+    def write_settings(self, folder: Path, *, name: str | None = None) -> None:
+        """Write all files of a saved model but the weights of the backbone."""
         layered = self.pooling in FIRST_LAYER
         kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
         kinds += [("Pooling", f"{len(kinds)}_Pooling")]
@@ -251,7 +261,7 @@ class TransformerEncoder(Encoder):
             kinds += [("Dense", f"{len(kinds)}_Dense")]
         if self.normalizes:
             kinds += [("Normalize", f"{len(kinds)}_Normalize")]
-        self._save_backbone(folder)
+        self._write_config(folder)
         layout.write_tokenizer(folder, self.tokenizer, self.max_length)
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
         places = {kind: folder / path for kind, path in kinds}
@@ -262,8 +272,6 @@ class TransformerEncoder(Encoder):
         denses = [folder / path for kind, path in kinds if kind == "Dense"]
         for place, projection in zip(denses, self.projections, strict=True):
             write_dense(place, cast(Dense, projection))
-        if self.adapter is not None and self.origin:
-            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
 
     def _settings(self, name: str | None) -> dict[str, Any]:
         """The settings and weights of the adapter."""
@@ -272,12 +280,15 @@ class TransformerEncoder(Encoder):
             "prompts": self.prompts, "layers": self.layers,
         }  # fmt: skip
 
-    def _save_backbone(self, folder: Path) -> None:
-        merged = adapters.merged(self.backbone)
-        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
-            merged.save_pretrained(folder)
-        config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
-        layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
+    def _write_config(self, folder: Path) -> None:
+        config = json.loads(self.backbone.config.to_json_string())
+        own = "BertModel" if isinstance(self.backbone, Bert) else type(self.backbone).__name__
+        known = {
+            "architectures": [own],
+            "dtype": str(self.backbone.get_input_embeddings().weight.dtype).removeprefix("torch."),
+            "output_hidden_states": self.pooling in FIRST_LAYER,  # where sentence-transformers looks for it
+        }
+        layout.write_json(folder / "config.json", {**config, **known})
 
 
 def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:

@@ -63,11 +63,11 @@ class _File:
     def _read(self, out: Vectors, first: int) -> None:
         start = HEADER + first * self._width
         if hasattr(os, "preadv"):
-            size = os.preadv(self._stream.fileno(), [out], start)
+            size = os.preadv(self._stream.fileno(), [memoryview(out)], start)
         else:  # Windows, and macOS before 11
             with self._seeking:
                 self._stream.seek(start)
-                size = self._stream.readinto(out)
+                size = self._stream.readinto(memoryview(out))
         if size < out.nbytes:
             raise self._truncated()
 
@@ -93,7 +93,7 @@ class Table:
         return cls(_File(folder / NAME, rows, dim) if rows else np.empty((0, dim), np.float32))
 
     def __len__(self) -> int:
-        return self._vectors.shape[0]
+        return int(self._vectors.shape[0])
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
         """The number of the first row and the rows of each block from row `first` on, valid until the next one."""

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
+GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
@@ -68,6 +69,13 @@ class Module:
 def is_model(folder: Path) -> bool:
     """Whether a folder has what a saved model begins with."""
     return any((folder / name).is_file() for name in ("modules.json", "config.json", "adapter_config.json"))
+
+
+def is_onnx(folder: Path) -> bool:
+    """Whether the only weights of a model folder are in an ONNX file."""
+    others = ("model.safetensors", "pytorch_model.bin")
+    plain = any((folder / f"{name}{index}").is_file() for name in others for index in ("", ".index.json"))
+    return (folder / GRAPH).is_file() and not plain and not packed.is_packed(folder)
 
 
 def sort_headers(folder: Path) -> None:

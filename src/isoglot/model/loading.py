@@ -14,7 +14,7 @@ from isoglot.errors import EncoderError
 from isoglot.model import layout
 from isoglot.model.base import Model
 from isoglot.model.finding import default_name, find, folder_name
-from isoglot.model.onnx import OnnxModel, has_graph
+from isoglot.model.onnx import OnnxModel
 from isoglot.model.static import StaticModel, is_static
 from isoglot.model.torch_half import torch_half
 
@@ -82,7 +82,7 @@ def _engine_for(folder: Path) -> str | None:
         return None
     if is_static(layout.read_modules(folder)):
         return "static"
-    return "onnx" if has_graph(folder) else None
+    return "onnx" if layout.is_onnx(folder) else None
 
 
 def wants_accelerator(device: str) -> bool:

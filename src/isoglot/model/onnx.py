@@ -24,7 +24,6 @@ from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
 
-GRAPH = Path("onnx", "model_quantized.onnx")
 _opening = threading.Lock()
 
 
@@ -91,7 +90,7 @@ class OnnxModel(Model):
         tokenizer = backend.backend_tokenizer
         disable_extras(tokenizer)
         require_tokenizer(tokenizer, int((config.model_extra or {}).get("vocab_size", 1 << 24)), folder)
-        graph = Graph(folder / GRAPH)
+        graph = Graph(folder / layout.GRAPH)
         widths = [output.shape[-1] for output in graph.session.get_outputs()]
         given = {
             "dim": int(widths[0]), "max_length": length, "pad": int(backend.pad_token_id or 0),
@@ -144,11 +143,6 @@ class OnnxModel(Model):
         checksum.update(hashlib.sha256(content).digest())
         if self.table is not None:
             checksum.update(np.ascontiguousarray(self.table))
-
-
-def has_graph(folder: Path) -> bool:
-    """Whether a model folder holds a graph that `isoglot export` wrote."""
-    return (folder / GRAPH).is_file() and (folder / "modules.json").is_file()
 
 
 def _open_session(source: Path | bytes) -> Any:

@@ -63,11 +63,11 @@ class _File:
     def _read(self, out: Vectors, first: int) -> None:
         start = HEADER + first * self._width
         if hasattr(os, "preadv"):
-            size = os.preadv(self._stream.fileno(), [memoryview(out)], start)
+            size = os.preadv(self._stream.fileno(), [out.data], start)
         else:  # Windows, and macOS before 11
             with self._seeking:
                 self._stream.seek(start)
-                size = self._stream.readinto(memoryview(out))
+                size = self._stream.readinto(out.data)
         if size < out.nbytes:
             raise self._truncated()
 

@@ -29,7 +29,7 @@ import isoglot
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write
 from isoglot.encoders import adapters, card, layout
-from isoglot.report.scores import read_results
+from isoglot.evaluation.scores import read_results
 from isoglot.settings import BUNDLED
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"

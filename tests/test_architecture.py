@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
-LAYERS = ["cli", "serve", "mining", "scale", "report", "training", "evaluation", "index", "objectives"]
+LAYERS = ["cli", "serve", "mining", "scale", "training", "evaluation", "report", "index", "objectives"]
 LAYERS += [
     "wikipedia",
     "search",
@@ -39,6 +39,7 @@ LAYERS += [
     "processes",
     "plugins",
     "progress",
+    "score",
     "environment",
 ]
 LAYERS += ["errors"]
@@ -278,7 +279,7 @@ def find_circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 # Circles that still exist, by the package that they are in, with the number of their modules: they only become smaller.
-CIRCLES = {"encoders": 8, "evaluation": 11, "report": 4}
+CIRCLES = {"encoders": 8}
 
 
 def test_no_modules_import_each_other():

@@ -19,8 +19,8 @@ from isoglot.data.files import atomic_write, check_output, exclusive, own, read_
 from isoglot.encoders import Encoder, encode, layout, load
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
-from isoglot.report.evaluate import evaluate
-from isoglot.report.scores import Scores
+from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.scores import Scores
 from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune

@@ -10,8 +10,8 @@ from cases import all_cases, by_text
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.evaluate import evaluate
 
 CASES = all_cases()
 # A task that trains the model itself cannot be given a function; its own tests see to it.

@@ -7,9 +7,9 @@ import pytest
 from page_results import cells
 
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.scores import Scores
 from isoglot.report.comparable import alike
 from isoglot.report.page import page
-from isoglot.report.scores import Scores
 from isoglot.report.tables import side_by_side
 
 

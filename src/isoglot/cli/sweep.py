@@ -49,7 +49,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
-    from isoglot.report.sweep import read_design, sweep
+    from isoglot.training.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")

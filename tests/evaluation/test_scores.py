@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Metric, Score
+from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.scores import Scores, read_results, write_results
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 scores_of_any_kind = st.builds(

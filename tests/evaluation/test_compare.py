@@ -15,14 +15,14 @@ from scipy import stats
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Unit, main_metrics
+from isoglot.evaluation.compare import Comparison, resample, seeds_p
+from isoglot.evaluation.compare import compare as compare_results
 from isoglot.evaluation.resampling import interval, p_value
+from isoglot.evaluation.scores import Scores, declared, write_results
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, Column
-from isoglot.report.compare import Comparison, resample, seeds_p
-from isoglot.report.compare import compare as compare_results
-from isoglot.report.scores import Scores, declared, write_results
 from isoglot.report.tables import scale, shown
+from isoglot.score import Unit, main_metrics
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", item_set=""):

@@ -47,18 +47,18 @@ from isoglot.encoders import Encoder, fit_flow, fit_whitening, load
 from isoglot.encoders.device import resolve, settle
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score, main_metrics
+from isoglot.evaluation.compare import LEVEL, Comparison, compare, p_shown, spread
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import plan as planned_tasks
+from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.suites import SUITES, Column
 from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, plain, write
-from isoglot.report.compare import LEVEL, Comparison, compare, p_shown, spread
-from isoglot.report.evaluate import evaluate
-from isoglot.report.scores import Scores, read_results, write_results
 from isoglot.report.tables import NOTHING, Grid, scale, to_markdown, to_text
 from isoglot.report.tables import shown as value_shown
+from isoglot.score import Score, main_metrics
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report

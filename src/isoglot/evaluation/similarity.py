@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.tasks.retrieval import ENGLISH
 from isoglot.report.charts import canvas, heat_cells, matrix, plain, write
-from isoglot.report.scores import Scores, read_results
 
 TASK, METRIC = "similarity", "cosine/translations"
 _SIDE = 3.2  # inches of a heat map

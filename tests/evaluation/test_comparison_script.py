@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from isoglot.encoders import card
-from isoglot.report.scores import read_results
+from isoglot.evaluation.scores import read_results
 
 PATH = Path(__file__).parents[2] / "scripts" / "comparison.py"
 COLUMN = {"task": "tatoeba", "metric": "accuracy/mean"}

@@ -210,9 +210,7 @@ _EASE = (
 SUITES: dict[str, Suite] = {
     "quick": _QUICK_SUITE,
     "mpcl": Suite(
-        "MPCL, the main table: its six columns and their mean",
-        (*_MPCL, Column("mean", _MPCL)),
-        {"tatoeba": XTREME_36},
+        "MPCL, the main table: its six columns and their mean", (*_MPCL, Column("mean", _MPCL)), {"tatoeba": XTREME_36}
     ),
     "moco": Suite("dual momentum contrast: Chinese and English", _MOCO, {"tatoeba": ("zho",), "bucc/moco": ("zho",)}),
     "msimcse": Suite(

@@ -60,12 +60,7 @@ class Remembered:
 
 
 def embed(
-    encode: Encode,
-    texts: Sequence[str],
-    *,
-    where: str,
-    unit: str = "line",
-    place: Callable[[int], str] | None = None,
+    encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line", place: Callable[[int], str] | None = None
 ) -> NDArray[np.float32]:
     """Vectors (N, D) of N texts, checked. `where` (task, subset, language) opens the message of what is wrong.
 

@@ -117,10 +117,7 @@ def test_bucc_version_2(mteb, tmp_path, seed):
 
 @pytest.mark.parametrize(
     ("task", "name", "write", "scale"),
-    [
-        ("sts17", "STS17", cases_sts.sts17, (0, 5)),
-        ("sts22", "STS22.v2", cases_sts.sts22, (1, 4)),
-    ],
+    [("sts17", "STS17", cases_sts.sts17, (0, 5)), ("sts22", "STS22.v2", cases_sts.sts22, (1, 4))],
 )
 def test_similarity_in_several_languages(mteb, tmp_path, task, name, write, scale):
     write(tmp_path)

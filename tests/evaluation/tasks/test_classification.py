@@ -334,10 +334,7 @@ def test_cleaning_is_that_of_ease():
 @pytest.mark.slow
 def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
     mldoc_data(tmp_path)
-    for task, expected in (
-        (MLDOC, "eng train.1000 0 ccat"),
-        (MLDOC_RAW, "CCAT"),
-    ):
+    for task, expected in ((MLDOC, "eng train.1000 0 ccat"), (MLDOC_RAW, "CCAT")):
         asked = []
         task.run(lambda texts, asked=asked: asked.extend(texts) or by_text(texts), tmp_path)
         assert asked[0].endswith(expected)

@@ -158,10 +158,7 @@ ALIGNMENT: dict[str, Alignment] = {
     for task in (
         Alignment("alignment", ("senteval-en",), "sts-b-dev"),
         Alignment(
-            "alignment/sts17",
-            sts.STS17_SETS,
-            pools={POOLED: sts.EXTENDED_10},
-            lists={"extended-10": sts.EXTENDED_10},
+            "alignment/sts17", sts.STS17_SETS, pools={POOLED: sts.EXTENDED_10}, lists={"extended-10": sts.EXTENDED_10}
         ),
     )
 }
@@ -302,9 +299,7 @@ def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> It
     for rows in zip(*tables.values(), strict=True):
         sentences, places = ([row[at][0] for row in rows] for at in (0, 1))
         yield Translations(
-            f"{source} {rows[0].id}",
-            dict(zip(tables, sentences, strict=True)),
-            dict(zip(tables, places, strict=True)),
+            f"{source} {rows[0].id}", dict(zip(tables, sentences, strict=True)), dict(zip(tables, places, strict=True))
         )
 
 

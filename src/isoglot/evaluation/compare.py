@@ -244,26 +244,18 @@ class Comparison:
             import pandas
         except ImportError as error:
             raise EvaluationError("a data frame needs pandas: pip install pandas") from error
+        columns = "task metric subset n average system value deviation low high difference difference_low"
+        columns += " difference_high p p_corrected p_seeds better significant"
         none = Difference(np.nan, None, None, None, None)
         records = []
         for table in self.tables:
             for row in table.rows:
-                differences = (none, *row.differences)
-                for name, value, difference in zip(self.systems, row.values, differences, strict=True):
-                    low, high = value.interval or (None, None)
-                    low_difference, high_difference = difference.interval or (None, None)
-                    records.append(
-                        {"task": table.task, "metric": table.metric, "subset": row.subset, "n": row.n}
-                        | {"average": row.average, "system": name, "value": value.mean, "deviation": value.deviation}
-                        | {"low": low, "high": high, "difference": difference.value, "difference_low": low_difference}
-                        | {"difference_high": high_difference, "p": difference.p, "p_corrected": difference.corrected}
-                        | {
-                            "p_seeds": difference.p_seeds,
-                            "better": difference.better,
-                            "significant": None if difference is none else difference.significant,
-                        }
-                    )
-        return pandas.DataFrame.from_records(records)
+                for name, value, change in zip(self.systems, row.values, (none, *row.differences), strict=True):
+                    first = table.task, table.metric, row.subset, row.n, row.average, name, value.mean, value.deviation
+                    ends = *(value.interval or (None, None)), change.value, *(change.interval or (None, None))
+                    tests = change.p, change.corrected, change.p_seeds, change.better
+                    records.append((*first, *ends, *tests, None if change is none else change.significant))
+        return pandas.DataFrame.from_records(records, columns=columns.split())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `compare.json`."""

@@ -14,10 +14,8 @@ The same results give the same bytes in all three files, so two evaluations can 
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -55,7 +53,6 @@ Name = tuple[str, str, str]  # task, subset, metric
 
 _MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
 _FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
-_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file; a constant, so that bytes do not change
 _DRIFT = 1e-3  # tolerance for items stored in float32
 
 
@@ -402,13 +399,9 @@ def _write_items(path: Path, tables: Mapping[Name, NDArray[Any]]) -> None:
     if not tables:
         path.unlink(missing_ok=True)
         return
-    with atomic_write(path, binary=True) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, table in tables.items():
-            content = io.BytesIO()
-            np.save(content, table, allow_pickle=False)
-            key = "/".join(quote(part, safe="") for part in name)
-            member = zipfile.ZipInfo(f"{key}.npy", date_time=_DATE)
-            archive.writestr(member, content.getvalue(), zipfile.ZIP_DEFLATED, 6)
+    named = {"/".join(quote(part, safe="") for part in name): table for name, table in tables.items()}
+    with atomic_write(path, binary=True) as file:
+        np.savez_compressed(file, **named)  # with a constant date
 
 
 def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:

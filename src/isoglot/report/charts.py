@@ -14,11 +14,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
 from isoglot.score import Detail
 
@@ -91,6 +93,19 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 def write(figure: Figure, stream: IO[Any], kind: str) -> None:
     """Write a figure as `svg`, `png` or `pdf`, inside its `canvas` block."""
     figure.savefig(stream, format=kind, dpi=200, metadata=_NO_METADATA[kind])
+
+
+def image_kind(path: Path) -> str:
+    """The format that the ending of an image file names. Raises `EvaluationError` for another."""
+    if (kind := path.suffix.lower()[1:]) not in _NO_METADATA:
+        raise EvaluationError(f"{path}: unknown ending; use .svg, .png or .pdf")
+    return kind
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure to a file, atomically, inside its `canvas` block."""
+    with atomic_write(path, binary=True) as stream:
+        write(figure, stream, image_kind(path))
 
 
 def data_uri(figure: Figure) -> str:

@@ -55,7 +55,7 @@ from isoglot.evaluation.suites import SUITES, Column
 from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, plain, write
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
 from isoglot.report.tables import NOTHING, Grid, scale, to_markdown, to_text
 from isoglot.report.tables import shown as value_shown
 from isoglot.score import Score, main_metrics
@@ -666,8 +666,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
     and for another ending.
     """
     path, output = Path(folder) / "sweep.json", Path(output)
-    if (kind := output.suffix.lower()[1:]) not in ("svg", "png", "pdf"):
-        raise EvaluationError(f"{output}: unknown ending; use .svg, .png or .pdf")
+    image_kind(output)  # before the work
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         arms, columns, values = record["arms"], record["columns"], record["values"]
@@ -694,8 +693,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
         low = 0.07 * len(lines) if len(lines) > 1 else 0.0
         figure.suptitle(plain(record["title"]), fontsize=10)
         figure.tight_layout(pad=0.6, rect=(0.01, low, 1, 1 - 0.25 / height))
-        with atomic_write(output, binary=True) as stream:
-            write(figure, stream, kind)
+        save(figure, output)
 
 
 def _panel(

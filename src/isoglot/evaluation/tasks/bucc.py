@@ -115,15 +115,9 @@ class Cut:
     gold: tuple[tuple[int, int], ...]
 
 
-def _transfer(sample: Mined, training: Mined) -> Iterator[Cut]:
+def _transfer(sample: Mined, scored: Mined) -> Iterator[Cut]:
     tuned = tune(sample.pairs, sample.split.gold)
-    pairs = training.pairs.above(tuned.threshold)
-    yield Cut(sample.split.name, training.split.name, tuned, pairs, training.split.gold)
-
-
-def _same(sample: Mined) -> Iterator[Cut]:
-    tuned = tune(sample.pairs, sample.split.gold)
-    yield Cut(sample.split.name, sample.split.name, tuned, sample.pairs.above(tuned.threshold), sample.split.gold)
+    yield Cut(sample.split.name, scored.split.name, tuned, scored.pairs.above(tuned.threshold), scored.split.gold)
 
 
 def _halves(sample: Mined) -> Iterator[Cut]:
@@ -132,7 +126,9 @@ def _halves(sample: Mined) -> Iterator[Cut]:
     gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
     if not gold[0] or not gold[1]:
         raise EvaluationError(f"{sample.split.where}: one half of the source ids has no gold pair; add gold pairs")
-    pairs = [_where(sample.pairs, half[sample.pairs.source] == part) for part in (0, 1)]
+    source, target, score = sample.pairs.source, sample.pairs.target, sample.pairs.score
+    masks = [half[source] == part for part in (0, 1)]
+    pairs = [Pairs(source[mask], target[mask], score[mask]) for mask in masks]
     for scored, tuned in ((0, 1), (1, 0)):
         best = tune(pairs[tuned], gold[tuned])
         tuned_on, scored_on = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
@@ -144,13 +140,9 @@ def _halves(sample: Mined) -> Iterator[Cut]:
 # each half of the sample for the other.
 DESIGNS: dict[str, tuple[tuple[str, ...], Callable[..., Iterator[Cut]]]] = {
     "transfer": ((SAMPLE, TRAINING), _transfer),
-    "same": ((SAMPLE,), _same),
+    "same": ((SAMPLE,), lambda sample: _transfer(sample, sample)),
     "halves": ((SAMPLE,), _halves),
 }
-
-
-def _where(pairs: Pairs, chosen: NDArray[np.bool_]) -> Pairs:
-    return Pairs(pairs.source[chosen], pairs.target[chosen], pairs.score[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,14 +250,10 @@ def _together(parts: Sequence[Pairs]) -> Pairs:
 
 def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
     """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
-    items = np.zeros((len(split.source), 3), np.float32)
     right = set(split.gold)
-    for source, target in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True):
-        items[source, 0] += (source, target) in right
-        items[source, 1] += 1
-    for source, _ in split.gold:
-        items[source, 2] += 1
-    return items
+    hits = [pair in right for pair in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)]
+    sides = pairs.source[np.array(hits, np.bool_)], pairs.source, np.array([source for source, _ in split.gold], int)
+    return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
 
 
 def _mistakes(pairs: Pairs, split: Split) -> Detail:

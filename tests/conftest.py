@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -49,6 +50,22 @@ def imported_sets(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("isoglot.evaluation.sets.cache", lambda: folder)
         yield
+
+
+def replace_unseen(path: Path, content: bytes) -> None:
+    """Replace a file by one of the same size and modification time, as `rsync -a`, `cp -p` and `tar` may do."""
+    facts, new = path.stat(), path.with_name("new")
+    assert len(content) == facts.st_size
+    assert content != path.read_bytes()
+    new.write_bytes(content)
+    new.replace(path)
+    os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+
+
+def permute(path: Path) -> None:
+    """Move the last line of a file to its beginning, unseen; where there are three or more, behind the first."""
+    first, *lines = path.read_bytes().splitlines(keepends=True)
+    replace_unseen(path, b"".join([first, lines[-1], *lines[:-1]] if len(lines) > 1 else [*lines, first]))
 
 
 def build_tokenizer(kind: str = "bpe") -> Tokenizer:

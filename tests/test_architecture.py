@@ -42,7 +42,7 @@ LAYERS += [
     "score",
     "environment",
 ]
-LAYERS += ["errors"]
+LAYERS += ["arguments", "errors"]
 OWN_LAYER = {"settings": "recipe", "__main__": "cli", "demo": "cli"}
 
 

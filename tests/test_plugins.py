@@ -7,12 +7,15 @@ import sys
 
 import pytest
 
+from conftest import replace_unseen
 from isoglot import recipe as recipes
 from isoglot.data import Group
+from isoglot.data.corpus import Corpus, FileSource
 from isoglot.data.readers import READERS, check, read
 from isoglot.errors import IsoglotError, PluginError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.objectives import OBJECTIVES, InfoNCE
+from isoglot.plugins import source_of
 
 ENTRIES = """[isoglot.readers]
 colon = acme_plugin:read_colon
@@ -115,3 +118,16 @@ def test_a_module_is_imported_by_the_command_line(tmp_path):
     assert wrong.returncode == 1
     assert wrong.stderr.count("\n") == 1
     assert "my_writers" in wrong.stderr
+
+
+def test_the_module_of_a_plug_in_is_a_part_of_what_identifies_text(acme, tmp_path):
+    """A table of token ids, and a run, are made again when the reader changes."""
+    (tmp_path / "pairs.txt").write_text("a:b\n")
+    corpus = Corpus([FileSource("colon", tmp_path / "pairs.txt")])
+    before = corpus.digest()
+    assert corpus.digest() == before
+    replace_unseen(tmp_path / "acme_plugin.py", MODULE.replace('split(":")', 'split("b")').encode())
+    assert corpus.digest() != before
+    assert source_of(OBJECTIVES["acme_nce"]) == source_of(TASKS["acme/task"]) == tmp_path / "acme_plugin.py"
+    own = [found for registry in (READERS, OBJECTIVES, TASKS) for found in registry.data.values()]
+    assert [found for found in own if source_of(found) not in (None, tmp_path / "acme_plugin.py")] == []

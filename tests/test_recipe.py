@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
+from conftest import replace_unseen
 from isoglot.data.batching import Mixing
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.evaluation.tasks.retrieval import AVERAGES
@@ -90,6 +91,23 @@ def test_tasks_are_kept_out_of_training_by_their_names(file, tmp_path):
     assert kept("tatoeba", "more.txt")[0] == []
     assert [kept(*names)[2] for names in ([], ["tatoeba-36"], ["tatoeba"])] == [0, 2, 3]
     assert len({kept(*names)[1] for names in ([], ["tatoeba-36"], ["tatoeba"], ["more.txt"])}) == 4
+
+
+def test_a_test_set_that_changes_is_kept_out_as_it_is_now(file, tmp_path):
+    """In one process too, where a file of the same size and time replaces one that was read."""
+    (tmp_path / "tatoeba-laser").mkdir()
+    for side, text in {"deu": "alt", "eng": "one"}.items():
+        (tmp_path / "tatoeba-laser" / f"tatoeba.deu-eng.{side}").write_text(f"{text}\n", encoding="utf-8")
+    (tmp_path / "pairs.tsv").write_text("alt\told\nneu\tnew\n", encoding="utf-8")
+
+    def kept():
+        recipe = load(file, ['streams.0.leakage="tatoeba"', f'data="{tmp_path}"'])
+        corpus = corpus_of(recipe, recipe.stages[0].streams[0])
+        return [group.texts[0] for _, groups in corpus.named() for group in groups]
+
+    assert kept() == ["neu"]
+    replace_unseen(tmp_path / "tatoeba-laser" / "tatoeba.deu-eng.deu", b"neu\n")
+    assert kept() == ["alt"]
 
 
 @pytest.mark.parametrize("name, part", [("tatobea", "tatoeba"), ("sts17", "sts17")])

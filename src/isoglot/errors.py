@@ -18,17 +18,10 @@ Every message names the place, the invalid value and the fix. Wrong arguments of
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import wraps
-from inspect import signature
-from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
-
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
 
 EXTRAS = {"sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap"}
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -99,49 +92,6 @@ def naming_extras() -> Iterator[None]:
             raise
         install = f'pip install "isoglot[{EXTRAS[package]}]"'
         raise MissingExtraError(f"{package} is not installed, and this needs it: {install}") from error
-
-
-def hinting(**elsewhere: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
-    """A decorator: an unknown keyword argument, or one of another kind than bool, int, float or str as its annotation
-    requires, is a TypeError that says what to pass instead.
-
-    elsewhere   what to do about names that other libraries use, instead of the most similar name
-    """
-
-    def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-        known = signature(function).parameters
-        is_open = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
-        kinds = {name: _kinds_of(str(parameter.annotation)) for name, parameter in known.items()}
-
-        @wraps(function)
-        def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-            for name, value in given.items():
-                if name not in known and not is_open:
-                    hint = elsewhere.get(name) or nearest(name, [one for one in known if one != "self"])
-                    raise TypeError(f"{function.__name__} has no argument {name!r}; {hint}")
-                if (kind := kinds.get(name)) and not any(_KINDS[one](value) for one in kind):
-                    raise TypeError(f"{function.__name__}: {name} must be {' or '.join(kind)}, got {shown(value)}")
-            return function(*args, **given)
-
-        return call
-
-    return decorate
-
-
-# The kinds of arguments, by how they are annotated; NumPy's numbers are numbers too, and a bool is not.
-_KINDS: dict[str, Callable[[Any], bool]] = {
-    "None": lambda value: value is None,
-    "bool": lambda value: type(value).__name__ in ("bool", "bool_"),
-    "int": lambda value: isinstance(value, Integral) and not isinstance(value, bool),
-    "float": lambda value: isinstance(value, Real) and not isinstance(value, bool),
-    "str": lambda value: isinstance(value, str),
-}
-
-
-def _kinds_of(annotation: str) -> list[str]:
-    """The kinds that an annotation consists of; none if it has a part that is not one of them."""
-    kinds = annotation.split(" | ")
-    return kinds if all(kind in _KINDS for kind in kinds) else []
 
 
 def nearest(word: str, known: Iterable[str], *, most: int = 12, otherwise: str = "") -> str:

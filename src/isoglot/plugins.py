@@ -68,6 +68,13 @@ def import_module(name: str) -> None:
         raise PluginError(f"--import {name}: {problem}; check the name, or add its folder to PYTHONPATH") from error
 
 
+def source_of(plugin: object) -> Path | None:
+    """The file of the module that defines a plug-in; None for what isoglot defines itself, and without a file."""
+    name = str(getattr(plugin, "__module__", ""))
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return Path(file) if file and not f"{name}.".startswith("isoglot.") else None
+
+
 def _origin(entry: EntryPoint) -> str:
     of = f" of {entry.dist.name} {entry.dist.version}" if entry.dist else ""
     return f"plug-in {entry.name!r}{of} ({entry.group}: {entry.value})"

@@ -329,3 +329,11 @@ def test_killed_anywhere_and_run_again_nothing_is_left(project, words):
         assert {name: now[name] for name in before} == before
         if at % 2:  # the other half of the kills meets an output that is there
             shutil.rmtree("out") if Path("out").is_dir() else Path("out").unlink()
+
+
+def test_a_file_beside_the_output_is_the_users(project):
+    """The table from which a Parquet file or JSON lines are made has a hidden name."""
+    Path("x.jsonl.npy").write_text("mine")
+    run("encode", "m", "a.eng", "-o", "x.jsonl")
+    assert Path("x.jsonl.npy").read_text() == "mine"
+    assert sorted(path.name for path in Path().glob("*x.jsonl*")) == ["x.jsonl", "x.jsonl.npy"]

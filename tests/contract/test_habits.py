@@ -17,6 +17,7 @@ from isoglot.encoders import StaticEncoder
 
 LEFT, RIGHT = SENTENCES[:4], SENTENCES[4:8]
 PAIRS = list(zip(LEFT, RIGHT, strict=True))
+GOLD = [1.0, 2.0, 3.0, 5.0]
 
 
 class Foreign:
@@ -146,3 +147,96 @@ def test_a_habit_is_answered_in_one_sentence(model, habit):
     with pytest.raises(kind, match=answer) as raised:
         call(model)
     assert "\n" not in str(raised.value)
+
+
+def columns(kind, values):
+    """A column of a library."""
+    if kind == "datasets":
+        return datasets.Dataset.from_dict({"x": values})["x"]
+    if kind == "pandas":
+        return pd.Series(values)
+    library = pytest.importorskip("polars" if kind == "polars" else "pyarrow")
+    if kind == "polars":
+        return library.Series(values)
+    return library.array(values) if kind == "pyarrow" else library.chunked_array([values[:1], values[1:]])
+
+
+TAKE_COLUMNS = {
+    "encode": lambda m, c: np.array_equal(m.encode(c(LEFT)), m.encode(LEFT)),
+    "similarity": lambda m, c: np.array_equal(m.similarity(c(LEFT), c(RIGHT)), m.similarity(LEFT, RIGHT)),
+    "mine": lambda m, c: (
+        [*isoglot.mine(m, c(LEFT), c(RIGHT), ids=[c(["1", "2", "3", "4"]), c(["5", "6", "7", "8"])])]
+        == [*isoglot.mine(m, LEFT, RIGHT, ids=[["1", "2", "3", "4"], ["5", "6", "7", "8"]])]
+    ),
+    "search": lambda m, c: (
+        isoglot.Index.build(m, LEFT).search(c(RIGHT), k=2) == isoglot.Index.build(m, LEFT).search(RIGHT, k=2)
+    ),
+    "build": lambda m, c: (
+        isoglot.Index.build(
+            m,
+            c(LEFT),
+            languages=c(["eng"] * 4),
+            translations=c(RIGHT),
+            translation_languages=c(["deu"] * 4),
+            ids=c(["a", "b", "c", "d"]),
+        ).search(LEFT[0], k=4)
+        == isoglot.Index.build(
+            m, LEFT, languages="eng", translations=RIGHT, translation_languages="deu", ids=[*"abcd"]
+        ).search(LEFT[0], k=4)
+    ),
+    "add": lambda m, c: isoglot.Index.build(m, LEFT).add(c(RIGHT), ids=c(["a", "b", "c", "d"])).new == 4,
+    "evaluate": lambda m, c: (
+        isoglot.evaluate(m, pairs={"en": c(LEFT), "de": c(RIGHT)})[0].value
+        == isoglot.evaluate(m, pairs={"en": LEFT, "de": RIGHT})[0].value
+    ),
+    "evaluate rows": lambda m, c: (
+        isoglot.evaluate(m, pairs=[*zip(c(LEFT), c(RIGHT), strict=True)])[0].value
+        == isoglot.evaluate(m, pairs=PAIRS)[0].value
+    ),
+    "evaluate rated rows": lambda m, c: (
+        [*isoglot.evaluate(m, sts={"sentence1": c(LEFT), "sentence2": c(RIGHT), "score": c(GOLD)})]
+        == [*isoglot.evaluate(m, sts=[*zip(LEFT, RIGHT, GOLD, strict=True)])]
+    ),
+    "plot": lambda m, c: (
+        isoglot.plot(m, c(LEFT), labels=c([*"abab"]), languages=c(["eng", "deu", "fra", "spa"]), method="pca").sentences
+        == isoglot.plot(m, LEFT, labels=[*"abab"], languages=["eng", "deu", "fra", "spa"], method="pca").sentences
+    ),
+    "train": lambda m, c: trained(m, {"en": c(LEFT), "de": c(RIGHT)}, dev={"en": c(LEFT), "de": c(RIGHT)}),
+}
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "chunked", "pandas", "polars", "datasets"])
+@pytest.mark.parametrize("name", TAKE_COLUMNS)
+def test_a_column_of_any_library_is_a_list(model, name, kind):
+    assert TAKE_COLUMNS[name](model, lambda values: columns(kind, values))
+
+
+@pytest.mark.parametrize("languages", [None, "en,de"])
+@pytest.mark.parametrize(
+    "rows", [{"en": LEFT, "de": [*RIGHT[:1], None, *RIGHT[2:]]}, [{"en": "a", "de": "b"}, {"en": "c"}]]
+)
+def test_a_row_without_its_translation_is_never_left_out(model, rows, languages):
+    codes = languages and languages.split(",")
+    with pytest.raises(isoglot.IsoglotError, match="row 2 of pairs"):
+        isoglot.evaluate(model, pairs=rows, languages=codes or ())
+    with pytest.raises(ValueError, match="row 2 of dev"):
+        isoglot.train(
+            model, PAIRS, dev=rows, languages=None if isinstance(rows, dict) or codes is None else codes, steps=1
+        )
+
+
+def test_masks_are_never_dropped(model):
+    masked = np.ma.masked_less(np.eye(4, 8, dtype=np.float32), 0.5)
+    calls = [
+        lambda rows: model.similarity(rows, rows),
+        lambda rows: isoglot.plot(rows, LEFT, method="pca"),
+        lambda rows: isoglot.mine(None, LEFT, RIGHT, vectors=(rows, rows)),
+        lambda rows: isoglot.Index.build(model, LEFT).search(rows),
+        lambda rows: isoglot.Index.build(model, LEFT).add_vectors([], rows),
+    ]
+    for call in calls:
+        for rows in (masked, [*masked]):
+            with pytest.raises(ValueError, match="has masked values"):
+                call(rows)
+    with pytest.raises(isoglot.IsoglotError, match="masked"):
+        isoglot.evaluate(lambda texts: np.ma.masked_less(np.ones((len(texts), 2)), 2), pairs=PAIRS)

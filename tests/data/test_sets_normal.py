@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from folders import write
@@ -168,3 +173,75 @@ def test_an_import_that_was_killed_at_its_first_file_can_be_repeated(tmp_path):
         write(tmp_path / f"raw/tatoeba.deu-eng.{side}", f"{side} 1\n")
     write(tmp_path / f"tatoeba-laser/.{MANIFEST}.0123abcd.tmp", "{")
     assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (tmp_path / "tatoeba-laser", 1)
+
+
+def folder_of_two_pairs(folder):
+    for code in ("deu", "fra"):
+        for side in (code, "eng"):
+            write(folder / f"tatoeba.{code}-eng.{side}", f"{side} 1\n")
+
+
+def test_parts_of_a_killed_import_without_a_manifest_are_written_again(tmp_path):
+    """As earlier versions left them, which wrote the manifest last."""
+    folder_of_two_pairs(tmp_path / "raw")
+    import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
+    target = tmp_path / "tatoeba-laser"
+    for left in (MANIFEST, "test/fra-eng.jsonl"):
+        (target / left).unlink()
+    write(target / "test/.fra-eng.jsonl.0123abcd.tmp", '{"texts": ["fr')
+    assert import_folder("tatoeba-laser", tmp_path / "raw", tmp_path) == (target, 2)
+    assert sorted(path.name for path in target.rglob("*") if path.is_file()) == [
+        "deu-eng.jsonl", "fra-eng.jsonl", MANIFEST
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["test/deu-eng.jsonl", "test/other.jsonl", "notes.txt"])
+def test_files_of_the_user_are_no_parts_of_a_killed_import(tmp_path, name):
+    folder_of_two_pairs(tmp_path / "raw")
+    write(tmp_path / "tatoeba-laser" / name, '{"texts": ["mine"], "langs": ["deu"]}\n')
+    with pytest.raises(OutputError, match="something else"):
+        import_folder("tatoeba-laser", tmp_path / "raw", tmp_path)
+    assert (tmp_path / "tatoeba-laser" / name).read_text() == '{"texts": ["mine"], "langs": ["deu"]}\n'
+
+
+STOPPED = """
+import os, signal, sys
+seen, number, at = 0, int(sys.argv[1]), int(sys.argv[2])
+def stop(event, arguments):
+    global seen
+    if event in ("os.rename", "os.mkdir", "open") and "tatoeba-laser" in str(arguments[0]):
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), number)
+from isoglot.cli.main import main
+sys.addaudithook(stop)
+sys.argv = ["isoglot", "data", "import", "tatoeba-laser", "raw", "--data", "data"]
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda one: one.name)
+def test_an_import_that_was_stopped_anywhere_is_repeated_by_the_same_command(tmp_path, number):
+    folder_of_two_pairs(tmp_path / "raw")
+    environment = {**os.environ, "PYTHONPATH": str(Path(normal.__file__).parents[3])}
+
+    def command(at):
+        words = [sys.executable, "-c", STOPPED, str(int(number)), str(at)]
+        return subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    def content():
+        files = (path for path in (tmp_path / "data").rglob("*") if path.is_file())
+        return {path.relative_to(tmp_path).as_posix(): path.read_bytes() for path in files}
+
+    assert command(0).returncode == 0
+    whole, stopped = content(), 0
+    for at in (1, 2, 3, 4, 6, 9, 12):
+        shutil.rmtree(tmp_path / "data")
+        done = command(at)
+        stopped += done.returncode != 0
+        assert "Traceback" not in done.stderr
+        again = command(0)
+        assert again.returncode == 0, (at, again.stderr)
+        assert content() == whole
+    assert stopped > 3

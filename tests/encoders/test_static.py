@@ -109,3 +109,18 @@ def test_an_accelerator_without_the_kernel_gives_the_same_rows(toy_static, weigh
 
     monkeypatch.setattr("torch.nn.functional.embedding_bag", lacking)
     np.testing.assert_allclose(encode(toy_static, [*SENTENCES, ""]), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("extra", ["dropout", "padding", "truncation"])
+def test_the_tokenizer_that_an_encoder_is_made_with_does_nothing_but_tokenise(extra, toy_tokenizer):
+    texts = ["the cat sat on the mat", "dogs"]
+    expected = StaticEncoder.create(build_tokenizer(), 8).encode(texts)
+    if extra == "dropout":
+        toy_tokenizer.model.dropout = 0.9
+    elif extra == "padding":
+        toy_tokenizer.enable_padding(length=20)
+    else:
+        toy_tokenizer.enable_truncation(1)
+    encoder = StaticEncoder.create(toy_tokenizer, 8)
+    for _ in range(3):
+        assert np.array_equal(encoder.encode(texts), expected)

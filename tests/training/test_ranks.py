@@ -32,7 +32,7 @@ from runs import train
 from toys import ToyEncoder
 
 
-def launch(project, folder, *more):
+def start(project, folder, *more):
     """`isoglot train` as two processes that find each other as torchrun would have them."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -44,13 +44,17 @@ def launch(project, folder, *more):
         "MASTER_PORT": str(port),
         "OMP_NUM_THREADS": "1",
     }
-    processes = [
+    return [
         subprocess.Popen(
             command, env=common | {"RANK": str(rank)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         for rank in range(2)
     ]
-    return [(rank.communicate(timeout=120), rank.returncode) for rank in processes]
+
+
+def launch(project, folder, *more):
+    """`start`, to the end: the output of each process and its exit status."""
+    return [(rank.communicate(timeout=120), rank.returncode) for rank in start(project, folder, *more)]
 
 
 def test_the_group_is_left_when_something_goes_wrong(monkeypatch):
@@ -232,3 +236,26 @@ def _teaching(rank, folder):
     found, chunks = taught()
     torch.save((str(found), chunks), folder / f"{rank}.pt")
     ranks.leave()  # a process that ends with threads of the group may be aborted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_rank_is_named_by_the_others_and_the_same_command_resumes(killed, tmp_path, monkeypatch):
+    monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
+    write_corpus(tmp_path)
+    (tmp_path / "tiny.toml").write_text(RECIPE.replace("steps = 14", "steps = 100000"))
+    processes = start(tmp_path, tmp_path / "run")
+    try:
+        end = time.monotonic() + 100
+        while time.monotonic() < end and not list((tmp_path / "run" / "checkpoints").glob("*")):
+            time.sleep(0.1)
+        processes[killed].kill()
+        _, messages = processes[1 - killed].communicate(timeout=100)
+        processes[killed].communicate(timeout=100)
+    finally:
+        for process in processes:
+            process.kill()
+    assert processes[1 - killed].returncode == 1, messages
+    assert "Traceback" not in messages
+    assert f"rank {1 - killed}: lost its connection to rank {killed} (process {processes[killed].pid}" in messages
+    assert "same command" in messages

@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from conftest import build_tokenizer, permute, replace_unseen
 from isoglot import recipe as recipes
-from isoglot.errors import EvaluationError, RecipeError
+from isoglot.encoders import StaticEncoder
+from isoglot.errors import CheckpointError, EvaluationError, OutputError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.scores import read_results
 from isoglot.recipe import tomllib
@@ -227,6 +229,7 @@ def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
     arm, column = {"name": "a", "recipe": str(project / "tiny.toml"), "untrained": True}, MEAN | {"data": "one"}
     for place in ("one", "two"):
         shutil.copytree(project / "dev", project / place)
+    permute(project / "two" / "tatoeba.deu-eng.deu")
     settings = {"data": project, "files": project, "seeds": 1, "report": silent}
     sweep(parse_design({"arms": [arm], "columns": [column]}), project / "out", **settings)
     for other in ({"arms": [arm], "columns": [column | {"data": "two"}]}, {"arms": [arm | {"untrained": False}]}):
@@ -234,6 +237,70 @@ def test_runs_of_another_arm_or_of_other_data_are_not_read(project):
             sweep(parse_design({"columns": [column], **other}), project / "out", **settings)
     with pytest.raises(RecipeError, match="tatoeba"):
         sweep(parse_design({"arms": [arm], "columns": [column]}), project / "new", tasks=["tatoeba"], **settings)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    ["pairs.tsv", "tatoeba/tatoeba.deu-eng.deu", "dev/tatoeba.deu-eng.deu", "tokenizer.json", "test.eng"],
+)
+def test_a_finished_run_is_read_again_only_for_the_same_content(project, changed):
+    """Each file is replaced by one of the same size and modification time, as by `rsync -a` or `tar`."""
+    build_tokenizer().save(str(project / "tokenizer.json"))
+    (project / "test.eng").write_text("red cats\ngreen dog\n")
+    settings = {
+        "data": project, "seeds": 1, "tasks": ["tatoeba"], "report": silent,
+        "overrides": [f'encoder.tokenizer="{project / "tokenizer.json"}"', f'streams.0.leakage=["{project}/test.eng"]'],
+    }  # fmt: skip
+    design = parse_design({"arms": [{"name": "a", "recipe": str(project / "tiny.toml"), "untrained": True}]})
+    first = sweep(design, project / "out", **settings)
+    assert sweep(design, project / "out", **settings).values == first.values
+    if changed.endswith(".json"):
+        replace_unseen(project / changed, (project / changed).read_bytes().replace(b"<mask>", b"<MASK>"))
+    elif changed == "test.eng":
+        replace_unseen(project / changed, b"blue cat\nwhite dog\n")
+    else:
+        permute(project / changed)
+    with pytest.raises(EvaluationError, match="of other data"):
+        sweep(design, project / "out", **settings)
+    assert sweep(design, project / "new", **settings).columns == first.columns
+
+
+def test_a_model_is_scored_again_when_its_weights_have_changed(project):
+    for name, seed in (("model", 1), ("other", 2)):
+        StaticEncoder.create(build_tokenizer(), 8, seed=seed).save(project / name)
+    design = parse_design({"arms": [{"name": "a", "model": str(project / "model")}]})
+    settings = {"data": project, "tasks": ["tatoeba"], "report": silent}
+    first = sweep(design, project / "out", **settings)
+    assert sweep(design, project / "out", **settings).values == first.values
+    replace_unseen(project / "model" / "model.safetensors", (project / "other" / "model.safetensors").read_bytes())
+    with pytest.raises(EvaluationError, match="weights"):
+        sweep(design, project / "out", **settings)
+
+
+@pytest.mark.parametrize("place", ["out/a/seed-1", "out/a/seed-1/model"])
+def test_a_model_that_is_scored_is_not_removed(project, place):
+    StaticEncoder.create(build_tokenizer(), 8, seed=1).save(project / place)
+    design = parse_design({"arms": [{"name": "a", "model": str(project / place)}]})
+    before = {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()}
+    with pytest.raises(OutputError, match="input"):
+        sweep(design, project / "out", data=project, tasks=["tatoeba"], report=silent)
+    assert {path: path.read_bytes() for path in (project / place).rglob("*") if path.is_file()} == before
+
+
+def test_a_run_is_not_resumed_with_other_dev_data(project, monkeypatch):
+    """The recipe is the same, and the best step would be chosen by two sets of data."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    settings = {"overrides": ["checkpoint_every=1"], "seeds": 1, "report": silent}
+    with monkeypatch.context() as patch:
+        patch.setattr("isoglot.training.best.Choice.score", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            sweep(project / "tiny.toml", project / "out", **settings)
+    permute(project / "dev" / "tatoeba.deu-eng.deu")
+    with pytest.raises(CheckpointError, match=r"recipe\.dev"):
+        sweep(project / "tiny.toml", project / "out", **settings)
 
 
 @pytest.mark.parametrize(

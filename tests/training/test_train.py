@@ -18,7 +18,7 @@ from isoglot.data.groups import Group
 from isoglot.encoders import encode, load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
-from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError
+from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
 from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive
 from isoglot.objectives.base import Sum
 from isoglot.recipe import load as load_recipe
@@ -428,3 +428,29 @@ def test_the_cli_and_the_call_write_the_same_record(tmp_path):
     assert done["steps"] == 2
     model = isoglot.train(tmp_path / "tiny.toml", overrides=["steps=2"], output=tmp_path / "run", device="cpu")
     assert np.array_equal(encode(model, TEXTS), encode(load(tmp_path / "run" / "model"), TEXTS))
+
+
+@pytest.mark.parametrize("output", ["m", "m/run", "link"])
+@pytest.mark.parametrize("opened", [True, False])
+def test_the_model_that_training_begins_from_is_no_output(tmp_path, toy_static, opened, output):
+    toy_static.save(tmp_path / "m")
+    (tmp_path / "link").symlink_to("m")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    start = load(tmp_path / "m") if opened else tmp_path / "m"
+    with pytest.raises(OutputError, match="m"):
+        isoglot.train(start, rows(20), steps=1, output=tmp_path / output)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    isoglot.train(start, rows(20), steps=1, output=tmp_path / "run")
+    with pytest.raises(IsoglotError, match="run"):  # the model that was left there
+        isoglot.train(tmp_path / "run" / "model", rows(20), steps=2, output=tmp_path / "run")
+    assert load(tmp_path / "run" / "model").dim == toy_static.dim
+
+
+def test_the_teacher_of_a_training_is_no_output(tmp_path, toy_static):
+    toy_static.save(tmp_path / "m")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for teacher in (tmp_path / "m", load(tmp_path / "m")):
+        with pytest.raises(OutputError, match="m"):
+            isoglot.train(toy_static, rows(20), steps=1, teacher=teacher, objective="distillation",
+                          output=tmp_path / "m")  # fmt: skip
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before

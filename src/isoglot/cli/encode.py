@@ -120,7 +120,7 @@ def _encode(
     places: int | list[str],
     device: str,
 ) -> dict[str, Any]:
-    from isoglot.data.files import atomic_write, check_output, read_texts
+    from isoglot.data.files import atomic_write, check_output, hidden, read_texts
     from isoglot.data.vectors import write_vectors
     from isoglot.encoders.resumable import encode_file
     from isoglot.errors import EncoderError
@@ -133,9 +133,7 @@ def _encode(
         (text,) = stack.enter_context(console.from_stdin(source))
         if to_stdout:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
-        table = folder / "vectors.npy" if to_stdout else output
-        if form != "npy":
-            table = table.with_name(f"{table.name}.npy")
+        table = folder / "vectors.npy" if to_stdout else output if form == "npy" else hidden(output, "npy")
         if not to_stdout:
             check_output(output, inputs=[model, source])
         encoder = open_encoder(model, device=device, precision=settings["precision"], pooling=pooling, prompt=prompt)

@@ -57,12 +57,12 @@ def entities(
 
     next(read_table(folder / TABLE))  # before hours of training, not after
     table = folder / VECTORS
-    check_outputs(table, table.with_suffix(".json"), inputs=[folder / TABLE, vectors, titles])
+    dumps = [name for word in dump or [] for name in (word, word.partition("=")[2]) if name]
+    check_outputs(table, table.with_suffix(".json"), inputs=[folder / TABLE, vectors, titles, model, *dumps])
     with exclusive(table):
         if train:
             settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)
             vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
-            dumps = [name for word in dump or [] for name in (word, word.partition("=")[2]) if name]
             check_output(vectors, inputs=[titles, *dumps])
             wiki = entity_training.train(dump or [], vectors, settings, report=say, progress=sys.stderr.isatty())
             say(f"the model: {vectors}")

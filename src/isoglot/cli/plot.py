@@ -85,6 +85,7 @@ def _plot_sweep(folders: list[Path], output: Path) -> None:
 
 def _plot_similarity(words: list[str], output: Path) -> None:
     from isoglot.data.files import check_output
+    from isoglot.evaluation.scores import files_of
     from isoglot.evaluation.similarity import plot_similarity
 
     if not words:
@@ -92,7 +93,7 @@ def _plot_similarity(words: list[str], output: Path) -> None:
     named = [word.partition("=")[::2] if "=" in word and not Path(word).exists() else (word, word) for word in words]
     folders = [Path(folder) for _, folder in named]
     with to_stdout(output, "svg") as target:
-        check_output(target, inputs=folders)
+        check_output(target, inputs=[*folders, *(file for folder in folders for file in files_of(folder))])
         means = plot_similarity(folders, target, names=[name for name, _ in named])
     for name, found in means.items():
         say(f"{name}: {found}")

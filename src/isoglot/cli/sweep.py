@@ -49,10 +49,13 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
+    from isoglot.data.files import check_outputs
     from isoglot.training.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")
+    written = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
+    check_outputs(*written, inputs=[arms])
     console.on_interrupt("run the same command again to resume")
     announce(device)
     made = sweep(
@@ -65,5 +68,4 @@ def sweep(
     else:
         for grid in made.grids():
             console.show_grid(grid)
-    written = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
     console.say(f"wrote {', '.join(str(path) for path in written if path.exists())}")

@@ -30,7 +30,7 @@ import torch
 from isoglot.data import filters
 from isoglot.data.batch import Tokens
 from isoglot.data.batching import WHOLE, Mixing
-from isoglot.data.files import atomic_write, count_bytes, digest, first_bytes, metered
+from isoglot.data.files import atomic_write, content_digest, count_bytes, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
 from isoglot.data.join import join
 from isoglot.data.languages import canonical_list
@@ -39,6 +39,7 @@ from isoglot.data.spool import Spool
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, RecipeError
+from isoglot.plugins import source_of
 from isoglot.progress import Progress, lines
 
 Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the name of a source
@@ -125,7 +126,8 @@ class FileSource(Source):
 
     def digest(self) -> object:
         """Digest of what is read."""
-        return [self.reader, dict(self.options), contents(self.files())]
+        code = source_of(READERS[self.reader])  # of a plug-in
+        return [self.reader, dict(self.options), contents([*self.files(), *([code] if code else [])])]
 
     def files(self) -> list[Path]:
         """All files that are read."""
@@ -324,7 +326,7 @@ class Corpus:
 def contents(files: Iterable[Path]) -> list[tuple[str, str]]:
     """Names and digests of files. Raises `CorpusError` for one that cannot be read."""
     try:
-        return [(file.name, digest(file)) for file in files]
+        return [(file.name, content_digest(file)) for file in files]
     except OSError as error:
         raise CorpusError(f"cannot be read: {error.strerror}; check the name", file=error.filename) from error
 

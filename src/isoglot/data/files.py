@@ -55,6 +55,7 @@ _ALL = "(?s).+"  # matches every path
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _held: set[tuple[Path, int]] = set()  # outputs locked by `exclusive`, each by a thread of this process
 _meters: list[Callable[[int], None]] = []  # of `metered`
+_collections: list[set[Path]] = []  # of `collecting`
 _UNPACK = "unpack it and pass the text file inside"
 _CONVERT = "convert it to a text file"
 # First bytes of files that are passed as text by mistake; some of them could also begin a sentence.
@@ -439,12 +440,12 @@ def own(folder: Path, kind: str, known: str) -> None:
     mark = folder / MARK
     content = mark.read_bytes() if mark.is_file() else b""
     if content != f"{kind}\n".encode():
-        if content or next(_strange(folder, "(?!)"), None):
+        if content or next(foreign_files(folder, "(?!)"), None):
             problem = f"exists, and this version did not make it as {kind}"
             raise OutputError(f"{folder}: {problem}; choose another folder, or empty it if nothing there is needed")
         with atomic_write(mark) as stream:
             stream.write(f"{kind}\n")
-    if strange := next(_strange(folder, known), None):
+    if strange := next(foreign_files(folder, known), None):
         raise OutputError(f"{folder}: contains {strange}, which is not part of {kind}; move it away")
 
 
@@ -477,7 +478,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
         for left in target.parent.iterdir():
             if not (left.name.startswith(beginning) and _TEMPORARY.fullmatch(left.name) and left.is_dir()):
                 continue
-            if (left / MARK).is_file() or next(_strange(left, "(?!)"), None) is None:
+            if (left / MARK).is_file() or next(foreign_files(left, "(?!)"), None) is None:
                 remove_owned(left, _ALL)
         folder = hidden(target, f"{secrets.token_hex(4)}.tmp")
         try:
@@ -491,7 +492,7 @@ def temporary_folder(target: Path) -> Iterator[Path]:
 
 def remove_owned(folder: Path, known: str) -> None:
     """Remove a folder that `own` made and the files in it that `known` matches. Any other file stays, in its place."""
-    strange = set(_strange(folder, known))
+    strange = set(foreign_files(folder, known))
     for root, folders, files in os.walk(folder, topdown=False):
         for name in files:
             path = Path(root, name)
@@ -505,8 +506,11 @@ def remove_owned(folder: Path, known: str) -> None:
         folder.rmdir()
 
 
-def _strange(folder: Path, known: str) -> Iterator[str]:
-    """Paths in a folder of files, and of links to folders, that `known` doesn't match, nor is what `hidden` names."""
+def foreign_files(folder: Path, known: str) -> Iterator[str]:
+    """Paths in a folder of files, and of links to folders, that the expression `known` doesn't match.
+
+    Temporary files and locks of what matches do not count as foreign.
+    """
     pattern = re.compile(known)
     for root, folders, files in os.walk(folder):
         above = Path(root).relative_to(folder)
@@ -554,8 +558,26 @@ def _digest_once(path: str, _state: tuple[int, ...]) -> str:
 
 
 @contextmanager
+def collecting() -> Iterator[set[Path]]:
+    """The files that the block opens through the readers of this module, and those that it passes to `collect`."""
+    files: set[Path] = set()
+    _collections.append(files)
+    try:
+        yield files
+    finally:
+        _collections[:] = [one for one in _collections if one is not files]
+
+
+def collect(paths: Iterable[str | Path]) -> None:
+    """Count files as read, for `collecting`: what depends on their content will be read from them, or from a copy."""
+    for files in _collections:
+        files.update(map(Path, paths))
+
+
+@contextmanager
 def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     """The content of a file, decompressed, and the file itself."""
+    collect([path])
     try:
         _refuse_special(path)
         file = Path(path).open("rb")  # noqa: SIM115 - closed below

@@ -106,6 +106,11 @@ def groups_of(
     return _groups(data if rows is None else rows, codes, of_row)
 
 
+def short_row(groups: Iterable[Group]) -> int:
+    """The number, from 1, of the first group that is one sentence without a translation; 0 if there is none."""
+    return next((number for number, group in enumerate(groups, 1) if len(group.texts) < 2), 0)
+
+
 def digest_of(groups: Iterable[Group]) -> str:
     """Changes when any group does."""
     found = blake2b(digest_size=16)

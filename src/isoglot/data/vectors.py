@@ -22,16 +22,6 @@ _BLOCK = 1 << 22  # values checked per block
 _ROWS = 4096  # rows written per block
 
 
-def as_array(values: Any) -> NDArray[Any]:
-    """`np.asarray`, except that masked values are an error: it would drop the mask and take what lies under it.
-
-    Raises ValueError for a masked array with masked values.
-    """
-    if np.ma.is_masked(values):
-        raise ValueError("the array has masked values; fill them (array.filled(0)), or leave these rows out")
-    return np.asarray(values)
-
-
 def not_finite(rows: NDArray[Any]) -> NDArray[np.int64]:
     """Numbers of the rows (N, D) that contain NaN or infinity, ascending."""
     return np.flatnonzero(~np.isfinite(rows).all(axis=1))

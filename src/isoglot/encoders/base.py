@@ -14,10 +14,11 @@ import torch
 from numpy.typing import DTypeLike, NDArray
 from torch import Tensor, nn
 
+from isoglot.arguments import check_arguments
 from isoglot.data.batch import Tokens
-from isoglot.data.vectors import as_array, unit
+from isoglot.data.vectors import unit
 from isoglot.encoders.device import settle
-from isoglot.errors import hinting, nearest, shown
+from isoglot.errors import nearest, shown
 from isoglot.progress import Progress, bar
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class Encoder(nn.Module):
         """Write the encoder into `folder`, which exists and is empty, in the sentence-transformers layout."""
         raise NotImplementedError
 
+    @check_arguments()
     def save(
         self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
     ) -> None:
@@ -174,7 +176,7 @@ class Encoder(nn.Module):
     @overload
     def encode(self, texts: str | Iterable[str], *, convert_to_tensor: Literal[True], **settings: Any) -> Tensor: ...
 
-    @hinting(  # type: ignore[misc]  # the overloads name only the argument that decides the type
+    @check_arguments(  # type: ignore[misc]  # the overloads name only the argument that decides the type
         convert_to_numpy="arrays are the default; leave it out",
         device="move the encoder: encoder.to(device), or isoglot.load(name, device=...)",
         sentences="pass the texts first",
@@ -256,6 +258,7 @@ class Encoder(nn.Module):
         """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
         return self._encode_as(_DOCUMENT, texts, settings)
 
+    @check_arguments()
     def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
         """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
         rows, columns = (unit(self._vectors(side)) for side in (a, b))
@@ -263,6 +266,7 @@ class Encoder(nn.Module):
             raise ValueError(f"similarity needs two sides of one width, got {rows.shape} and {columns.shape}")
         return np.asarray(rows @ columns.T, np.float32)
 
+    @check_arguments()
     def similarity_pairwise(self, a: Any, b: Any) -> NDArray[np.float32]:
         """(N,) cosines of N texts or vectors with those at the same places of the other side."""
         first, second = (unit(self._vectors(side)) for side in (a, b))
@@ -270,6 +274,7 @@ class Encoder(nn.Module):
             raise ValueError(f"pairs need two sides of one shape, got {first.shape} and {second.shape}")
         return np.asarray((first * second).sum(axis=1), np.float32)
 
+    @check_arguments()
     def for_mteb(self, *, name: str = "") -> MtebModel:
         """The encoder as a model for `mteb.evaluate`; `name` (organisation/model) replaces its own in the results."""
         from isoglot.encoders.mteb import MtebModel
@@ -317,7 +322,7 @@ def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
     takes = f"{caller} takes texts or vectors (N, D)"
     if isinstance(given, Tensor):
         return _array(given)
-    if hasattr(given, "__array__") and (table := as_array(given)).dtype.kind in "fiu":
+    if hasattr(given, "__array__") and (table := np.asarray(given)).dtype.kind in "fiu":
         return table
     try:
         texts = checked(given)

@@ -37,7 +37,7 @@ from isoglot.data.batch import Tokens, pack
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.device import autocast, resolve, settle
-from isoglot.errors import EncoderError
+from isoglot.errors import EncoderError, shown
 from isoglot.processes import start_worker
 from isoglot.progress import Progress
 
@@ -51,6 +51,7 @@ LEAST_TOKENS = 96  # a chunk of fewer spends most of its time on what a chunk co
 STATIC_TOKENS = 262_144  # without padding, chunks only bound the memory of their output
 CPU_WINDOW, STATIC_WINDOW, DEVICE_WINDOW = 4_096, 4_096, 65_536  # texts sorted together: a hundred chunks or so
 CHARACTERS = 16_777_216  # maximum characters of a window, for very long texts
+_MOST_WORKERS = 1024
 _PARTS = 8  # chunks of a small window on a CPU, of LEAST_TOKENS each at least
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
@@ -97,7 +98,10 @@ def plan(
     for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
         if value is not None and not 1 <= value < 1 << 63:
             raise ValueError(f"{name} must be {'at least 1' if value < 1 else 'below 2**63'}, got {value}")
-    kind = np.dtype(dtype)
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"dtype must be a kind of float, such as float32 or float16, got {shown(dtype)}") from error
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
     unit = encoder.normalizes if normalize_embeddings is None else normalize_embeddings
@@ -114,12 +118,13 @@ def places(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> lis
     Raises ValueError for less than one worker, EncoderError for a device that is absent.
     """
     if isinstance(workers, int):
-        if workers < 1:
-            raise ValueError(f"workers must be at least 1, or a list of devices, got {workers}")
+        if not 1 <= workers <= _MOST_WORKERS:
+            raise ValueError(f"workers must be 1 to {_MOST_WORKERS}, or a list of devices, got {workers}")
         return [encoder.device] * workers if workers > 1 else []
-    if isinstance(workers, str) or not workers:
+    devices = [] if isinstance(workers, str) else [resolve(name) for name in workers]
+    if not devices:
         raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
-    return [resolve(name) for name in workers]
+    return devices
 
 
 def encode(encoder: Encoder, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
@@ -139,9 +144,6 @@ def checked(texts: object) -> Iterable[str]:
         raise TypeError(f"texts must be a string or an iterable of strings, got {type(texts).__name__}")
     if hasattr(texts, "columns") or hasattr(texts, "column_names"):  # its iterator gives names, or rows
         raise TypeError(f"texts is a table ({type(texts).__name__}); pass one of its columns, such as table['text']")
-    if hasattr(texts, "to_pylist"):  # a column of PyArrow, whose items are not strings
-        values: list[str] = texts.to_pylist()
-        return values
     return texts
 
 

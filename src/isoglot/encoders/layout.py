@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isoglot.data.files import digest, exclusive, hidden, writing
+from isoglot.data.files import content_digest, exclusive, hidden, writing
 from isoglot.encoders import configs, packed
 from isoglot.encoders.configs import read_json as read_json
 from isoglot.encoders.tokenizer import unpadded
@@ -48,7 +48,7 @@ _TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls
 def digest_of(folder: Path) -> str:
     """Hexadecimal digest of all files of a model, configuration included, except for its card."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in _ABOUT)
-    known = [f"{path.relative_to(folder).as_posix()} {digest(path)}" for path in files]
+    known = [f"{path.relative_to(folder).as_posix()} {content_digest(path)}" for path in files]
     return hashlib.sha256("\n".join(known).encode()).hexdigest()
 
 

@@ -7,6 +7,7 @@ skipped, since a model without one of its parts would return plausible but wrong
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import re
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot import environment
+from isoglot.arguments import check_arguments
 from isoglot.encoders import adapters, bert, card, configs, layout, packaged, packed
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
@@ -27,14 +29,14 @@ from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.tokenizer import disable_extras
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
-from isoglot.errors import EncoderError, hinting, nearest, shown
+from isoglot.errors import EncoderError, nearest, shown
 
 _PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
 
 
-@hinting()
+@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
 def load(
     name: str | Path | None = None,
     *,
@@ -61,11 +63,6 @@ def load(
     """
     if name is None:
         name = environment.default_model() or DEFAULT
-    if not isinstance(name, str | Path):
-        raise TypeError(
-            f"load takes the name or folder of a model, got {type(name).__name__}; "
-            "to encode texts: isoglot.load().encode(texts)"
-        )
     place = resolve(device)
     folder = find(str(name), allow_download=allow_download)
     settings = {"max_length": max_length, "prompt": prompt, **training}
@@ -103,6 +100,16 @@ def find(name: str, *, allow_download: bool = False) -> Path:
         f"{', '.join(known)}. A folder, or a hub id in the local cache, is a model too; "
         "isoglot.load(name, allow_download=True) downloads a hub id"
     )
+
+
+def digest_of(name: str) -> str:
+    """Digest of the files of a model, and of those of the backbone that an adapter names. Raises EncoderError."""
+    folder = find(name)
+    known = layout.digest_of(folder)
+    if not _is_adapter(folder):
+        return known
+    base = configs.read(folder / adapters.CONFIG, configs.Adapter).base_model_name_or_path
+    return hashlib.sha256(f"{known} {digest_of(base)}".encode()).hexdigest()
 
 
 def expanded(name: str) -> Path:
@@ -353,7 +360,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    disable_extras(tokenizer.backend_tokenizer)
+    disable_extras(tokenizer.backend_tokenizer)  # before it is tried
     _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
         _lowercase(tokenizer.backend_tokenizer)
@@ -507,7 +514,7 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
         with packed.tokenizer_file(folder) as file:
             tokenizer = Tokenizer.from_file(str(file))
         length = (tokenizer.truncation or {}).get("max_length", 8192)
-        disable_extras(tokenizer)
+        disable_extras(tokenizer)  # before it is tried
         _require_tokenizer(tokenizer, len(table), folder)
         settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
         return StaticEncoder(table.float(), tokenizer, **settings)

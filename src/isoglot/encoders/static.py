@@ -16,10 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from isoglot.arguments import check_arguments
 from isoglot.data.batch import Tokens, send
 from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.tokenizer import digest, prompted, ragged
+from isoglot.encoders.tokenizer import digest, disable_extras, prompted, ragged
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -38,6 +39,7 @@ class StaticEncoder(Encoder):
 
     pads = False
 
+    @check_arguments()
     def __init__(
         self,
         table: Tensor,
@@ -63,8 +65,10 @@ class StaticEncoder(Encoder):
         self.sparse, self.prompt, self.normalizes = sparse, prompt, normalizes
         self.prompts = dict(prompts or {})
         self.dim, self.max_length, self.tokenizer = table.shape[1], max_length, tokenizer
+        disable_extras(tokenizer)
 
     @classmethod
+    @check_arguments()
     def create(
         cls,
         tokenizer: Tokenizer,

@@ -201,9 +201,10 @@ def ragged(
 
 
 def disable_extras(tokenizer: Tokenizer) -> None:
-    """Switch off what a saved tokenizer may do besides tokenising: dropout of merges, padding and truncation.
+    """Switch off what a tokenizer may do besides tokenising: dropout of merges, padding and truncation.
 
-    With dropout every call gives other tokens; padding to a fixed length can take all memory.
+    With dropout every call gives other tokens; padding to a fixed length can take all memory. Every encoder does this
+    with the tokenizer that it is made with.
     """
     tokenizer.no_padding()
     tokenizer.no_truncation()

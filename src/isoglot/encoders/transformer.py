@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 from torch import Tensor, nn
 
+from isoglot.arguments import check_arguments
 from isoglot.data.batch import Tokens
 from isoglot.encoders import adapters, layout
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
-from isoglot.encoders.tokenizer import SavedTokenizer, digest, prompted, ragged
+from isoglot.encoders.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
 from isoglot.options import within
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ POOLINGS: dict[str, Pooling] = {
     "first1-last": first1_last,
 }
 HEADS = ("none", "tanh", "kept")
+_WIDEST = 1 << 16  # dimensions of a new layer
 FIRST_LAYER = {"first-last": 0, "first1-last": 1}  # these need the states of all layers
 
 
@@ -111,6 +113,7 @@ class TransformerEncoder(Encoder):
     backbone: Any  # PreTrainedModel | Bert
     tokenizer: Any  # PreTrainedTokenizerFast | SavedTokenizer
 
+    @check_arguments()
     def __init__(
         self,
         backbone: PreTrainedModel | Bert,
@@ -141,6 +144,7 @@ class TransformerEncoder(Encoder):
             raise ValueError(f"a head belongs to cls pooling, got pooling {pooling!r} with head={head!r}")
         self._length = _allowed_length(backbone, tokenizer, max_length)
         self.backbone, self.tokenizer = backbone, tokenizer
+        disable_extras(tokenizer.backend_tokenizer)
         self.pooling, self.prompt, self.normalizes = pooling, prompt, normalizes
         self.prompts = dict(prompts or {})
         self.concurrent = pooling not in FIRST_LAYER  # transformers 4 does not guarantee thread safety there
@@ -156,8 +160,8 @@ class TransformerEncoder(Encoder):
         self.new_layer = f"dim={dim}" if dim is not None else "head='kept'" if head == "kept" else ""
         if head == "kept":
             projections = [_head(self.hidden, seed), *projections]
-        if dim is not None and dim < 1:
-            raise ValueError(f"dim must be at least 1, got {dim}")
+        if dim is not None and not 1 <= dim <= _WIDEST:
+            raise ValueError(f"dim must lie between 1 and {_WIDEST:,}, got {dim}")
         if dim is not None:
             width = projections[-1].linear.out_features if projections else self.hidden
             projections = [*projections, _rotation(width, dim, seed)]
@@ -315,7 +319,7 @@ def _keep_layers(backbone: Any, wish: int | str | Sequence[int]) -> list[int]:
         match = re.fullmatch(r"every (\d+)(?:st|nd|rd|th)", wish)
         kept = list(range(1, depth + 1, int(match[1]))) if match and int(match[1]) else []
     else:
-        kept = list(range(1, wish + 1)) if isinstance(wish, int) else list(wish)
+        kept = list(range(1, min(wish, depth + 1) + 1)) if isinstance(wish, int) else list(wish)
     if not kept or kept != sorted(set(kept)) or not 1 <= kept[0] <= kept[-1] <= depth:
         raise ValueError(
             f"layers must be a number, an increasing list or 'every 3rd', between 1 and the backbone's {depth}, "

@@ -16,6 +16,7 @@ Columns of a suite, each a mean over scores of one or several tasks, are compare
 from __future__ import annotations
 
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,8 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write
-from isoglot.errors import EvaluationError, hinting, naming_extras
+from isoglot.errors import EvaluationError, naming_extras
+from isoglot.errors import shown as in_words
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.statistics import Doubles
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     import pandas
 
 LEVEL = 0.05
+_MOST_RESAMPLES = 10**7  # which are kept in memory
 
 Interval = tuple[float, float]
 Group = list[list[Score]]  # for one subset, the scores of the seeds of each system
@@ -270,6 +274,7 @@ class Comparison:
                     difference["significant"] = computed.significant
         return record
 
+    @check_arguments()
     def save(self, folder: str | Path) -> None:
         """Write `compare.md` and, with every digit, `compare.json`; the same comparison gives the same bytes."""
         with atomic_write(Path(folder) / "compare.md") as file:
@@ -277,6 +282,7 @@ class Comparison:
         with atomic_write(Path(folder) / "compare.json") as file:
             file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
+    @check_arguments()
     def page(self, path: str | Path, *, seen: Sequence[str] = (), title: str | None = None) -> None:
         """Write the HTML page of the systems (of several seeds, the first) with these tables on it; see `page`."""
         from isoglot.report.page import write_page
@@ -285,7 +291,7 @@ class Comparison:
         write_page(path, runs, seen=seen, comparison=self._tables(), title=title)
 
 
-@hinting()
+@check_arguments()
 @naming_extras()
 def compare(
     *systems: str | Path | Scores | Iterable[Score],
@@ -313,7 +319,10 @@ def compare(
     that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for
     a system of another type.
     """
-    runs = _named(systems, names)
+    for argument, value, least, most in (("resamples", resamples, 1, _MOST_RESAMPLES), ("seed", seed, 0, math.inf)):
+        if not least <= value <= most:
+            raise ValueError(f"{argument} is {in_words(value)}; pass a number from {least} to {most:,}")
+    runs = _named(systems, names if names is None else [*names])
     labels = list(runs)
     work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})

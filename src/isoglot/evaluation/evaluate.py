@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from isoglot import __version__, environment
+from isoglot.arguments import check_arguments
 from isoglot.data.files import check_output, digest, exclusive
-from isoglot.data.groups import groups_of
+from isoglot.data.groups import groups_of, short_row
 from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.base import identity
 from isoglot.encoders.device import settle
-from isoglot.errors import EvaluationError, hinting, shown
+from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
 from isoglot.evaluation.run import function, plan, run_tasks
@@ -34,7 +35,7 @@ from isoglot.score import Setting
 _SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # codes of groups with unknown languages
 
 
-@hinting()
+@check_arguments()
 def evaluate(
     model: str | Path | Encoder | Encode,
     tasks: str | Task | Sequence[str | Task] | None = None,
@@ -124,7 +125,8 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
             f"model is of type {type(model).__name__}; pass an Encoder, a name or folder, or a function from a list of "
             "N texts to an array (N, D)"
         )
-    asked = [] if tasks is None else [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else list(tasks)
+    several = isinstance(tasks, Iterable) and not isinstance(tasks, str) and not hasattr(tasks, "run")
+    asked = [*tasks] if several else [] if tasks is None else [tasks]
     for task in asked:
         if not isinstance(task, str) and not hasattr(task, "run"):
             raise TypeError(
@@ -187,13 +189,12 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
     tasks: list[tuple[Task, Sequence[str]]] = []
     if pairs is not None:
         groups = tuple(groups_of(pairs, languages or None))
-        short = [number for number, group in enumerate(groups, 1) if len(group.texts) < 2]
-        if short and not languages:  # which may be what leaves one sentence of a larger group
-            problem = "needs a sentence and its translation; complete or remove the row"
-            raise EvaluationError(f"row {short[0]} of pairs {problem}")
-        groups = tuple(group for group in groups if len(group.texts) > 1)
         if not groups:
             raise EvaluationError("pairs contains no translations; pass at least one pair of sentences")
+        if number := short_row(groups):
+            where = f" in {', '.join(languages)}" if languages else ""
+            problem = f"needs a sentence and its translation{where}; complete or remove the row"
+            raise EvaluationError(f"row {number} of pairs {problem}")
         named = all(len(set(group.langs)) == len(group.langs) for group in groups)
         if not named:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -9,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from isoglot.data.files import collecting, content_digest
 from isoglot.encoders import Encoder
 from isoglot.encoders.base import cache_key
 from isoglot.errors import EvaluationError, naming_extras, nearest
@@ -17,6 +21,7 @@ from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.sets import among, get_command
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
+from isoglot.plugins import source_of
 from isoglot.progress import Progress
 from isoglot.store import VectorStore
 
@@ -67,6 +72,23 @@ def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = 
     for message in _missing(entry, Path(data), wanted, subsets):
         raise EvaluationError(message)
     return subsets
+
+
+def data_digest(task: Task, data: Path, *, languages: Sequence[str] = ()) -> str:
+    """Digest of what `task` would score in `data`: the names of its subsets, and the names and content of the files
+    that it looks through for them; of a plug-in also the file of its module.
+
+    Raises `EvaluationError` as `subsets` does, and for a file that can't be read.
+    """
+    with collecting() as files:
+        subsets = _subsets(task, data, languages)
+    code = source_of(task)
+    try:
+        content = sorted((os.path.relpath(path, data), content_digest(path)) for path in files)
+        state = [task.name, subsets, content, code and content_digest(code)]
+    except OSError as error:
+        raise EvaluationError(f"{task.name}: {error.filename}: can't be read: {error.strerror}") from error
+    return hashlib.sha256(json.dumps(state).encode()).hexdigest()
 
 
 def function(

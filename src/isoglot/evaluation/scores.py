@@ -37,6 +37,7 @@ from pydantic import (
     model_validator,
 )
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
@@ -141,6 +142,7 @@ class Scores(list[Score]):
         records = [{name: getattr(score, name) for name in names} | {"average": bool(score.over)} for score in self]
         return pandas.DataFrame.from_records(records, columns=[*names, "average"])
 
+    @check_arguments()
     def save(self, folder: str | Path, *, before: Sequence[Scores] = (), seen: Collection[str] = ()) -> None:
         """Write everything into a folder: `results.json` and its neighbours, `results.md`, `mteb/` and `page.html`.
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from isoglot.data.files import collect
 from isoglot.data.languages import among
 from isoglot.data.sets import DataSet, catalogue, command, find, present
 from isoglot.data.sets.importers import find_parts
@@ -63,6 +64,7 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
         try:
             for key, part in find_parts(name, data).items():
                 parts_of_sets.setdefault(key, Source(name, part))
+                collect(part.files)
         except CorpusError as error:
             raise EvaluationError(f"{task}: {error}") from error
     return parts_of_sets

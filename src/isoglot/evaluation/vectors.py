@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import as_python
 from isoglot.data import vectors
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
@@ -84,7 +85,7 @@ def embed(
 
 def _table(answer: Any, rows: int) -> NDArray[np.float32]:
     try:
-        raw = np.asarray(answer)
+        raw = np.asarray(as_python(answer, "the answer"))
     except (ValueError, TypeError, RuntimeError) as error:  # ragged lists, tensors that want a gradient or are bfloat16
         raise EvaluationError(f"the encoder's answer is not a table of numbers: {error}") from error
     if raw.dtype.kind not in "fiub":

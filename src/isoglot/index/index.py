@@ -16,13 +16,14 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.encoders import Encoder, load
 from isoglot.encoders.base import readable, texts_or_vectors
 from isoglot.encoders.engine import checked
-from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, hinting, shown
+from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
@@ -97,6 +98,7 @@ class Index:
         self._load()
 
     @classmethod
+    @check_arguments(sentences="pass a list of sentences")
     def build(
         cls,
         model: Encoder | str | Path,
@@ -189,6 +191,7 @@ class Index:
         return encoder, Origin.of(encoder, name, pooling=pooling, prompt=own, query_prompt=query_prompt), False
 
     @classmethod
+    @check_arguments()
     def open(cls, folder: str | Path, model: Encoder | str | Path | None = None, *, device: str = "auto") -> Index:
         """The index in a folder.
 
@@ -204,6 +207,7 @@ class Index:
             raise
 
     @classmethod
+    @check_arguments()
     def create(
         cls, folder: str | Path | None, origin: Origin, *, kind: str = FLAT, model: Encoder | None = None
     ) -> Index:
@@ -215,6 +219,7 @@ class Index:
             return cls(Store.create(Path(folder), origin, kind), model)
 
     @staticmethod
+    @check_arguments()
     def exists(folder: str | Path) -> bool:
         """Whether the folder contains an index, even an empty one; not if its creation was interrupted."""
         return is_index(Path(folder))
@@ -253,7 +258,7 @@ class Index:
             self._verified = True
             return self._model
 
-    @hinting()
+    @check_arguments(sentences="pass a list of sentences")
     def add(
         self,
         sentences: Iterable[str | Sentence],
@@ -327,6 +332,7 @@ class Index:
                 self.store.translate(corrected)
         return [*fresh.values()]
 
+    @check_arguments()
     def add_vectors(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
         """Add sentences with their unit vectors (N, D); all of them or, after any error, none.
 
@@ -336,7 +342,10 @@ class Index:
         self._append([_clean(one, at) for at, one in enumerate(sentences)], vectors)
 
     def _append(self, sentences: Sequence[Sentence], vectors: Vectors) -> None:
-        table = np.ascontiguousarray(vectors, np.float32)
+        try:
+            table = np.ascontiguousarray(vectors, np.float32)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"vectors is {shown(vectors)}; pass an array (N, D)") from error
         if table.shape != (len(sentences), self.origin.dim):
             raise ValueError(f"vectors must be ({len(sentences)}, {self.origin.dim}), not {table.shape}")
         if len(bad := not_finite(table)):
@@ -354,6 +363,7 @@ class Index:
             raise
         self._load()
 
+    @check_arguments()
     def restructure(self, kind: str | None = None) -> None:
         """Let the FAISS structure cover all rows; for another `kind`, rebuild it from the vectors.
 
@@ -385,7 +395,7 @@ class Index:
         exclude: str | Collection[str] = (),
         effort: int | None = None,
     ) -> list[list[Hit]]: ...
-    @hinting(top_k="pass k", n="pass k", limit="pass k")
+    @check_arguments(top_k="pass k", n="pass k", limit="pass k")
     def search(
         self,
         queries: str | Sequence[str] | NDArray[Any],
@@ -432,6 +442,7 @@ class Index:
         return [[_hit(score, row, known[row]) for score, row in zip(*map(np.ndarray.tolist, one), strict=True)]
                 for one in scored]  # fmt: skip
 
+    @check_arguments()
     def vectors(self, rows: Sequence[int] | Rows) -> Vectors:
         """Copies (N, D) of the vectors of some rows. Raises `ValueError` for a row that the index does not have."""
         places, size = np.asarray(rows), len(self)
@@ -445,6 +456,7 @@ class Index:
         """How many sentences there are of each language, most first."""
         return self.store.languages()
 
+    @check_arguments()
     def save(self, folder: str | Path) -> Path:
         """Write the index to a new folder, as a whole or not at all. Raises `OutputError` for one that isn't empty."""
         target = Path(folder)
@@ -463,6 +475,7 @@ class Index:
             (temporary / "index").rename(target)
         return target
 
+    @check_arguments()
     def export(self, path: str | Path, *, format: str | None = None, progress: Progress | None = None) -> int:
         """Write all sentences to a file, whose suffix is the format unless `format` names it without the dot.
 
@@ -654,8 +667,6 @@ def _encoded(encoder: Encoder, lists: Iterable[list[str]]) -> Iterator[Vectors]:
 
 def _records(sentences: Iterable[str | Sentence], first: int, columns: _Columns) -> Iterator[Sentence]:
     """Sentences with ids, languages and translations, each of which is parallel to them, or one for all."""
-    if isinstance(sentences, str):
-        raise TypeError(f"sentences is {shown(sentences)}; pass a list of sentences")
     try:
         given = checked(sentences)
     except TypeError as error:
@@ -706,10 +717,10 @@ def _clean(given: Sentence, at: int) -> Sentence:
 
 
 def _code(code: str | None, at: int) -> str:
+    if not isinstance(code, str | None):
+        raise _wrong("language", code, at)
     if code is None or code == UNKNOWN:
         return UNKNOWN
-    if not isinstance(code, str):
-        raise _wrong("language", code, at)
     try:
         return canonical(code)
     except CorpusError as error:

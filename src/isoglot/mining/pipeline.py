@@ -20,13 +20,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
 from isoglot.data.languages import canonical_list
-from isoglot.data.vectors import as_array, open_table, require_finite
+from isoglot.data.vectors import open_table, require_finite
 from isoglot.encoders import Encoder, encode, load
 from isoglot.encoders.engine import checked, single_threads
 from isoglot.encoders.resumable import encode_file
-from isoglot.errors import EncoderError, hinting, shown
+from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
 from isoglot.mining.formats import MinedPair
 from isoglot.mining.sentences import (
@@ -119,10 +120,12 @@ class MinedPairs(Sequence[MinedPair]):
         cut = "" if self.threshold is None else f" with a score of at least {self.threshold:.6f}"
         return "\n".join([f"{len(self):,} pairs{cut}", *lines, *more])
 
+    @check_arguments()
     def above(self, threshold: float) -> MinedPairs:
         """The pairs whose score is at least the threshold."""
         return MinedPairs(self.rows.above(threshold), self.sides, threshold, languages=self.languages)
 
+    @check_arguments()
     def to_frame(self, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A DataFrame with the columns score, source, target, source_id and target_id."""
         check_choice("library", library, ("pandas", "polars"))
@@ -133,6 +136,7 @@ class MinedPairs(Sequence[MinedPair]):
         columns |= {name: [getattr(pair, name) for pair in found] for name in ("source_id", "target_id")}
         return importlib.import_module(library).DataFrame(columns)
 
+    @check_arguments()
     def save(
         self,
         path: str | Path,
@@ -159,7 +163,7 @@ class MinedPairs(Sequence[MinedPair]):
         return target
 
 
-@hinting()
+@check_arguments()
 def mine(  # noqa: C901 - a sequence of steps, each with its condition
     model: Encoder | str | Path | None,
     sources: Sentences,
@@ -172,7 +176,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
     languages: str | Sequence[str] | None = None,
     ids: bool | Sequence[Sequence[str]] = False,
-    vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | None = None,
+    vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | str | Path | None = None,
     deduplicate: bool = True,
     drop_identical: bool = False,
     length_ratio: float | None = None,
@@ -243,7 +247,8 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     if isinstance(threshold, str) and threshold != "estimate":
         raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
     for argument, value, known in (
-        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS)
+        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS),
+        ("format", format or "tsv", formats.FORMATS),
     ):  # fmt: skip
         check_choice(argument, value, known)
     check_count("k", k)
@@ -348,8 +353,6 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
     if isinstance(ids, bool):
         return [ids] * len(sides)
     advice = "pass a list of ids for each side, or True for files whose lines begin with an id"
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise TypeError(f"ids is {shown(ids)}; {advice}")
     given: list[bool | list[str]] = []
     for at, some in enumerate(ids):
         if isinstance(some, str) or not isinstance(some, Iterable):
@@ -385,7 +388,7 @@ def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
     if isinstance(given, torch.Tensor):
         return np.asarray(given.detach().float().cpu().numpy())
     try:
-        return given if is_file(given) or type(given) is np.ndarray else as_array(given)
+        return given if is_file(given) or type(given) is np.ndarray else np.asarray(given)
     except ValueError as error:
         raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
 

@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import as_python, check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
-from isoglot.errors import EvaluationError, hinting, naming_extras, nearest
+from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
 from isoglot.report.html import ENVIRONMENT
 
@@ -73,7 +74,7 @@ class Sentence:
     kind: str
 
 
-@hinting()
+@check_arguments()
 @naming_extras()
 def plot(
     model: Any,
@@ -131,6 +132,7 @@ class SentenceMap:
     title: str
     note: str = ""
 
+    @check_arguments()
     def save(self, path: str | Path) -> None:
         """Write the map, atomically, in the format that the suffix of `path` names.
 
@@ -262,6 +264,8 @@ def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Cho
     """
     if limit < 1:
         raise ValueError(f"limit is {limit}; at least one sentence must be shown")
+    if seed < 0:
+        raise ValueError(f"seed is {seed}; pass 0 or more")
     draw_ranks = np.random.default_rng(seed)
     heap: list[tuple[float, int, int, Group]] = []  # a heap with the last of the random order on top
     size = total = count = 0
@@ -478,7 +482,7 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
     compute = getattr(model, "encode", model)  # an encoder of any library, or a function
     if not callable(compute):
         raise TypeError(f"model is of type {type(model).__name__}; pass an encoder, a name, a function or vectors")
-    vectors = np.asarray(compute(texts))
+    vectors = np.asarray(as_python(compute(texts), "the model's answer"))
     if vectors.ndim != 2 or len(vectors) != len(texts):
         raise ValueError(f"the model returned shape {vectors.shape} for {len(texts)} sentences; expected (N, D)")
     return vectors

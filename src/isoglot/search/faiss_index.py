@@ -49,7 +49,7 @@ def create(kind: str, rows: int, dim: int) -> Any:
     faiss = faiss_module()
     try:
         return faiss.index_factory(dim, factory(kind, rows, dim), faiss.METRIC_INNER_PRODUCT)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:  # a TypeError for a string that is not UTF-8
         problem = f"{kind!r} is not a kind of index, nor a name of FAISS's index_factory for {dim} dimensions"
         raise ValueError(f"{problem}; {nearest(kind, ('flat', *KINDS))}") from error
 

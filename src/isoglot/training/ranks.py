@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import platform
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import torch
@@ -15,10 +18,12 @@ from torch import Tensor, nn
 from isoglot.data.batch import Batch, Tokens
 from isoglot.encoders import engine
 from isoglot.encoders.base import Encoder
+from isoglot.errors import IsoglotError
 from isoglot.evaluation.base import Encode
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
+_MOMENTS = 50  # tenths of a second
 PATIENCE = timedelta(days=30)  # timeout of ranks that wait while rank 0 builds a table or evaluates
 
 _waiting: tuple[object, dist.ProcessGroup] | None = None  # the default group, and the one next to it to wait in
@@ -31,15 +36,45 @@ def group(device: torch.device) -> Iterator[None]:
     The group is left also when the block raises: its threads may abort a process that ends while it holds them.
     """
     joining = "RANK" in os.environ and not dist.is_initialized()
+    places: list[tuple[str, int]] = []
     if joining:
         if device.type != "cpu":
             torch.accelerator.set_device_index(device)
         dist.init_process_group(dist.get_default_backend_for_device(device))
     try:
+        if joining:
+            places = collect((platform.node(), os.getpid()))
         yield
+    except RuntimeError as error:
+        if not joining or not (isinstance(error, dist.DistError) or "gloo" in str(error)):
+            raise
+        raise IsoglotError(
+            f"rank {rank()}: lost its connection to {_ended(places)}; see its messages for the reason, then repeat the "
+            "same command, which resumes from the newest checkpoint"
+        ) from error
     finally:
         if joining:
             leave()
+
+
+def _ended(places: Sequence[tuple[str, int]]) -> str:
+    """The ranks on this machine whose processes have ended, in words; a process may take a moment for it."""
+    for _ in range(_MOMENTS):
+        ended = [number for number, (node, pid) in enumerate(places) if node == platform.node() and not _runs(pid)]
+        if ended:
+            return "rank " + ", ".join(f"{number} (process {places[number][1]}, which has ended)" for number in ended)
+        time.sleep(0.1)
+    return "another rank"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except ProcessLookupError:
+        return False
+    except OSError:  # a process of another user, or a system without /proc
+        return True
 
 
 def leave() -> None:

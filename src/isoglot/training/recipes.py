@@ -17,27 +17,30 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from isoglot.data.corpus import FileSource, composition, untokenised
-from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.data.files import atomic_write, check_json, check_output, content_digest
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.data.sets import catalogue, command
-from isoglot.encoders import layout, load
+from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import settle
+from isoglot.encoders.loading import digest_of
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import disable_extras, train_tokenizer
+from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.run import texts_of
+from isoglot.evaluation.run import data_digest, texts_of
+from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.memory import check_memory
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
+from isoglot.plugins import source_of
 from isoglot.progress import elapsed
 from isoglot.recipe import PACKAGED
 from isoglot.settings import (
@@ -83,7 +86,7 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
         encoder=partial(make_encoder, recipe, seed=seed, corpora=[stream.corpus for stream in stages[0].streams]),
         stages=stages,
         seed=seed,
-        record=recipe.model_dump(mode="json", exclude={"folder", "data"}) | _models_of(recipe),
+        record=recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe),
         choices=choices_of(recipe),
         memory=recipe.memory,
         checkpoint_every=recipe.checkpoint_every,
@@ -91,16 +94,31 @@ def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -
     )
 
 
-def _models_of(recipe: Recipe) -> dict[str, dict[str, str]]:
-    """A digest of each folder of a model that the recipe begins from or learns from; of packaged models, the name says
-    all.
+def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str, str]]:
+    """Digests of what the recipe names besides the text of its streams; of what is not there, none.
+
+    models  each model that it begins from or learns from, if that is a folder or `installed` is set
+    files   a tokenizer, files that objectives read, and the modules of objectives that are plug-ins
+    dev     the data of each evaluation
     """
     towers = recipe.encoder.towers if isinstance(recipe.encoder, TowersSettings) else (recipe.encoder,)
-    teachers = [stream.teacher for stage in recipe.stages for stream in stage.streams]
-    named = dict.fromkeys(part.model for part in (*towers, *teachers) if part is not None and part.model)
-    folders = {name: Path(_local(recipe, name)) for name in named}
-    found = {name: layout.digest_of(folder) for name, folder in folders.items() if folder.is_dir()}
-    return {"models": found} if found else {}
+    streams = [stream for stage in recipe.stages for stream in stage.streams]
+    parts = [part for part in (*towers, *(stream.teacher for stream in streams)) if part is not None and part.model]
+    models = {part.model: _local(recipe, part.model) for part in parts}
+    objectives = [objective for stream in streams for objective in stream.objectives]
+    values = [getattr(recipe.encoder, "tokenizer", ""), *(v for one in objectives for v in one.options.values())]
+    files = [recipe.resolve(value) for value in values if isinstance(value, str) and value and "\0" not in value]
+    files += [code for one in objectives if one.name in OBJECTIVES and (code := source_of(OBJECTIVES[one.name]))]
+    found = {
+        "models": {name: digest_of(path) for name, path in models.items() if installed or Path(path).is_dir()},
+        "files": {str(path): content_digest(path) for path in files if path.is_file()},
+        "dev": {
+            f"{choice.name} {dev.where}": data_digest(dev.task, dev.data, languages=dev.languages)
+            for choice in choices_of(recipe)
+            for dev in choice.devs
+        },
+    }
+    return {name: digests for name, digests in found.items() if digests}
 
 
 def train_seeds(
@@ -229,7 +247,7 @@ def corpus_of(recipe: Recipe, settings: StreamSettings) -> Corpus:
     leakage: list[Path | Collection[str]] = []
     for name, path in zip(settings.leakage, corpus.leakage, strict=True):
         if name in _tests():
-            leakage.append(_Sentences(name, recipe.data.expanduser()))
+            leakage.append(_sentences_of(name, recipe.data.expanduser()))
         elif isinstance(path, Path) and not path.exists() and re.fullmatch(r"[\w-]+", name):
             raise RecipeError(
                 f"streams.{settings.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
@@ -250,23 +268,31 @@ def _tests() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 @dataclass(frozen=True)
 class _Sentences(Collection[str]):
-    """The sentences of a test, read on first use, once per process."""
+    """The sentences of a test, read on first use, and again in a process only if the `digest` of the data differs."""
 
     name: str
     data: Path
+    digest: str
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_sentences(self.name, self.data))
+        return iter(_sentences(self))
 
     def __len__(self) -> int:
-        return len(_sentences(self.name, self.data))
+        return len(_sentences(self))
 
     def __contains__(self, text: object) -> bool:
-        return text in _sentences(self.name, self.data)
+        return text in _sentences(self)
+
+
+def _sentences_of(name: str, data: Path) -> _Sentences:
+    task, languages = _tests()[name]
+    digests = [data_digest(one, data, languages=codes) for one, codes in planned_tasks([task], languages=languages)]
+    return _Sentences(name, data, " ".join(digests))
 
 
 @lru_cache(8)
-def _sentences(name: str, data: Path) -> frozenset[str]:
+def _sentences(test: _Sentences) -> frozenset[str]:
+    name, data = test.name, test.data
     task, languages = _tests()[name]
 
     def missing(problem: str) -> None:
@@ -399,11 +425,9 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, streams: Sequence[Corpu
     if settings.tokenizer:
         path = recipe.resolve(settings.tokenizer)
         try:
-            tokenizer = Tokenizer.from_file(str(path))
+            return Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises bare exceptions
             raise EncoderError(f"{path}: not a tokenizer file ({error})") from error
-        disable_extras(tokenizer)
-        return tokenizer
     made = [settings.algorithm, settings.vocabulary, settings.lowercase, settings.sentences]
     digest = streams[0].text_digest(*made, *(stream.text_digest() for stream in streams[1:]))
     path = cache_folder() / "tokenizers" / f"{digest}.json"

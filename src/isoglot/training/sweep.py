@@ -42,13 +42,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from isoglot import __version__, environment
 from isoglot import recipe as recipes
-from isoglot.data.files import atomic_write, check_json, check_output
+from isoglot.data.files import atomic_write, check_json, check_output, check_outputs
 from isoglot.encoders import Encoder, fit_flow, fit_whitening, load
 from isoglot.encoders.device import resolve, settle
+from isoglot.encoders.loading import digest_of
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.compare import LEVEL, Comparison, compare, p_shown, spread
 from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.suites import SUITES, Column
@@ -62,7 +64,7 @@ from isoglot.score import Score, main_metrics
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
-from isoglot.training.recipes import check_files, choices_of, corpus_of, make_encoder, plan_of
+from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, inputs_of, make_encoder, plan_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -411,9 +413,17 @@ def sweep(
         place = folders.get(task, root)
         if not TASKS[task].subsets(place, languages=codes):
             raise EvaluationError(f"{task}: no data in {place}: {TASKS[task].needs}")
+    places = {task: folders.get(task, root) for task in wanted}
+    contents = {task: data_digest(TASKS[task], places[task], languages=codes) for task, codes in wanted.items()}
+    job = replace(job, contents=contents)
     check_output(output, folder=True)
     check_json(output / "sweep.json", ("arms", "values"))
     runs = [(arm, seed) for arm in arms for seed in (chosen if arm.random else chosen[:1])]
+    inputs = [Path(arm.recipe) for arm in arms if arm.recipe] + [path for one in ready for path in inputs_of(one)]
+    tables = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
+    check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
+    for arm, seed in runs:
+        check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
     found = _all(job, runs, jobs=jobs, report=report)
     made = _gather(design, arms, chosen, found, dev=dev, tasks=tasks)
     made.save(output)
@@ -467,6 +477,7 @@ class _Job:
     precision: str | None
     tasks: Mapping[str, Sequence[str]]
     folders: Mapping[str, Path] = field(default_factory=dict)
+    contents: Mapping[str, str] = field(default_factory=dict)  # digests of the data of the tasks
 
     def recipe(self, arm: Arm) -> Recipe:
         """The recipe of an arm. Raises RecipeError for missing files."""
@@ -479,22 +490,32 @@ class _Job:
         check_files(recipe, arm.recipe)
         return recipe
 
+    def digest(self, arm: Arm, recipe: Recipe | None) -> str:
+        """What a run is made of: settings, and the content of all that is read for it."""
+        made_of: dict[str, object] = {"fit": arm.fit, "precision": self.precision, "untrained": arm.untrained}
+        made_of["tasks"] = {task: [*codes, self.contents[task]] for task, codes in self.tasks.items()}
+        if recipe is None:
+            made_of["model"] = digest_of(arm.model)
+        else:
+            streams = [stream for stage in recipe.stages for stream in stage.streams]
+            made_of["recipe"] = recipe.model_dump(mode="json", exclude=set(_OWN))
+            made_of["text"] = [corpus_of(recipe, stream).digest() for stream in streams]
+            made_of |= digests_of(recipe, installed=True)
+        return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
     def folder(self, arm: Arm, seed: int) -> Path:
         return self.output / _folder(arm.name) / f"seed-{seed}"
 
     def run(self, arm: Arm, seed: int, report: Report, update: Callable[[Any], None]) -> Scores:
         """Train an arm with a seed and score it, or read what an earlier call wrote."""
         recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
-        settings_of = arm.model if recipe is None else recipe.model_dump_json(exclude=set(_OWN))
-        tasks = json.dumps({task: list(codes) for task, codes in self.tasks.items()})
-        folders = json.dumps({task: str(folder) for task, folder in self.folders.items()}) if self.folders else ""
-        made_of = [settings_of, tasks, arm.fit, self.precision, folders, "untrained" if arm.untrained else ""]
-        digest = hashlib.sha256("\n".join(part for part in made_of if part).encode()).hexdigest()
+        digest = self.digest(arm, recipe)
         if (folder / "results.json").exists():
             known = read_results(folder)
             if known.settings.get("made of") != digest:
                 raise EvaluationError(
-                    f"{folder}: contains a run of another recipe or other tasks; remove it, or choose another output"
+                    f"{folder}: contains a run of another recipe, or of other data, weights or tasks; remove it, or "
+                    "choose another output"
                 )
             return known
         report(f"{arm.name}, seed {seed}")
@@ -523,7 +544,7 @@ class _Job:
             )  # fmt: skip
         results = Scores(scores, arm.name, settings)
         write_results(folder, results)
-        if not self.keep:
+        if recipe is not None and not arm.untrained and not self.keep:
             for left in ("model", "best", "checkpoints"):
                 shutil.rmtree(folder / left, ignore_errors=True)
         return results

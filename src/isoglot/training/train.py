@@ -19,15 +19,17 @@ import torch
 from pydantic import BaseModel, ValidationError
 
 from isoglot import environment
+from isoglot.arguments import check_arguments
 from isoglot.data.batching import Batching
 from isoglot.data.corpus import Corpus, MemorySource
-from isoglot.data.groups import Group, Languages, digest_of, groups_of
+from isoglot.data.groups import Group, Languages, digest_of, groups_of, short_row
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load, packaged
 from isoglot.encoders.base import Encoder, identity
 from isoglot.encoders.device import resolve
 from isoglot.encoders.twins import Twins
-from isoglot.errors import RecipeError, hinting, shown
+from isoglot.errors import RecipeError, shown
 from isoglot.evaluation.base import Task
+from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.objectives import Objective
@@ -47,7 +49,7 @@ ADAPTER_RATE = 5e-4
 PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "tf32": "tf32"}  # as recipes call them
 
 
-@hinting(
+@check_arguments(
     learning_rate="pass lr",
     warmup_steps="pass warmup, a number of steps",
     num_train_epochs="pass epochs",
@@ -268,6 +270,9 @@ def _plan(
     if teacher is not None and not isinstance(teacher, str | Path | Encoder):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
     terms = _terms(objective)
+    opened = [part for part in (encoder, teacher) if isinstance(part, Encoder)]
+    origins = [inner.origin for part in opened for inner in part.modules() if isinstance(inner, Encoder)]
+    inputs = [Path(name) for name in (*origins, "" if isinstance(teacher, Encoder) else teacher) if name]
     encoder = _trainable(encoder, [term.copies for term in terms])
     adapter = None if adapter is None else _checked(AdapterSettings, **dict(adapter))
     rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
@@ -310,6 +315,7 @@ def _plan(
         record=record,
         choices=choices,
         checkpoint_every=0 if choices else every,
+        inputs=inputs,
     )
 
 
@@ -317,13 +323,10 @@ _Number = TypeVar("_Number", int, int | None)
 
 
 def _whole(name: str, value: _Number, least: int) -> _Number:
-    """The whole number, of any kind. Raises TypeError for anything else, ValueError below `least`; None stays."""
+    """The whole number, of any kind, as Python's. Raises ValueError below `least`; None stays."""
     if value is None:
         return value
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number, got {value!r}") from None
+    number = operator.index(value)
     if number < least:
         raise ValueError(f"{name} must be at least {least}, got {value!r}")
     return number
@@ -470,6 +473,8 @@ def _choice(dev: Any, data: str | Path | None, languages: Languages) -> Choice |
         task = Retrieval(tuple(_sided(group) for group in groups_of(dev, languages)), name="dev")
         if not task.subsets(Path()):
             raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
+        if number := short_row(task.groups or ()):
+            raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
         devs = (Dev(task, find(task, None, where="dev"), Path(), where="dev"),)
     return Choice(devs)
 
@@ -488,4 +493,5 @@ def _sided(group: Group) -> Group:
 def _described(dev: Dev) -> list[Any]:
     task: Task = dev.task
     groups = getattr(task, "groups", None)
-    return [task.name, dev.metric.name, list(dev.languages), digest_of(groups) if groups else str(dev.data)]
+    content = digest_of(groups) if groups else data_digest(task, dev.data, languages=dev.languages)
+    return [task.name, dev.metric.name, list(dev.languages), content]

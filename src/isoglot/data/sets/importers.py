@@ -20,11 +20,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, exclusive, read_blocks, read_lines, remove_temporary
+from isoglot.data.files import (
+    COMPRESSED,
+    check_output,
+    exclusive,
+    foreign_files,
+    read_blocks,
+    read_lines,
+    remove_temporary,
+)
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.sets.exports import export, records, subsets
-from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of
+from isoglot.data.sets.normal import MANIFEST, Part, Parts, Row, import_set, imported, parts_of, read_rows
 from isoglot.errors import CorpusError, OutputError, nearest
 
 Find = Callable[[Path], Parts]
@@ -1033,6 +1041,19 @@ def find_parts(name: str, data: Path) -> Parts:
     return imported(name, data / name) or imported(name, data) or IMPORTERS[name].find(data)
 
 
+def _is_begun(target: Path, parts: Parts) -> bool:
+    """Whether a folder without a manifest has nothing but parts of this set, as an earlier version left them that wrote
+    the manifest last and was killed.
+    """
+    names = [f"{split}/{subset}.jsonl" for split, subset in parts]
+    if target.is_file() or next(foreign_files(target, "|".join(map(re.escape, names))), None):
+        return False
+    try:  # a file of the user's that is called so has no places in its rows
+        return all(next(read_rows(target / name)) for name in names if (target / name).is_file())
+    except CorpusError:
+        return False
+
+
 def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     """Convert the published files of a set in `folder` to the normal form; returns the new folder and the number of
     rows.
@@ -1045,10 +1066,11 @@ def import_folder(name: str, folder: Path, data: Path) -> tuple[Path, int]:
     parts, target = find_parts(name, folder), data / name
     if not parts:
         raise CorpusError(f"does not contain {name}; it needs {IMPORTERS[name].needs}", file=folder)
+    check_output(target, inputs=[folder], folder=True)
     with exclusive(target):
         if target.is_dir():
             remove_temporary(target, [MANIFEST])  # of an import that was killed
-        if target.exists() and not (target / MANIFEST).is_file() and (target.is_file() or any(target.iterdir())):
+        if target.exists() and not (target / MANIFEST).is_file() and not _is_begun(target, parts):
             problem = "contains something else than an imported set"
             raise OutputError(f"{target}: {problem}; choose another folder with --data, or empty this one")
         return target, import_set(name, parts, target)

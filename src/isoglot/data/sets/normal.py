@@ -23,7 +23,7 @@ from functools import cache as once
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from isoglot.data.files import atomic_write, content_digest, json_object, read_lines
+from isoglot.data.files import atomic_write, collect, content_digest, json_object, read_lines
 from isoglot.data.sets.content import measure
 from isoglot.errors import CorpusError, OutputError
 
@@ -127,6 +127,7 @@ def imported(name: str, folder: Path) -> Parts:
     path = folder / MANIFEST
     if not path.is_file():
         return {}
+    collect([path])
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         if found["set"] != name:
@@ -156,7 +157,7 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     target = _cached(name, part, cache) if cache and part.files and not isinstance(part.rows, _Reader) else None
     if target and target.is_file():
         with suppress(CorpusError):  # a damaged copy is recreated
-            return Rows(_read(target))
+            return Rows(read_rows(target))
     rows = Rows(part.rows())
     if not rows:
         raise CorpusError("has no row that can be scored; get the file again", file=next(iter(part.files), None))
@@ -177,7 +178,7 @@ class _Reader:
         self.path = path
 
     def __call__(self) -> Iterator[Row]:
-        return _read(self.path)
+        return read_rows(self.path)
 
 
 def _cached(name: str, part: Part, cache: Path) -> Path | None:
@@ -211,7 +212,8 @@ def _extras(row: Row) -> Mapping[str, object]:
     return {key: value for key in ("label", "id", "name") if (value := getattr(row, key)) not in (None, "")}
 
 
-def _read(path: Path) -> Iterator[Row]:
+def read_rows(path: Path) -> Iterator[Row]:
+    """The rows of a file in the normal form. Raises `CorpusError`."""
     for number, line in read_lines(path):
         found = json_object(line, file=path, line=number)
         try:

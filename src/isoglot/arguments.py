@@ -1,0 +1,211 @@
+"""Arguments of public functions: checked by their annotations, with columns of PyArrow as lists.
+
+`check_arguments` decorates every public function, so that what is passed is checked once, where it enters. Annotations
+say what is taken. A class of this package is a kind too, except beside strings (`str | Encoder`): such arguments, and
+those with classes of other packages, are left to the function, which knows what its callers mistake for what.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, wraps
+from inspect import Parameter, signature, unwrap
+from numbers import Integral, Real
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from isoglot.errors import IsoglotError, nearest, shown
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+# What an annotation takes, in words and as a test. NumPy's numbers are numbers too, and a bool is not.
+_KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
+    NoneType: ("None", lambda value: value is None),
+    bool: ("True or False", lambda value: type(value).__name__ in ("bool", "bool_")),
+    int: ("a whole number", lambda value: isinstance(value, Integral) and not isinstance(value, bool)),
+    float: ("a number", lambda value: isinstance(value, Real) and not isinstance(value, bool)),
+    str: ("a string", lambda value: isinstance(value, str)),
+    Path: ("a path", lambda value: isinstance(value, Path)),
+    Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
+    Callable: ("a function", callable),
+    Sequence: ("a list", lambda value: _is_several(value)),
+    Collection: ("a list", lambda value: _is_several(value)),
+    Iterable: ("a list", lambda value: _is_several(value)),
+}
+_DEPTH = 3  # lists of rows of values
+
+
+def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """A decorator that checks arguments before a function sees them.
+
+    An unknown keyword argument and a value of another kind than the annotation are TypeErrors; NaN for a number, masked
+    values, and a whole number that turns out to be too large are ValueErrors. Columns and values of PyArrow, also in
+    lists and dicts, become Python's. A name that the file system does not take is an `IsoglotError`.
+
+    instead   what to do about an argument: for names that other libraries use, instead of the most similar name; for
+              the function's own, where a value of another kind is passed
+    """
+
+    def decorate(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+        known = signature(function).parameters
+        is_open = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
+        places = [name for name, one in known.items() if one.kind in _BY_PLACE]
+        rest = [name for name, one in known.items() if one.kind is Parameter.VAR_POSITIONAL]
+        hints = cache(lambda: _hints(function))  # at the first call: modules import each other
+
+        def taken(name: str, value: Any) -> Any:
+            value, hint = as_python(value, name), hints().get(name, Any)
+            if not _fits(value, hint):
+                wrong = f"{function.__name__}: {name}: must be {_in_words(hint)}"
+                kind = "" if value is None else f"{type(value).__name__} "
+                table = "pass one of its columns, such as table['text']" if _is_table(value) else ""
+                advice = table or instead.get(name, "")
+                raise TypeError(f"{wrong}, got {kind}{shown(value)}{advice and '; '}{advice}")
+            if isinstance(value, float) and value != value and hint is not Any:
+                raise ValueError(f"{function.__name__}: {name}: is NaN; pass a number")
+            return value
+
+        @wraps(function)
+        def call(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+            if unknown := [] if is_open else [name for name in given if name not in known]:
+                hint = instead.get(unknown[0]) or nearest(unknown[0], [one for one in known if one != "self"])
+                raise TypeError(f"{function.__name__} has no argument {unknown[0]!r}; {hint}")
+            names = [*places, *rest * (len(args) - len(places))][: len(args)]
+            if len(names) < len(args):
+                raise TypeError(f"{function.__name__} takes {len(places)} arguments without their names, {places}")
+            with _naming({**dict(zip(names, args, strict=True)), **given}):
+                return function(
+                    *map(taken, names, args),
+                    **{name: taken(name, value) for name, value in given.items()},
+                )
+
+        return call
+
+    return decorate
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    return get_type_hints(function, localns=_Names(unwrap(function).__globals__))
+
+
+class _Names(dict[str, Any]):
+    """The names of a module; one that is imported for types alone is a class that is not known here."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(builtins, name, Any)
+
+
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def as_python(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
+    """The value, with columns and single values of PyArrow, also in lists and dicts, as Python's.
+
+    Raises ValueError for masked arrays, also in lists, whose mask others would drop. Lists are looked through if their
+    first item is one of these, or a list: long lists of strings or numbers cost nothing.
+    """
+    if type(value).__module__.startswith("pyarrow.") and not _is_table(value):
+        read = getattr(value, "to_pylist", None) or getattr(value, "as_py", None)
+        return value if read is None else read()
+    if (numpy := sys.modules.get("numpy")) is not None and isinstance(value, numpy.ma.MaskedArray):
+        if numpy.ma.is_masked(value):
+            raise ValueError(f"{name} has masked values; fill them (array.filled(0)), or leave these rows out")
+        return value.data
+    if numpy is not None and type(value) is numpy.ndarray and not value.ndim:
+        return value.item()
+    if type(value) is dict and depth:
+        return {key: as_python(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
+    if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):
+        items = [as_python(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
+        return type(value)(items)
+    return value
+
+
+def _may_differ(value: Any) -> bool:
+    return type(value) in (list, tuple, dict) or type(value).__module__.partition(".")[0] in ("pyarrow", "numpy")
+
+
+def _parts(hint: Any) -> list[Any]:
+    """The parts of a union, or the annotation itself."""
+    return [*get_args(hint)] if get_origin(hint) in (Union, UnionType) else [hint]
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    parts = _parts(hint)
+    return not all(_is_kind(part, parts) for part in parts) or any(_fits_part(value, part) for part in parts)
+
+
+def _is_kind(part: Any, parts: Sequence[Any]) -> bool:
+    """Whether a part of an annotation is checked here."""
+    origin = get_origin(part) or part
+    is_ours = isinstance(origin, type) and origin.__module__.startswith("isoglot.")
+    return origin is Literal or origin in _KINDS or (is_ours and str not in parts and not _is_protocol(origin))
+
+
+def _fits_part(value: Any, part: Any) -> bool:
+    origin = get_origin(part) or part
+    if origin is Literal:
+        return type(value) in map(type, get_args(part))  # which of them, the function checks
+    if origin not in _KINDS:
+        return isinstance(value, origin)
+    if not _KINDS[origin][1](value):
+        return False
+    if origin not in (Sequence, Collection) or not get_args(part) or isinstance(value, Iterator):
+        return True
+    item = get_args(part)[0]
+    is_row = any(get_origin(one) for one in _parts(item))  # rows are data, which the function reads
+    return item is Any or is_row or all(_fits(one, item) for one in value)
+
+
+def _is_several(value: Any) -> bool:
+    is_iterable = hasattr(value, "__iter__") or hasattr(value, "__getitem__")
+    is_single = isinstance(value, str | bytes | bytearray | Mapping | type) or getattr(value, "ndim", 1) == 0
+    return is_iterable and not is_single and not _is_table(value)
+
+
+def _is_table(value: Any) -> bool:
+    return hasattr(value, "columns") or hasattr(value, "column_names")
+
+
+def _in_words(hint: Any) -> str:
+    words: list[str] = []
+    for part in _parts(hint):
+        origin = get_origin(part) or part
+        items = get_args(part)[:1] if origin in (Sequence, Collection) else ()
+        if origin is Literal:
+            words += map(repr, get_args(part))
+        elif items and all(_is_kind(one, _parts(items[0])) for one in _parts(items[0])):
+            words.append("a list, each item " + _in_words(items[0]))
+        else:
+            words.append(_KINDS[origin][0] if origin in _KINDS else f"{origin.__name__}")
+    return " or ".join(dict.fromkeys(words))
+
+
+def _is_protocol(kind: type) -> bool:
+    """Whether a class only describes others."""
+    return bool(getattr(kind, "_is_protocol", False))
+
+
+@contextmanager
+def _naming(given: Mapping[str, Any]) -> Iterator[None]:
+    """Name the file whose name the file system rejects, and the whole number that is too large to compute with."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            raise
+        raise IsoglotError(f"{shown(error.filename)}: is too long for the name of a file; choose another") from error
+    except (OverflowError, ValueError, RuntimeError) as error:
+        large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
+        if large and (isinstance(error, OverflowError) or str(error).startswith("Overflow")):
+            raise ValueError(f"{large[0]} is {shown(given[large[0]])}, which is too large") from error
+        surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
+        if not surrogates and "embedded null" not in str(error):
+            raise
+        raise IsoglotError("a name or text has a character that files can't have: NUL, or half of a pair") from error

@@ -1,0 +1,262 @@
+"""Wrong calls of every public function: each argument with values of other kinds. None ends in an error of Python's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import isoglot
+from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot.cli.main import main
+from isoglot.encoders import StaticEncoder
+from isoglot.index import Index
+
+LEFT, RIGHT = SENTENCES[:4], SENTENCES[4:8]
+PAIRS = list(zip(LEFT, RIGHT, strict=True))
+SOURCE = str(Path(isoglot.__file__).parent)
+MASKED = np.ma.masked_less(np.eye(8, dtype=np.float32), 0.5)
+THINGS = [True, 2.5, object(), b"x", 1j, len, dict]
+
+# Values that an argument of each kind can't have: all are errors.
+WRONG = {
+    "count": [True, 2.5, "3", -1, object(), [1]],
+    "whole": [True, 2.5, "3", object(), [1]],
+    "number": ["1", True, float("nan"), [1.0], 1j],
+    "switch": ["no", 1, 0, [True]],
+    "path": [5, 2.5, True, b"x", ["a"], object(), "a\0b", "\ud800"],
+    "place": [5, 2.5, True, b"x", ["a"], object()],  # one that is not always opened
+    "name": [5, True, b"x", ["a"], object()],
+    "texts": [5, 2.5, object(), {"a": 1}, [None], [5], pd.DataFrame({"a": ["b"]}), np.array(3)],
+    "vectors": [5, object(), {"a": 1}, [None], MASKED, [*MASKED], np.array(3)],
+    "names": [5, object(), [5], {"a": "b"}, 2.5],
+    "column": [5, object(), 2.5, {"a": "b"}],
+    "pairs": [5, object(), "text", ["a"], [("a",)], [("a", "b"), ("c",)], {"en": ["a", None], "de": ["b", "c"]}],
+    "callback": [5, "x", [1], object()],
+    "choice": [5, True, "nonsense", b"x", object()],
+    "anything": [],
+}
+# Values that may be taken or not; for every argument.
+ODD = [None, 10**30, -(10**30), float("inf"), "x" * 5000, "", np.array(3), np.float32(1), [], {}, [[["a"]]], range(2)]
+
+
+class World:
+    """What the calls need."""
+
+    def __init__(self):
+        self.m = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+        self.m.save("static")
+        build_transformer().save("transformer")
+        self.index = Index.build(self.m, LEFT)
+        self.scores = isoglot.evaluate(self.m, pairs=PAIRS)
+        self.compared = isoglot.compare(self.scores, resamples=10)
+        self.mined = isoglot.mine(self.m, LEFT, RIGHT)
+        self.map = isoglot.plot(self.m, LEFT, method="pca")
+
+
+# A function, what it is called with, and its arguments by kind.
+CALLS = {
+    "load": (
+        lambda w: isoglot.load,
+        lambda w: {"name": "transformer"},
+        "name:path device:choice pooling:choice prompt:name max_length:count allow_download:switch dim:count "
+        "dropout:number layers:anything head:choice seed:anything train_layers:choice adapter:anything "
+        "freeze_embeddings:switch sparse_embeddings:switch",
+    ),
+    "load static": (
+        lambda w: isoglot.load,
+        lambda w: {"name": "static"},
+        "max_length:count token_weights:switch sparse:switch",
+    ),
+    "encode": (
+        lambda w: w.m.encode,
+        lambda w: {"texts": LEFT},
+        "texts:texts batch_size:count batch_tokens:count show_progress_bar:switch normalize_embeddings:switch "
+        "convert_to_tensor:switch prompt:name prompt_name:choice truncate_dim:count precision:choice dtype:choice "
+        "output:path progress:callback",
+    ),
+    "function encode": (
+        lambda w: isoglot.encode,
+        lambda w: {"model": w.m, "texts": LEFT},
+        "model:anything texts:texts",
+    ),
+    "similarity": (lambda w: w.m.similarity, lambda w: {"a": w.m.encode(LEFT), "b": LEFT}, "a:vectors b:vectors"),
+    "similarity_pairwise": (
+        lambda w: w.m.similarity_pairwise,
+        lambda w: {"a": w.m.encode(LEFT), "b": LEFT},
+        "a:vectors b:vectors",
+    ),
+    "for_mteb": (lambda w: w.m.for_mteb, lambda w: {}, "name:name"),
+    "save": (lambda w: w.m.save, lambda w: {"folder": "saved"}, "folder:path name:name weights:choice words:choice"),
+    "mine": (
+        lambda w: isoglot.mine,
+        lambda w: {"model": w.m, "sources": LEFT, "targets": RIGHT},
+        "model:anything sources:texts targets:texts k:count margin:choice direction:choice threshold:anything "
+        "gold:column languages:names ids:anything deduplicate:switch drop_identical:switch length_ratio:number "
+        "check_language:choice prompt:name pooling:name device:name dtype:choice precision:choice budget:anything "
+        "index:choice probes:whole output:path format:choice write_ids:switch work:path every:number ray:name "
+        "cores:count gpus:number progress:callback report:callback",
+    ),
+    "mine vectors": (
+        lambda w: isoglot.mine,
+        lambda w: {"model": None, "sources": LEFT, "targets": RIGHT, "vectors": np.ones((2, 4, 3), np.float32)},
+        "vectors:vectors",
+    ),
+    "mined.save": (
+        lambda w: w.mined.save,
+        lambda w: {"path": "p.tsv"},
+        "path:path format:choice ids:switch languages:names",
+    ),
+    "mined.above": (lambda w: w.mined.above, lambda w: {}, "threshold:number"),
+    "mined.to_frame": (lambda w: w.mined.to_frame, lambda w: {}, "library:choice"),
+    "build": (
+        lambda w: Index.build,
+        lambda w: {"model": w.m, "sentences": LEFT},
+        "model:anything sentences:texts languages:column translations:column translation_languages:column ids:column "
+        "kind:choice folder:path query_prompt:name prompt:choice pooling:choice device:name progress:callback "
+        "report:callback",
+    ),
+    "open": (lambda w: Index.open, lambda w: {}, "folder:path"),
+    "exists": (lambda w: Index.exists, lambda w: {}, "folder:place"),
+    "create": (lambda w: Index.create, lambda w: {"folder": None, "origin": w.index.origin}, "folder:path kind:choice"),
+    "add": (
+        lambda w: Index.build(w.m, LEFT).add,
+        lambda w: {"sentences": RIGHT},
+        "sentences:texts languages:column translations:column translation_languages:column ids:column kind:choice "
+        "progress:callback",
+    ),
+    "add_vectors": (lambda w: w.index.add_vectors, lambda w: {"sentences": []}, "vectors:vectors"),
+    "search": (
+        lambda w: w.index.search,
+        lambda w: {"queries": LEFT},
+        "queries:vectors k:count languages:names exclude:names effort:count",
+    ),
+    "vectors": (lambda w: w.index.vectors, lambda w: {}, "rows:names"),
+    "restructure": (lambda w: w.index.restructure, lambda w: {}, "kind:choice"),
+    "index.save": (lambda w: w.index.save, lambda w: {}, "folder:path"),
+    "export": (lambda w: w.index.export, lambda w: {"path": "x.tsv"}, "path:path format:choice progress:callback"),
+    "evaluate": (
+        lambda w: isoglot.evaluate,
+        lambda w: {"model": w.m, "pairs": PAIRS},
+        "model:anything tasks:names pairs:pairs sts:column languages:names cache:path precision:choice device:name "
+        "output:path seen:names name:name skip_missing:switch report:callback progress:callback",
+    ),
+    "evaluate in a folder": (
+        lambda w: isoglot.evaluate,
+        lambda w: {"model": w.m, "tasks": ["sts17"]},
+        "data:path",
+    ),
+    "scores.save": (lambda w: w.scores.save, lambda w: {"folder": "scores"}, "folder:path seen:names"),
+    "compare": (
+        lambda w: lambda system=w.scores, **given: isoglot.compare(system, **{"resamples": 10, **given}),
+        lambda w: {},
+        "system:path names:names tasks:names metrics:names resamples:count seed:count",
+    ),
+    "compared.save": (lambda w: w.compared.save, lambda w: {}, "folder:path"),
+    "compared.page": (lambda w: w.compared.page, lambda w: {"path": "p.html"}, "path:path seen:names title:name"),
+    "plot": (
+        lambda w: isoglot.plot,
+        lambda w: {"model": w.m, "texts": LEFT, "method": "pca"},
+        "model:vectors texts:column output:path method:choice color:choice languages:column labels:column limit:count "
+        "seed:count title:name device:name",
+    ),
+    "map.save": (lambda w: w.map.save, lambda w: {}, "path:path"),
+    "train": (
+        lambda w: isoglot.train,
+        lambda w: {"model": w.m, "data": PAIRS, "steps": 1},
+        "model:anything data:column dev:pairs objective:choice batch_size:count lr:number warmup:count "
+        "precision:choice adapter:choice train_layers:choice freeze_embeddings:switch views:count teacher:choice "
+        "languages:choice dev_data:place evaluate_every:count patience:count output:path resume:switch seed:count "
+        "device:choice show_progress_bar:switch progress:callback report:callback",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("calls"))
+    yield World()
+    os.chdir(before)
+
+
+def foreign(error):
+    """Whether an error is not one that this library raises: another kind, or raised elsewhere."""
+    if isinstance(error, isoglot.IsoglotError):
+        return False
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return not (isinstance(error, TypeError | ValueError) and last.filename.startswith(SOURCE) and "raise" in last.line)
+
+
+def outcome(call, given):
+    try:
+        call(**given)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}" if foreign(error) else "error"
+    return "taken"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_a_value_of_another_kind_is_an_error_of_the_caller(name, world):
+    call, given, arguments = CALLS[name]
+    found = {}
+    for argument, kind in (pair.split(":") for pair in arguments.split()):
+        for value in WRONG[kind]:
+            done = outcome(call(world), {**given(world), argument: value})
+            if done != "error":
+                found[argument, repr(value)[:40]] = done
+    assert found == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CALLS)
+def test_odd_values_are_taken_or_are_errors_of_the_caller(name, world):
+    call, given, arguments = CALLS[name]
+    found = {}
+    for argument, _ in (pair.split(":") for pair in arguments.split()):
+        for value in ODD:
+            done = outcome(call(world), {**given(world), argument: value})
+            if done not in ("error", "taken"):
+                found[argument, repr(value)[:40]] = done
+    assert found == {}
+
+
+COMMANDS = [
+    "encode static a.txt -o a.npy --batch-size {}",
+    "encode static {} -o a.npy",
+    "encode {} a.txt -o a.npy",
+    "encode static a.txt -o {}",
+    "evaluate static --data {} --tasks sts17 -o scores",
+    "evaluate static --data . --tasks {} -o scores",
+    "evaluate static --data . --tasks sts17 -o {}",
+    "mine static a.txt -o p.tsv -k {}",
+    "mine static {} -o p.tsv",
+    "mine static a.txt -o {}",
+    "index static a.txt -o {}",
+    "index static {} -o new",
+    "search {} one",
+    "plot static a.txt --layout pca -o a.svg --seed {}",
+    "plot static a.txt --layout {} -o a.svg",
+    "plot static a.txt --layout pca -o {}",
+    "compare {}",
+    "train {} -o run",
+    "train demo/pairs -o {} --set steps=x",
+    "convert static -o {} --weights nonsense",
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("value", ["-1", "1" + "0" * 30, "x" * 5000, "a\0b", "", "nan"], ids=lambda value: value[:9])
+def test_a_wrong_command_line_is_one_error(words, value, world, monkeypatch, capsys):
+    Path("a.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["isoglot", *(word.replace("{}", value) for word in words.split(" "))])
+    with pytest.raises(SystemExit):  # and no other exception, which would be a traceback
+        main()
+    assert "Traceback" not in capsys.readouterr().err

@@ -22,7 +22,8 @@ Values = dict[str, Any]
 def isoglot(setting: Values) -> Encode:
     import torch
 
-    from isoglot.encoders import encode, load
+    from isoglot.encoders import load
+    from isoglot.model import encode
 
     torch.set_num_threads(setting["threads"])
     encoder, precision = load(setting["model"]), setting["precision"]

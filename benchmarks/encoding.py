@@ -114,7 +114,7 @@ def run(setting: Values, options: argparse.Namespace, folder: Path) -> Values:
 def static(work: Path, texts: list[str]) -> Path:
     """A static encoder with random rows under a tokenizer that knows the texts, which cuts none of them."""
     from isoglot.encoders import StaticEncoder
-    from isoglot.encoders.tokenizer import train_tokenizer
+    from isoglot.model.tokenizer import train_tokenizer
 
     folder = work / "static"
     if not folder.exists():

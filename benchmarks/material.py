@@ -89,7 +89,7 @@ def make_tokenizer(texts: Iterable[str], vocabulary: int, *, length: int) -> Any
     from tokenizers.processors import TemplateProcessing
     from transformers import PreTrainedTokenizerFast
 
-    from isoglot.encoders.tokenizer import train_tokenizer
+    from isoglot.model.tokenizer import train_tokenizer
 
     backend = train_tokenizer(texts, vocabulary, special_tokens=list(SPECIAL.values()))
     ends = [(name, backend.token_to_id(name)) for name in ("[CLS]", "[SEP]")]

@@ -41,7 +41,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 def queue_step(case: dict[str, Any]) -> dict[str, float]:
     """One step against queues, of random vectors and keys."""
     from isoglot.encoders.static import StaticEncoder
-    from isoglot.encoders.tokenizer import train_tokenizer
+    from isoglot.model.tokenizer import train_tokenizer
     from isoglot.objectives import build, kernel
 
     kernel.BLOCK_CELLS = case["cells"]

@@ -24,7 +24,7 @@ from typing import Any
 
 import isoglot
 from isoglot.data.files import atomic_write
-from isoglot.encoders import Encoder, packaged
+from isoglot.encoders import Encoder
 from isoglot.encoders.device import settle
 from isoglot.encoders.loading import expanded
 from isoglot.errors import EncoderError
@@ -35,6 +35,7 @@ from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
+from isoglot.model import packaged
 from isoglot.report.tables import NOTHING, Grid, shown, side_by_side, to_markdown
 from isoglot.score import main_metrics
 

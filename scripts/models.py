@@ -28,8 +28,9 @@ from typing import Any
 import isoglot
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write
-from isoglot.encoders import adapters, card, layout
+from isoglot.encoders import adapters
 from isoglot.evaluation.scores import read_results
+from isoglot.model import card, layout
 from isoglot.settings import BUNDLED
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"

@@ -22,8 +22,8 @@ from isoglot import objectives, recipe, settings
 from isoglot.cli.main import app
 from isoglot.data import readers
 from isoglot.encoders import StaticEncoder
-from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.evaluation import TASKS
+from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES
 
 ROOT = Path(__file__).parent.parent

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isoglot.data.batch import Batch, Tokens
+from isoglot.data.batch import Batch
 from isoglot.data.groups import Group
+from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.objectives import Objective, build
 
@@ -34,12 +35,13 @@ class ToyEncoder(Encoder):
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         ids = [[ord(c) % 127 + 1 for c in text][: self.max_length] for text in texts]
         return Tokens(
-            torch.tensor([i for row in ids for i in row], dtype=torch.long), torch.tensor([len(row) for row in ids])
+            np.array([i for row in ids for i in row], np.int64), np.array([len(row) for row in ids], np.int64)
         )
 
     def forward(self, tokens: Tokens) -> Tensor:
-        ids, mask = tokens.padded(0, self.device)
-        mask = torch.ones_like(ids) if mask is None else mask
+        table, filled = tokens.padded(0)
+        ids = torch.from_numpy(table).to(self.device)
+        mask = torch.ones_like(ids) if filled is None else torch.from_numpy(filled).to(self.device)
         weights = mask[..., None].to(self.layer.weight.dtype)
         x = (self.dropout(self.embedding(ids)) * weights).sum(1) / weights.sum(1).clamp(min=1)
         return torch.tanh(self.layer(x))
@@ -67,7 +69,7 @@ def toy_batch(
         key += [keys[number]] * len(slots)
         slot += slots
     lengths = rng.integers(1, 9, len(group))
-    tokens = Tokens(torch.from_numpy(rng.integers(1, 127, int(lengths.sum()))), torch.from_numpy(lengths))
+    tokens = Tokens(rng.integers(1, 127, int(lengths.sum())), lengths)
     lang = torch.from_numpy(rng.integers(0, 3, len(group)))
     return Batch(tokens, torch.tensor(group), torch.tensor(key), torch.tensor(slot), lang, toy_extras(group, rng))
 

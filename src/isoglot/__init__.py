@@ -21,12 +21,13 @@ _HOMES = {
     "Group": "isoglot.data.groups",
     "Index": "isoglot.index",
     "IsoglotError": "isoglot.errors",
+    "Model": "isoglot.model",
     "Objective": "isoglot.objectives",
     "Score": "isoglot.score",
     "compare": "isoglot.evaluation.compare",
-    "encode": "isoglot.encoders",  # not in `__all__`: `model.encode` as a function; one form is listed
+    "encode": "isoglot.model",  # not in `__all__`: `model.encode` as a function; one form is listed
     "evaluate": "isoglot.evaluation.evaluate",
-    "load": "isoglot.encoders",
+    "load": "isoglot.model",
     "mine": "isoglot.mining",
     "plot": "isoglot.report.plot",
     "train": "isoglot.training.train",
@@ -37,6 +38,7 @@ __all__ = [
     "Group",
     "Index",
     "IsoglotError",
+    "Model",
     "Objective",
     "Score",
     "__version__",
@@ -50,12 +52,13 @@ __all__ = [
 
 if TYPE_CHECKING:
     from isoglot.data.groups import Group
-    from isoglot.encoders import Encoder, load
+    from isoglot.encoders import Encoder
     from isoglot.errors import IsoglotError
     from isoglot.evaluation.compare import compare
     from isoglot.evaluation.evaluate import evaluate
     from isoglot.index import Index
     from isoglot.mining import mine
+    from isoglot.model import Model, load
     from isoglot.objectives import Objective
     from isoglot.report.plot import plot
     from isoglot.score import Score

@@ -16,11 +16,11 @@ import torch
 
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
-from isoglot.encoders import Encoder, encode, layout, load
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.scores import Scores
+from isoglot.model import Model, encode, layout, load
 from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
@@ -91,12 +91,12 @@ def _run(output: Path, device: torch.device, report: Report, show: Callable[[Gri
     report(summary(output, time.monotonic() - began))
 
 
-def scores_on_test(encoder: Encoder) -> list[Score]:
+def scores_on_test(encoder: Model) -> list[Score]:
     """Scores on the official test files."""
     return evaluate(encoder, ["tatoeba"], data=BUNDLED / "test")
 
 
-def find_translations(encoder: Encoder, path: Path, report: Report) -> None:
+def find_translations(encoder: Model, path: Path, report: Report) -> None:
     """Mine two shuffled files with a threshold tuned on dev text, report precision and recall, write the pairs."""
     files = [BUNDLED / "mine" / f"{MINED}-eng.{side}.xz" for side in (MINED, "eng")]
     sides = [[text for _, text in read_lines(file)] for file in files]
@@ -119,7 +119,7 @@ def find_translations(encoder: Encoder, path: Path, report: Report) -> None:
     )
 
 
-def dev_threshold(encoder: Encoder) -> float:
+def dev_threshold(encoder: Model) -> float:
     """The margin with the best F1 on the dev pairs after replacing half of the translations by other sentences."""
     sources, targets = dev_pairs(MINED)
     others = [text for path in sorted((BUNDLED / "dev").glob("*.eng.xz")) if f".{MINED}-" not in path.name

@@ -23,7 +23,10 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 
-EXTRAS = {"sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap"}
+EXTRAS = {
+    "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
+    "onnx": "onnx",
+}  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 

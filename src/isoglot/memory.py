@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-
-import torch
+from typing import Any
 
 MEMORY = Path("/proc/meminfo")
 LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
 
-def free_bytes(device: torch.device) -> int | None:
+def free_bytes(device: Any) -> int | None:
     """Free memory of a device; None where it can't be known.
 
     Of a CPU what Linux calls available, elsewhere all there is, and never more than a container may use.
     """
-    if device.type != "cpu":
+    if str(device) != "cpu":
+        import torch
+
         known = getattr(torch.get_device_module(device), "mem_get_info", None)
         return None if known is None else int(known(device)[0])
     if MEMORY.exists():
@@ -30,7 +31,7 @@ def free_bytes(device: torch.device) -> int | None:
     return min([free, *(int(limit) for limit in limits if limit.isdigit())])
 
 
-def check_memory(need: int, device: torch.device, what: str) -> None:
+def check_memory(need: int, device: Any, what: str) -> None:
     """Raise ValueError for `what` if it takes more than the free memory, before the system kills the process."""
     free = free_bytes(device)
     if free is not None and need > free:

@@ -76,11 +76,9 @@ def write_rows(path: Path, at: int, block: Table) -> None:
             os.fsync(stream.fileno())
 
 
-def has_header(path: Path, width: int, dtype: DTypeLike = np.float32) -> bool:
-    """Whether a file begins as `write_rows` leaves it, for any number of rows."""
+def is_header(found: bytes, width: int, dtype: DTypeLike = np.float32) -> bool:
+    """Whether a file that begins so was left by `write_rows`, with any number of rows."""
     begin, _, _ = header(0, width, dtype).partition(b"0, ")
-    with path.open("rb") as stream:
-        found = stream.read(HEADER)
     count = found[len(begin) :].partition(b",")[0]
     return count.isdigit() and len(count) < 20 and found == header(int(count), width, dtype)
 

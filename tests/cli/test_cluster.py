@@ -114,7 +114,7 @@ def test_pieces_that_are_there_stay(project, here):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--truncate-dim", 9), "model: truncate_dim must lie between 1 and the encoder's 8"),
+        (("--truncate-dim", 9), "model: truncate_dim must lie between 1 and the model's 8"),
         (("--dtype", "int8"), "model: dtype must be a kind of float"),
         (("--dtype", "nonsense"), "model: .*nonsense"),
         (("--pooling", "cls"), "needs a transformer"),

@@ -13,9 +13,10 @@ from command_line import runner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.encode import encode as verb
-from isoglot.encoders import StaticEncoder, encode
-from isoglot.encoders.resumable import encode_file
+from isoglot.encoders import StaticEncoder
 from isoglot.errors import EncoderError, OutputError
+from isoglot.model import encode
+from isoglot.model.resumable import encode_file
 
 run = runner(encode=verb)
 
@@ -39,7 +40,8 @@ def test_rows_in_the_asked_shape(project):
 
 
 def test_it_resumes(project, monkeypatch):
-    from isoglot.encoders import engine, load
+    from isoglot.encoders import load
+    from isoglot.model import engine
 
     monkeypatch.setattr(engine, "STATIC_WINDOW", 4)
 

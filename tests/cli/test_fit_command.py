@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.fit import fit
 from isoglot.data.files import read_texts
-from isoglot.encoders import StaticEncoder, encode, load
+from isoglot.encoders import StaticEncoder, load
 from isoglot.errors import CorpusError, EncoderError, OutputError
+from isoglot.model import encode
 
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]
 

@@ -9,8 +9,9 @@ import pytest
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import main
 from isoglot.cli.options import model_and_files
-from isoglot.encoders import StaticEncoder, load, packaged
+from isoglot.encoders import StaticEncoder, load
 from isoglot.errors import EncoderError
+from isoglot.model import packaged
 
 
 @pytest.fixture

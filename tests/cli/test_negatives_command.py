@@ -10,9 +10,10 @@ from command_line import runner
 from isoglot.cli.negatives import negatives
 from isoglot.data import Group
 from isoglot.data.readers import read_jsonl
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.mining import add_hard_negatives
+from isoglot.model import encode
 
 run = runner(negatives=negatives)
 PAIRS = [

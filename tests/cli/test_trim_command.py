@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.trim import trim
-from isoglot.encoders import StaticEncoder, encode, load, vocabulary
+from isoglot.encoders import StaticEncoder, load, vocabulary
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model import encode
 
 
 @pytest.fixture

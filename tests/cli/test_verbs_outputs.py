@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.main import app
-from isoglot.encoders import StaticEncoder, layout, load
+from isoglot.encoders import StaticEncoder, load
 from isoglot.errors import IsoglotError, OutputError
+from isoglot.model import layout
 
 SOURCE = Path(__file__).parents[2] / "src"
 

@@ -21,8 +21,9 @@ from isoglot import settings
 from isoglot.cli import main as command_line
 from isoglot.data.files import digest, read_lines
 from isoglot.data.sets import find
-from isoglot.encoders import StaticEncoder, packaged
-from isoglot.encoders.packaged import Package, Source
+from isoglot.encoders import StaticEncoder
+from isoglot.model import packaged
+from isoglot.model.packaged import Package, Source
 
 WORDS = ["cat", "dog", "horse", "bird", "fish", "runs", "eats", "sleeps", "sings", "here", "there", "now"]
 ROWS = [f"{a} {b} {c}" for a in WORDS[:5] for b in WORDS[5:9] for c in WORDS[9:12]]

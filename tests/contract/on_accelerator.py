@@ -306,7 +306,7 @@ def test_verbs_wait_for_the_vectors_of_a_chunk_alone(files, device, model, monke
         found = []
         for budget in (ONE, MANY):
             for name in ("DEVICE_TOKENS", "STATIC_TOKENS"):
-                monkeypatch.setattr(f"isoglot.encoders.engine.{name}", budget)
+                monkeypatch.setattr(f"isoglot.model.engine.{name}", budget)
             with waits() as waited:
                 verb(words.replace("OUT", str(budget)), str(device))
             found.append((sum(waited.values()), sum(n for what, n in waited.items() if what.endswith(" event"))))

@@ -28,7 +28,8 @@ def epoch(table, batching, number=0, **options):
 
 def sentences(batch):
     """Each row as the tuple of its ids: texts of toy groups are distinct."""
-    return [tuple(part.tolist()) for part in batch.tokens.ids.split(batch.tokens.lengths.tolist())]
+    ends = batch.tokens.lengths.cumsum().tolist()
+    return [tuple(batch.tokens.ids[start:stop].tolist()) for start, stop in zip([0, *ends], ends, strict=False)]
 
 
 def pairs_with_counts(counts, tail=2):
@@ -90,7 +91,7 @@ def test_any_position_gives_the_batch_of_an_uninterrupted_run():
             reference.append(straight.next())
         for at in (0, 1, len(positions) // 2, len(positions) - 1):
             again = Batches(table, batching, seed=3, position=positions[at]).next()
-            assert torch.equal(again.tokens.ids, reference[at].tokens.ids)
+            assert np.array_equal(again.tokens.ids, reference[at].tokens.ids)
             assert torch.equal(again.slot, reference[at].slot)
             assert torch.equal(again.group, reference[at].group)
 

@@ -26,8 +26,8 @@ from isoglot.data.files import (
     temporary_folder,
     writing,
 )
-from isoglot.encoders import layout
 from isoglot.errors import OutputError
+from isoglot.model import layout
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="forks and limits are of POSIX systems")
 

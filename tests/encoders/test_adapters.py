@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from isoglot.encoders import TransformerEncoder, encode, load
+from isoglot.encoders import TransformerEncoder, load
 from isoglot.encoders.adapters import LowRank, attached, digest
-from isoglot.encoders.base import identity
 from isoglot.encoders.layers import Dense
 from isoglot.errors import EncoderError
+from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.training.step import StepLimits, backward
 from toys import toy_batch, toy_objective
@@ -79,7 +79,7 @@ def test_only_chosen_layers_are_trained_and_nothing_below_has_a_graph(family, to
     names = trained(encoder)
     assert names
     assert all(".layer.1." in name for name in names)
-    ids, mask = encoder.tokenize(SENTENCES).padded(encoder.pad)
+    ids, mask = map(torch.from_numpy, encoder.tokenize(SENTENCES).padded(encoder.pad))
     states = encoder.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=True).hidden_states
     assert [state.requires_grad for state in states] == [False, False, True]
     assert trained(toy_transformer(family=family, train_layers="1-2")) > names
@@ -171,7 +171,7 @@ def test_a_damaged_adapter_is_one_error(key, value, base, tmp_path):
 def test_the_scale_is_part_of_the_identity(toy_transformer):
     one, two = (toy_transformer(adapter={"rank": 2, "alpha": alpha}) for alpha in (1.0, 2.0))
     assert digest(toy_transformer().backbone) == one.adapter.sha256 == two.adapter.sha256
-    assert identity(one) != identity(two)
+    assert one.identity() != two.identity()
 
 
 @pytest.mark.parametrize("name", sorted(name for name, kind in OBJECTIVES.items() if kind.copies == 1))

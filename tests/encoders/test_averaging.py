@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot.encoders import StaticEncoder, average, encode, load
+from isoglot.encoders import StaticEncoder, average, load
 from isoglot.encoders.towers import Towers
 from isoglot.errors import EncoderError
+from isoglot.model import encode
 
 
 def static(seed: int, kind: str = "bpe", dim: int = 8) -> StaticEncoder:

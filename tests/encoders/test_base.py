@@ -14,11 +14,11 @@ import torch
 import isoglot
 from conftest import SENTENCES, build_tokenizer
 from isoglot.encoders import StaticEncoder
-from isoglot.encoders.base import cache_key, identity
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.errors import EncoderError
+from isoglot.model.base import cache_key
 
 PROMPTS = {"query": "q: ", "passage": "p: "}
 
@@ -189,11 +189,11 @@ def test_without_a_name_the_environment_names_the_model(monkeypatch, tmp_path):
 
 
 def test_equal_encoders_are_one(toy_static):
-    assert identity(toy_static) == identity(copy.deepcopy(toy_static))
+    assert toy_static.identity() == copy.deepcopy(toy_static).identity()
 
 
 def test_a_changed_weight_prompt_or_ending_is_another(toy_static):
-    seen = {identity(toy_static)}
+    seen = {toy_static.identity()}
     for change in (
         lambda e: e.table.data[3].add_(1e-3),
         lambda e: setattr(e, "prompt", "query: "),
@@ -203,18 +203,18 @@ def test_a_changed_weight_prompt_or_ending_is_another(toy_static):
         other = copy.deepcopy(toy_static)
         with torch.no_grad():
             change(other)
-        seen.add(identity(other))
+        seen.add(other.identity())
     assert len(seen) == 5
 
 
 def test_pooling_and_seed_of_a_transformer_matter(toy_transformer):
     models = [toy_transformer(pooling="mean"), toy_transformer(pooling="cls")]
-    assert len({identity(model) for model in models}) == 2
-    assert identity(models[0]) == identity(models[0].train())
+    assert len({model.identity() for model in models}) == 2
+    assert models[0].identity() == models[0].train().identity()
 
 
 def test_cached_vectors_of_another_default_precision_have_another_name(toy_static, monkeypatch):
     before = cache_key(toy_static)
     monkeypatch.setattr("isoglot.encoders.base.settle", lambda precision, device: "bfloat16")
     assert cache_key(toy_static) != before
-    assert cache_key(toy_static).startswith(identity(toy_static))
+    assert cache_key(toy_static).startswith(toy_static.identity())

@@ -8,9 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from isoglot.encoders import converters, encode, load
+from isoglot.encoders import converters, load
 from isoglot.encoders.converters import UseEncoder
 from isoglot.errors import EncoderError
+from isoglot.model import encode
 
 
 def write_blocks(values, scale):

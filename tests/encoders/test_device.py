@@ -144,7 +144,7 @@ def test_every_function_that_opens_a_model_takes_a_device(accelerator, toy_stati
 
 
 def test_a_chunk_for_an_accelerator_is_large(accelerator, toy_transformer):
-    from isoglot.encoders.engine import DEVICE_TOKENS, plan
+    from isoglot.model.engine import DEVICE_TOKENS, plan
 
     accelerator("mps")
     assert plan(toy_transformer(), devices=[resolve()]).budget == DEVICE_TOKENS

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
-from isoglot.encoders import StaticEncoder, TransformerEncoder, encode, load
+from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.fitting import fit_flow, fit_whitening, mean_log_likelihood, moments, train_flow, whitening
 from isoglot.encoders.layers import Flow
 from isoglot.errors import EncoderError
+from isoglot.model import encode
 
 CORPUS = [f"{a} {b} {c}" for a in SENTENCES[:6] for b in SENTENCES[4:] for c in ("yes", "no", "x 1")]
 
@@ -110,13 +111,14 @@ def test_a_static_encoder_stays_one(toy_static, tmp_path):
 
 @pytest.mark.parametrize("fit", [fit_whitening, fit_flow])
 def test_transforms_are_fitted_in_float32_on_every_device(fit, toy_transformer, monkeypatch):
-    from isoglot.encoders import engine
-
     asked = []
-    settled = engine.settle
-    monkeypatch.setattr(
-        engine, "settle", lambda precision, device: asked.append(precision) or settled(precision, device)
-    )
+    settled = TransformerEncoder.settle
+
+    def settle(self, precision, place=None):
+        asked.append(precision)
+        return settled(self, precision, place)
+
+    monkeypatch.setattr(TransformerEncoder, "settle", settle)
     fit(toy_transformer(), CORPUS)
     assert set(asked) == {"float32"}
 

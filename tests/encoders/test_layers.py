@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import oracle
 from conftest import SENTENCES
-from isoglot.encoders import encode, layers, layout, load
-from isoglot.encoders.base import identity
+from isoglot.encoders import layers, load
 from isoglot.encoders.layers import Dense, Flow, WithLayer, read_flow
 from isoglot.errors import EncoderError
+from isoglot.model import encode, layout
 
 
 def module(folder):
@@ -212,7 +212,7 @@ def test_layers_in_a_row_keep_their_order(toy_transformer, toy_static, tmp_path)
 
 def test_the_key_of_kept_vectors_knows_layer_and_pooling(toy_transformer):
     cases = [WithLayer(toy_transformer(pooling=pooling), flow(16, s)) for pooling in ("cls", "mean") for s in (0, 1)]
-    assert len({identity(encoder) for encoder in cases}) == 4
+    assert len({encoder.identity() for encoder in cases}) == 4
 
 
 def test_a_layer_must_fit(toy_static, tmp_path):

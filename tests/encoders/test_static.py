@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.encoders import StaticEncoder, encode, load
+from isoglot.encoders import StaticEncoder, load
+from isoglot.model import encode
 
 
 def in_a_loop(encoder, text):

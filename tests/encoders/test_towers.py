@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from conftest import SENTENCES, build_transformer
-from isoglot.encoders import encode, load
-from isoglot.encoders.base import identity
+from isoglot.encoders import load
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import STRIDE, Towers, _letters
 from isoglot.errors import EncoderError
+from isoglot.model import encode
 
 TEXTS = [*SENTENCES, "我爱 you", "ab 我爱", "", "?! 12", "ⅷ ªº µ", "한국어", "\ud800x"]
 
@@ -96,7 +96,7 @@ def test_what_is_saved_is_what_is_loaded_together_and_alone(tmp_path):
     for _ in range(2):  # over an older one, too
         encoder.save(tmp_path / "model")
     loaded = load(tmp_path / "model")
-    assert identity(loaded) == identity(encoder)
+    assert loaded.identity() == encoder.identity()
     np.testing.assert_allclose(encode(loaded, TEXTS), encode(encoder, TEXTS), atol=1e-6)
     for name, tower in zip(encoder.towers, encoder.members, strict=True):
         np.testing.assert_allclose(encode(load(tmp_path / "model" / name), TEXTS), encode(tower, TEXTS), atol=1e-6)
@@ -126,7 +126,7 @@ def test_identity_and_fingerprint_tell_towers_apart(toy_static):
     assert len({encoder.fingerprint for encoder in [plain, *others]}) == 4
     others.append(made({"a": ["LATIN"]}, heavier))
     assert others[-1].fingerprint == plain.fingerprint
-    assert len({identity(encoder) for encoder in [plain, *others]}) == 5
+    assert len({encoder.identity() for encoder in [plain, *others]}) == 5
 
 
 @pytest.mark.parametrize(

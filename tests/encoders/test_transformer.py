@@ -9,10 +9,11 @@ import pytest
 import torch
 
 from conftest import SENTENCES
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
 from isoglot.encoders.layers import Dense
 from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS
 from isoglot.errors import OutputError
+from isoglot.model import encode
 
 FAMILIES = ("bert", "xlm-roberta", "distilbert")
 
@@ -128,7 +129,7 @@ def test_the_first_layers_alone(family, toy_transformer, tmp_path):
     whole, half = toy_transformer(family=family, pooling="first1-last"), toy_transformer(family=family, layers=1)
     with torch.no_grad():
         output = whole.eval().backbone(
-            *half.tokenize(SENTENCES[:1]).padded(), output_hidden_states=True, return_dict=True
+            torch.from_numpy(half.tokenize(SENTENCES[:1]).padded()[0]), output_hidden_states=True, return_dict=True
         )
     np.testing.assert_allclose(encode(half, SENTENCES[0]), output.hidden_states[1].mean(1)[0].numpy(), atol=1e-6)
     half.save(tmp_path / "model")

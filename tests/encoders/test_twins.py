@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from conftest import build_transformer
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
 from isoglot.encoders.twins import Twins
+from isoglot.model import encode
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best
 from runs import train

@@ -14,10 +14,11 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 
 from conftest import SENTENCES, SPECIALS, build_tokenizer, build_transformer
 from isoglot.data.files import read_lines
-from isoglot.encoders import Encoder, StaticEncoder, TransformerEncoder, encode, load, packaged
-from isoglot.encoders.tokenizer import UNKNOWN, train_tokenizer
+from isoglot.encoders import Encoder, StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.vocabulary import check, cut, needed, trim, used
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model import encode, packaged
+from isoglot.model.tokenizer import UNKNOWN, train_tokenizer
 from isoglot.settings import BUNDLED
 
 CORPUS = SENTENCES[:5]

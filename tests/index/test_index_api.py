@@ -132,7 +132,7 @@ def test_exact_search_needs_no_faiss(toy_static, monkeypatch):
 
 def test_the_nearest_of_many_blocks_in_the_order_of_rows(monkeypatch):
     """Whole numbers: scores are exact, and ties abound."""
-    monkeypatch.setattr(module, "ROWS", 100)
+    monkeypatch.setattr(module, "BLOCK", 100)
     rng = np.random.default_rng(0)
     table, queries = (rng.integers(-1, 2, (rows, 3)).astype(np.float32) for rows in (730, 20))
     for k in (1, 7, 120, 730, 900):
@@ -177,7 +177,7 @@ def test_translations_are_exported(index, tmp_path):
         ({"sentences": [Sentence("1", None)]}, TypeError, r"sentences\[0\]: the text is None"),
         ({"ids": [None] * 10}, TypeError, r"sentences\[0\]: the id is None"),
         ({"translations": [3] * 10}, TypeError, r"sentences\[0\]: the translation is 3"),
-        ({"model": 3}, TypeError, "an Encoder or a model's name"),
+        ({"model": 3}, TypeError, "a model or a model's name"),
         ({"kind": "hsnw"}, ValueError, "did you mean 'hnsw'"),
         ({"languages": ["eng"]}, ValueError, "languages has only 1"),
         ({"languages": ["eng"] * 11}, ValueError, "languages has more"),

@@ -44,7 +44,8 @@ def check(index, vectors, queries, k, **options):
 @given(rows=st.integers(1, 40), k=st.integers(1, 45), size=st.integers(1, 17), seed=st.integers(0, 1000))
 def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "ROWS", size)
+        for name in ("ROWS", "BLOCK"):
+            patch.setattr(table, name, size)
         vectors = unit(rows, seed=seed)
         with make(tmp_path_factory.mktemp("i") / "x", vectors=vectors) as index:
             queries = unit(3, seed=seed + 1) * 5
@@ -56,7 +57,8 @@ def test_search_is_brute_force(tmp_path_factory, rows, k, size, seed):
 @given(pieces=st.lists(st.integers(0, 12), min_size=1, max_size=6), size=st.integers(1, 9))
 def test_any_pieces_make_the_same_files(tmp_path_factory, pieces, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "ROWS", size)
+        for name in ("ROWS", "BLOCK"):
+            patch.setattr(table, name, size)
         folder = tmp_path_factory.mktemp("i")
         vectors = unit(sum(pieces))
         with Index.create(folder / "pieces", ORIGIN) as index:
@@ -210,15 +212,33 @@ def test_a_creation_that_was_cut_off_is_done_again(tmp_path):
         assert len(index) == 50
 
 
-def test_a_reader_keeps_what_it_opened_while_another_writes(tmp_path):
+@pytest.mark.parametrize("kind", ["flat", "hnsw"])
+def test_an_open_index_has_what_others_add(tmp_path, kind):
     vectors = unit(80)
     with make(tmp_path / "i", vectors=vectors[:50]) as old, Index.open(tmp_path / "i") as writer:
-        writer.add_vectors(sentences(30, 50), vectors[50:])
         check(old, vectors[:50], unit(2, seed=3), 5)
-        with Index.open(tmp_path / "i") as new:
-            check(new, vectors, unit(2, seed=3), 5)
-        old.add_vectors(sentences(1, 80), unit(1))  # a writer starts from what is there, not from what it saw
-        assert len(old) == 81
+        writer.add_vectors(sentences(30, 50), vectors[50:])
+        writer.restructure(kind)
+        check(old, vectors, unit(2, seed=3), 5)
+        assert (len(old), old.kind, sum(old.languages().values())) == (80, kind, 80)
+        assert (old.vectors([79]) == vectors[79:]).all()
+        check(old, vectors, unit(2, seed=3), 5, languages=["deu"])
+        old.add_vectors(sentences(1, 80), unit(1))
+        assert (len(old), len(writer)) == (81, 81)
+        code = ADDER.format(path=sys.path, folder=str(tmp_path / "i"))
+        subprocess.run([sys.executable, "-c", code], check=True)
+        assert len(old) == len(writer) == 91
+        assert writer.search(unit(10, seed=81)[9:], 1)[0][0].row == 90
+
+
+ADDER = """
+import sys
+sys.path[:0] = {path!r}
+from index_parts import sentences, unit
+from isoglot.index import Index
+with Index.open({folder!r}) as index:
+    index.add_vectors(sentences(10, 81), unit(10, seed=81))
+"""
 
 
 WRITER = """
@@ -227,7 +247,7 @@ sys.path[:0] = {path!r}
 from index_parts import ORIGIN, sentences, unit
 from isoglot.data.files import digest
 from isoglot.index import Index, table
-table.ROWS = 64
+table.BLOCK = 64
 index = Index.open({folder!r})
 print("ready", flush=True)
 for number in range(10_000):
@@ -241,7 +261,7 @@ for number in range(10_000):
 @pytest.mark.parametrize("kind", ["flat", "hnsw"])
 def test_killed_writers_leave_an_index(tmp_path, kind, monkeypatch):
     """Killed at many moments, it always opens, with whole additions only; and it grows on from there."""
-    monkeypatch.setattr(table, "ROWS", 64)
+    monkeypatch.setattr(table, "BLOCK", 64)
     make(tmp_path / "i", vectors=unit(50, seed=0), kind=kind).store.close()
     code = WRITER.format(path=sys.path, folder=str(tmp_path / "i"))
     before = 50

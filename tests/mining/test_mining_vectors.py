@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.encoders import StaticEncoder, encode, engine
-from isoglot.encoders.resumable import encode_file
+from isoglot.encoders import StaticEncoder
+from isoglot.model import encode, engine
+from isoglot.model.resumable import encode_file
 from isoglot.store import Rows, journal_of
 
 

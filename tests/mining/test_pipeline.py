@@ -179,7 +179,7 @@ def test_the_output_holds_what_is_returned(toy_static, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((GERMAN, ENGLISH), {}, "an Encoder or a model's name first, not a list"),
+        ((GERMAN, ENGLISH), {}, "a model or a model's name first, not a list"),
         ((np.ones((3, 2)), np.ones((3, 2))), {}, "isoglot.search.mine"),
         ((None, GERMAN, ENGLISH), {}, "needs a model or vectors"),
         (("model", GERMAN, ENGLISH), {"vectors": np.ones((2, 30, 3))}, "not both"),

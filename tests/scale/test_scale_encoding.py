@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from isoglot.encoders import encode, engine, load
+from isoglot.encoders import load
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model import encode, engine
 from isoglot.scale import Cluster, encode_shards, neighbours_shards, open_shards
 from isoglot.store import Rows
 

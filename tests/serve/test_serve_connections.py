@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -78,30 +79,66 @@ def test_a_burst_of_connections_leaves_no_more_than_the_limit(encoder):
 
 
 BURST = """
-import resource, threading
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))
 from isoglot.encoders import load
-from isoglot.serve import Limits, Server, create_app
-server = Server(create_app(encoder=load({model!r})), "127.0.0.1", 0, Limits(connections=512))
+from isoglot.serve import Server, create_app, Limits
+server = Server(create_app(encoder=load({model!r})), "127.0.0.1", 0, Limits())
 print(server.port, flush=True)
-threading.Timer(3, lambda: setattr(server, "should_exit", True)).start()
 server.run()
 """
 
 
 @pytest.mark.slow
-def test_connections_without_a_free_file_fill_no_log(encoder, tmp_path):
-    pytest.importorskip("resource")
+@pytest.mark.parametrize(("files", "burst", "most"), [(4096, 900, 512), (1024, 1600, 512), (256, 1600, 128)])
+def test_a_burst_costs_neither_files_nor_lines_of_the_log(encoder, tmp_path, files, burst, most):
+    """More connections than the server may open files: it keeps its limit, is silent, and answers others at once."""
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip("needs a process that may open 2,000 files")
     encoder.save(tmp_path / "m")
-    code = [sys.executable, "-c", BURST.format(model=str(tmp_path / "m"))]
-    with subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        port = int(process.stdout.readline())
-        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(150)]
-        _, err = process.communicate(timeout=60)
-        for connection in idle:
-            connection.close()
-    assert err.count("out of system resource") == 1
+    code = [sys.executable, "-c", BURST.format(model=str(tmp_path / "m"), files=files)]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    idle = []
+    try:
+        with subprocess.Popen(code, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                port = int(process.stdout.readline())
+                for _ in range(burst):
+                    made = socket.socket()
+                    made.setblocking(False)
+                    made.connect_ex(("127.0.0.1", port))
+                    idle.append(made)
+                for _ in range(3):
+                    began = time.monotonic()
+                    assert b"200 OK" in health(port)
+                    assert time.monotonic() - began < 5
+                until(lambda: sum(map(is_open, idle)) <= most)
+            finally:
+                process.send_signal(signal.SIGTERM)
+                _, err = process.communicate(timeout=60)
+    finally:
+        for one in idle:
+            one.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert err == ""
+
+
+def health(port):
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        return received(connection)
+
+
+def is_open(connection):
+    """Whether the other side has not closed a connection on which nothing is sent."""
+    try:
+        return connection.recv(1) != b""
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
 
 
 def test_heads_and_bodies_that_trickle_are_cut_off(encoder):
@@ -334,6 +371,52 @@ def test_a_taken_port_and_an_impossible_one_are_said(server, encoder):
     for host, port in (("127.0.0.1", 70_000), ("127.0.0.1", server.port), ("192.0.2.1", 0), ("nowhere.invalid", 0)):
         with pytest.raises(SearchError, match="can't listen"):
             Server(app, host, port, Limits())
+
+
+HEAVY = """
+import time
+from isoglot.encoders import load
+from isoglot.serve import Limits, create_app, embeddings, serve
+real = embeddings.encode
+def encode(encoder, texts):
+    time.sleep(len(texts) * {seconds})
+    return real(encoder, texts)
+embeddings.encode = encode
+limits = Limits({limits})
+app = create_app(encoder=load({model!r}), limits=limits)
+serve(app, port=0, limits=limits, started=lambda url: print(url, flush=True))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limits", "accepted", "answered"), [("", 16, 16), ("large=20", 20, 20), ("grace=1", 16, 0)])
+def test_large_requests_under_way_are_answered_within_the_grace(encoder, tmp_path, limits, accepted, answered):
+    """Twenty at once, twelve seconds of work; sixteen are accepted unless the limit is another one."""
+    encoder.save(tmp_path / "m")
+    code = HEAVY.format(model=str(tmp_path / "m"), limits=limits, seconds=12 / (accepted * 600))
+    with (
+        subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        port = int(process.stdout.readline().decode().rstrip("/\n").rpartition(":")[2])
+        body = json.dumps({"input": ["a text of some length " * 8] * 600}).encode()  # some 100 KiB
+
+        def request(method, path, content=None):
+            connection = HTTPConnection("127.0.0.1", port, timeout=60)
+            connection.request(method, path, content)
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+
+        asked = [pool.submit(request, "POST", "/v1/embeddings", body) for _ in range(20)]
+        until(lambda: b"isoglot_waiting_requests %d\n" % accepted in request("GET", "/metrics")[1])
+        until(lambda: sum(one.done() for one in asked) == 20 - accepted)
+        process.send_signal(signal.SIGTERM)
+        replies = [one.result() for one in asked]
+        process.wait(30)
+    assert [len(json.loads(found)["data"]) for status, found in replies if status == 200] == [600] * answered
+    refused = [json.loads(found)["error"]["message"] for status, found in replies if status == 503]
+    assert len(refused) == 20 - answered
+    assert sum("shutting down" in words for words in refused) == accepted - answered
 
 
 SERVE = "import sys; from isoglot.cli.serve import serve; from pathlib import Path; serve(Path(sys.argv[1]), port=0)"

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from conftest import build_tokenizer
 from isoglot.cli.main import app as verbs
-from isoglot.encoders import StaticEncoder, encode
+from isoglot.encoders import StaticEncoder
 from isoglot.index import Index
+from isoglot.model import encode
 from isoglot.serve import Limits, create_app, embeddings
 from isoglot.serve.observe import SECONDS, Metrics
 

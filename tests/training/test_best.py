@@ -6,18 +6,20 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from test_loop import RECIPE, StoppedError, assert_same, log_of, state_of, stop_after, write_corpus
 from torch import Tensor, nn
 
 from isoglot import memory
-from isoglot.data.batch import Tokens
-from isoglot.encoders import encode, load
+from isoglot.data.tokens import Tokens
+from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EvaluationError, RecipeError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Metric
+from isoglot.model import encode
 from isoglot.recipe import load as load_recipe
 from isoglot.recipe import parse
 from isoglot.training import best
@@ -44,7 +46,7 @@ class Fixed(Encoder):
         self.value = nn.Parameter(torch.tensor(value))
 
     def tokenize(self, texts):
-        return Tokens(torch.ones(len(texts), dtype=torch.long), torch.ones(len(texts), dtype=torch.long))
+        return Tokens(np.ones(len(texts), np.int64), np.ones(len(texts), np.int64))
 
     def forward(self, tokens: Tokens) -> Tensor:
         return torch.stack([self.value, self.value * 0]).expand(len(tokens), 2)

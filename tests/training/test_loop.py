@@ -17,8 +17,9 @@ import pytest
 import torch
 
 from isoglot.demo import KNOWN
-from isoglot.encoders import StaticEncoder, encode, load
+from isoglot.encoders import StaticEncoder, load
 from isoglot.errors import CheckpointError, CorpusError, IsoglotError, OutputError, RecipeError
+from isoglot.model import encode
 from isoglot.objectives import OBJECTIVES
 from isoglot.recipe import load as load_recipe
 from isoglot.training import best, checkpoint, loop

@@ -22,9 +22,9 @@ from torch import nn
 from torch.distributed.distributed_c10d import _set_pg_timeout as set_timeout
 
 from isoglot.data.groups import Group
-from isoglot.encoders import engine
 from isoglot.environment import cache_folder
 from isoglot.evaluation.base import Metric
+from isoglot.model import engine
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks, teacher
 from isoglot.training.best import Choice, Dev

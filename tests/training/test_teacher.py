@@ -11,9 +11,10 @@ import torch
 
 from isoglot.data.batching import Batches
 from isoglot.data.corpus import build_table
-from isoglot.encoders import encode, engine, load
+from isoglot.encoders import load
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError
+from isoglot.model import encode, engine
 from isoglot.recipe import parse
 from isoglot.training import teacher
 from isoglot.training.teacher import open_teacher, teacher_columns

@@ -15,10 +15,11 @@ from test_loop import RECIPE, WORDS, assert_same, log_of, state_of, write_corpus
 
 import isoglot
 from isoglot.data.groups import Group
-from isoglot.encoders import encode, load
+from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, WithLayer
 from isoglot.errors import CheckpointError, CorpusError, EvaluationError, IsoglotError, OutputError
+from isoglot.model import encode
 from isoglot.objectives import InfoNCE, MultiPositive, SoftContrastive
 from isoglot.objectives.base import Sum
 from isoglot.recipe import load as load_recipe

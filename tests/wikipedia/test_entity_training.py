@@ -65,6 +65,14 @@ def test_a_dump_in_any_packing_and_cut_short_trains_a_model(tmp_path):
     assert any("truncated after line" in line for line in told)
 
 
+def test_a_page_that_would_take_the_parser_hours_is_skipped(tmp_path):
+    messages = []
+    pages = [*PAGES, ("Broken", "&lt;ref>" * 100_000)]
+    train([dump(tmp_path / "d.xml.gz", pages)], tmp_path / "model.pkl", TINY, report=messages.append)
+    assert any("skipped the article 'Broken' with too many" in message for message in messages)
+    assert set(entities(tmp_path / "model.pkl")) == {"Alpha", "Beta", "Gamma"}
+
+
 def test_several_files_of_one_wikipedia(tmp_path):
     parts = [dump(tmp_path / f"{number}.xml.gz", [page]) for number, page in enumerate(PAGES)]
     train(parts, tmp_path / "model.pkl", TINY)

@@ -271,3 +271,24 @@ def test_links_in_tables_and_templates_bar_hard_negatives_but_do_not_count(tmp_p
     rows, entities, _ = make(sources, tmp_path / "out", choice=Choice(min_links=0))
     assert [(row["entity"], row["hard"]) for row in rows] == [("QA", ["QD"])]
     assert {name: count for name, count, _ in entities} == {"QA": "2", "QD": "1"}
+
+
+def test_what_is_skipped_is_counted_by_kind_and_reported(tmp_path):
+    (tmp_path / "t.tsv").write_text("en\tA\tQ1\n")
+    long = page("Long", "The [[a]] lies near the river, they say. " * 1_000)
+    texts = [page("A", "The [[a]] lies near the river and the sea."), page("B", "<ref>" * 9_000), long]
+    path = write(tmp_path / "dump", *texts)
+    messages = []
+    sources = Sources((str(path),), titles=tmp_path / "t.tsv")
+    rows, _, report = make(sources, tmp_path / "out", choice=Choice(min_links=0), report=messages.append)
+    counts = report["dumps"][0]
+    assert counts["articles"] == 3
+    assert counts["articles with too many elements that do not end"] == counts["paragraphs too long"] == 1
+    assert "articles that cannot be parsed" not in counts
+    assert [message.partition(": ")[2] for message in messages] == [
+        "1 articles with too many elements that do not end skipped",
+        "1 paragraphs too long skipped",
+    ]
+    assert messages == report["warnings"]
+    assert [row["page"] for row in rows] == ["A"]
+    assert counts["links in text"] == 1_001

@@ -22,8 +22,8 @@ def average(
     """Average the weights of models of one architecture and tokenizer."""
     from isoglot import encoders
     from isoglot.data.files import check_output, exclusive
-    from isoglot.encoders import layout
     from isoglot.errors import EncoderError
+    from isoglot.model import layout
 
     try:
         shares = [float(part) for part in split(weights)] or None

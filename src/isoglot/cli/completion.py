@@ -39,9 +39,9 @@ def _names() -> dict[str, list[str]]:
             return found
     from isoglot import recipe
     from isoglot.data.files import atomic_write
-    from isoglot.encoders import packaged
     from isoglot.evaluation import TASKS
     from isoglot.evaluation.suites import SUITES
+    from isoglot.model import packaged
 
     names = {"recipe": list(recipe.names()), "task": [*TASKS, *SUITES], "model": packaged.names()}
     with suppress(OSError, OutputError), atomic_write(kept) as stream:

@@ -7,24 +7,24 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Model, Output, open_encoder
+from isoglot.cli.options import ModelName, Output, open_encoder
 
 
 def convert(
-    model: Model,
+    model: ModelName,
     output: Output,
-    weights: Annotated[str, typer.Option(help="Weights on disk: float32, float16, int8 or int4.")] = "int8",
+    weights: Annotated[str, typer.Option(help="Weights on disk: float32, float16, int8, int4 or onnx.")] = "int8",
     words: Annotated[
-        str | None, typer.Option(help="Weights of the word table on disk; default: those of --weights.")
+        str | None, typer.Option(help="Weights of the word table on disk; default: those of --weights, with onnx int4.")
     ] = None,
 ) -> None:
-    """Save a model with quantised weights, or in float32 for sentence-transformers."""
+    """Save a model with quantised weights, in float32 for sentence-transformers, or as ONNX."""
     from isoglot.data.files import check_output
-    from isoglot.encoders import packed
+    from isoglot.encoders import packing
     from isoglot.errors import EncoderError
 
     try:
-        packed.check(weights, words)
+        packing.check(weights, words)
     except ValueError as error:
         raise EncoderError(f"convert: {error}") from error
     check_output(output, inputs=[model], folder=True, whole=True)

@@ -122,8 +122,8 @@ def _encode(
 ) -> dict[str, Any]:
     from isoglot.data.files import atomic_write, check_output, hidden, read_texts
     from isoglot.data.vectors import write_vectors
-    from isoglot.encoders.resumable import encode_file
     from isoglot.errors import EncoderError
+    from isoglot.model.resumable import encode_file
 
     to_stdout = str(output) == "-"
     form = output_format(

@@ -25,8 +25,8 @@ from isoglot.cli.options import (
 from isoglot.errors import EvaluationError
 
 if TYPE_CHECKING:
-    from isoglot.encoders import Encoder
     from isoglot.evaluation.base import Encode
+    from isoglot.model import Model
 
 
 def evaluate(
@@ -111,7 +111,7 @@ def open_subject(
     device: str = "auto",
     precision: str | None = None,
     **settings: Any,
-) -> Encoder | Encode:
+) -> Model | Encode:
     """The system to evaluate: a model with its settings, a Python function, or vectors with their texts.
 
     Raises `EvaluationError` unless exactly one is specified.

@@ -1,4 +1,4 @@
-"""`isoglot export`: write an index as Parquet, TSV, JSON lines or TMX."""
+"""`isoglot export`: write an index as Parquet, TSV, JSON lines or TMX, or a model as ONNX."""
 
 from __future__ import annotations
 
@@ -8,32 +8,44 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, say, to_stdout
-from isoglot.cli.options import IndexFolder, output_format
+from isoglot.cli.options import output_format
+
+ONNX = "onnx"
 
 
 def export(
-    index: IndexFolder,
+    source: Annotated[
+        str, typer.Argument(metavar="INDEX|MODEL", help="Folder of an index; with --format onnx, a model.")
+    ],
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="Output file: .parquet (with vectors), .tsv, .jsonl or .tmx; - for stdout."
+            "--output", "-o",
+            help="Output file: .parquet (with vectors), .tsv, .jsonl or .tmx; - for stdout. Of a model: a folder.",
         ),
     ],
     form: Annotated[
         str | None,
         typer.Option(
-            "--format", help="Output format: parquet, tsv, jsonl or tmx; default: by the name, jsonl for stdout."
+            "--format",
+            help="Output format: parquet, tsv, jsonl or tmx; default: by the name, jsonl for stdout. Of a model: onnx.",
         ),
     ] = None,
-) -> None:
-    """Export an index: Parquet for any vector database, TMX for a translation memory."""
+    words: Annotated[str | None, typer.Option(help="Word table in ONNX: int4, int8 or float32; default: int4.")] = None,
+) -> None:  # fmt: skip
+    """Export an index: Parquet for any vector database, TMX for a translation memory; or a model for ONNX Runtime."""
+    if form == ONNX:
+        from isoglot.cli.convert import convert
+
+        convert(source, output, ONNX, words)
+        return
     from isoglot.index import Index
     from isoglot.index.exporting import FORMATS
 
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
     form = output_format(output, stdout | FORMATS, given=form)
     with (
-        Index.open(index) as found,
+        Index.open(source) as found,
         to_stdout(output, form) as target,
         Progress("exporting", unit="sentences") as progress,
     ):

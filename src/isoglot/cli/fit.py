@@ -38,8 +38,9 @@ def fit(
 ) -> None:
     """Fit whitening or a normalizing flow to a model and save both as one model."""
     from isoglot.data.files import check_output, read_texts
-    from isoglot.encoders import fit_flow, fit_whitening, layout
+    from isoglot.encoders import fit_flow, fit_whitening
     from isoglot.errors import EncoderError, nearest
+    from isoglot.model import layout
 
     if transform not in TRANSFORMS:
         raise EncoderError(f"unknown transform {transform!r}; {nearest(transform, TRANSFORMS)}")
@@ -53,7 +54,7 @@ def fit(
         from_stdin(corpus) as (text_file,),
         Progress("fitting") as progress,
     ):
-        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
+        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt).trainable()
         texts = (text for _, text in read_texts(text_file) if text.strip())
         try:
             found = (

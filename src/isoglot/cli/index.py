@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say
-from isoglot.cli.options import Cores, Device, Gpus, Pooling, Prompt, Ray, announce, model_and_files
+from isoglot.cli.options import Cores, Device, Gpus, Pooling, Prompt, Ray, model_and_files
 
 if TYPE_CHECKING:
     from isoglot.index import Sentence
@@ -64,14 +64,13 @@ def index(
     sentences = chain.from_iterable(sentences_of(source, language=language) for source in sources)
     settings: dict[str, Any] = {"kind": kind, "pooling": pooling, "prompt": prompt, "query_prompt": query_prompt}
     try:
-        if not ray:
-            announce(device)
         with Progress("indexing", unit="sentences") as bar:
             if ray:
                 cluster = Cluster(ray, cpus=cores, gpus=gpus)
                 made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
             else:
                 made = Index.build(model, sentences, folder=output, device=device, progress=bar, report=say, **settings)
+                say(made.model.describe())
             made.close()
     except ValueError as error:
         raise SearchError(f"index: {error}") from error

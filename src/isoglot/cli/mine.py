@@ -18,7 +18,6 @@ from isoglot.cli.options import (
     Pooling,
     Prompt,
     Ray,
-    device_line,
     finite,
     imported,
     model_and_files,
@@ -99,10 +98,8 @@ def mine(
     as_json: Json = False,
 ) -> None:
     """Mine translation pairs from two files, or paraphrases from one."""
-    from isoglot.encoders.device import resolve
     from isoglot.errors import RecipeError
     from isoglot.mining import mine
-    from isoglot.mining.pipeline import PRECISIONS
 
     if str(output) != "-":
         console.on_interrupt("run the same command again to resume")
@@ -125,9 +122,6 @@ def mine(
             console.from_stdin(*map(Path, files)) as texts,
             console.to_stdout(output, form or "tsv") as target,
         ):
-            if model and not ray:
-                compared = "" if index else f"; comparison in {PRECISIONS.get(precision, precision)}"
-                console.say(device_line(resolve(device)) + compared)  # the precision of the encoding is the device's
             pairs = mine(
                 model, *texts, k=k, margin=margin, direction=direction,
                 threshold="estimate" if estimate else threshold, gold=gold, languages=languages, ids=ids,

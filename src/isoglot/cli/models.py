@@ -12,7 +12,7 @@ from isoglot.cli.options import Json
 
 def list_models(as_json: Json = False) -> None:
     """List the packaged models and whether they are installed."""
-    from isoglot.encoders.packaged import models
+    from isoglot.model.packaged import models
 
     if as_json:
         keys = ("name", "what", "dim", "licence", "size", "languages", "installed", "cached")

@@ -17,9 +17,7 @@ from isoglot.cli import console
 from isoglot.errors import EncoderError, OutputError, nearest
 
 if TYPE_CHECKING:
-    import torch
-
-    from isoglot.encoders import Encoder
+    from isoglot.model import Model
 
 
 def finite(value: float | None) -> float | None:
@@ -36,13 +34,13 @@ def split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-Model = Annotated[str, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")]
+ModelName = Annotated[str, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 
 
 def default_model() -> str:
     """The name of the default model: `$ISOGLOT_MODEL`, or isoglot's own."""
-    from isoglot.encoders.packaged import DEFAULT
+    from isoglot.model.packaged import DEFAULT
 
     return environment.default_model() or DEFAULT
 
@@ -75,12 +73,9 @@ def _is_data(word: str) -> bool:
 
 
 def _is_model(word: str) -> bool:
-    from isoglot.encoders import adapters, layout, packaged
+    from isoglot.model import layout, packaged
 
-    path = Path(word)
-    return (
-        layout.is_model(path) or (path / adapters.CONFIG).is_file() or (word in packaged.names() and not path.exists())
-    )
+    return layout.is_model(Path(word)) or (word in packaged.names() and not Path(word).exists())
 
 
 def data_folder_if_there() -> Path | None:
@@ -143,31 +138,16 @@ def set_level(value: str | None) -> None:
     console.LOG.setLevel(value.upper())
 
 
-def open_encoder(name: str | None, *, device: str, precision: str | None = None, **settings: Any) -> Encoder:
-    """Load an encoder on a device and report the device on stderr."""
-    from isoglot import encoders
+def open_encoder(name: str | None, *, device: str, precision: str | None = None, **settings: Any) -> Model:
+    """Open a model on a device and report device and precision on stderr."""
+    from isoglot.model import load
 
-    encoder = encoders.load(name, device=device, **settings)
-    console.say(device_line(encoder.device, precision=precision))
-    return encoder
-
-
-def announce(device: str) -> None:
-    """Report the device in use on stderr."""
-    from isoglot.encoders.device import resolve
-
-    console.say(device_line(resolve(device)))
-
-
-def device_line(device: torch.device, *, precision: str | None = None) -> str:
-    """The line that reports the device and the precision, by default that of the device."""
-    import torch
-
-    from isoglot.encoders.device import settle
-
-    count = torch.get_num_threads()
-    threads = f", {count} thread{'' if count == 1 else 's'}" if device.type == "cpu" else ""
-    return f"device: {device}{threads}, {precision or settle(None, device)}"
+    model = load(name, device=device, **settings)
+    try:
+        console.say(model.describe(precision))
+    except ValueError as error:
+        raise EncoderError(f"{model.name}: {error}") from error
+    return model
 
 
 def output_format(path: Path, formats: Mapping[str, str], *, given: str | None = None) -> str:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isoglot.cli.console import say
 from isoglot.cli.index import sentences_of
-from isoglot.cli.options import Device, Effort, announce, default_model, note_fewer, split
+from isoglot.cli.options import Device, Effort, default_model, note_fewer, split
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def search(
         if index.is_file() or str(index) == "-"
         else Index.open(index, model, device=device)
     ) as found:
-        announce(device)
+        say(found.model.describe())
         note_fewer("-k", k, len(found), "sentences")
         lines = (
             (_checked(query, "query", at) for at, query in enumerate(queries or [], 1)) if given else _stdin(as_json)

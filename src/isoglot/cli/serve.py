@@ -9,7 +9,7 @@ import typer
 
 from isoglot import environment
 from isoglot.cli.console import say
-from isoglot.cli.options import EFFORT, Device, announce
+from isoglot.cli.options import EFFORT, Device
 
 
 def serve(
@@ -57,7 +57,7 @@ def serve(
         typer.Option(
             min=0, envvar="ISOGLOT_SERVE_GRACE", help="Seconds allowed for open requests to finish after SIGTERM."
         ),
-    ] = 5,
+    ] = 25,
     access_log: Annotated[
         bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG", help="Log every request.")
     ] = True,
@@ -67,9 +67,9 @@ def serve(
 
     If $ISOGLOT_SERVE_TOKEN is set, requests must send it as a bearer token.
     """
-    from isoglot.encoders import load
     from isoglot.errors import SearchError
     from isoglot.index import Index
+    from isoglot.model import load
     from isoglot.serve import Limits, create_app
     from isoglot.serve import serve as run
     from isoglot.serve.observe import LOG
@@ -85,7 +85,7 @@ def serve(
             raise SearchError(f"{subject}: not an index; --model and --effort need the folder of an index")
         else:
             encoder = load(subject, device=device)
-        announce(device)
+        say(encoder.describe())
         try:
             app = create_app(
                 found, encoder, effort=effort, allow_hosts=[host, *(allow_host or [])],

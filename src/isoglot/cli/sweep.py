@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Data, Device, Json, Languages, Output, announce, split
+from isoglot.cli.options import Data, Device, Json, Languages, Output, split
 
 
 def sweep(
@@ -50,6 +50,7 @@ def sweep(
 ) -> None:
     """Train over settings and seeds, and compare the results in one table."""
     from isoglot.data.files import check_outputs
+    from isoglot.encoders.device import describe, resolve
     from isoglot.training.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
@@ -57,7 +58,7 @@ def sweep(
     written = [output / f"sweep.{kind}" for kind in ("md", "json", "svg")]
     check_outputs(*written, inputs=[arms])
     console.on_interrupt("run the same command again to resume")
-    announce(device)
+    console.say(describe(resolve(device)))
     made = sweep(
         read_design(arms, entry) if arms is not None else str(recipe), output, over=over or [],
         seeds=range(seed, seed + seeds), overrides=overrides or [], tasks=split(tasks), languages=split(languages),

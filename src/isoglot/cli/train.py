@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isoglot.cli import console
-from isoglot.cli.options import Device, Output, device_line
+from isoglot.cli.options import Device, Output
 
 if TYPE_CHECKING:
     from isoglot.training.loop import Outcome
@@ -29,14 +29,14 @@ def train(
 ) -> None:
     """Train an encoder with a recipe; the same command resumes an interrupted run."""
     from isoglot import recipe as recipes
-    from isoglot.encoders.device import resolve
+    from isoglot.encoders.device import describe, resolve
     from isoglot.training import ranks
     from isoglot.training.recipes import train_seeds
 
     console.on_interrupt("run the same command again to resume")
     place = resolve(device)
     if ranks.is_first():
-        console.say(device_line(place))
+        console.say(describe(place))
     found = recipes.load(recipe, overrides or [])
     outcomes = train_seeds(found, output, name=recipe, seeds=seeds, device=place)
     if not ranks.is_first():

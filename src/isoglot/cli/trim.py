@@ -35,9 +35,9 @@ def trim(
     """Reduce the vocabulary of a model to the tokens of a corpus; vectors of the corpus do not change."""
     from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.files import read_files
-    from isoglot.encoders import layout
     from isoglot.encoders import trim as trimming
     from isoglot.errors import EncoderError
+    from isoglot.model import layout
 
     model, files = model_and_files(words)
     check_output(output, inputs=[model, *files], folder=True, whole=True)
@@ -50,7 +50,7 @@ def trim(
                 return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
 
         layout.prepare(output)
-        encoder = open_encoder(model, device=device, prompt=prompt)
+        encoder = open_encoder(model, device=device, prompt=prompt).trainable()
         try:
             with Progress("reading", unit="sentences") as progress:
                 found = trimming(

@@ -26,9 +26,10 @@ import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from isoglot.data.batch import Batch, Tokens
+from isoglot.data.batch import Batch
 from isoglot.data.groups import Group
 from isoglot.data.table import Array, GroupTable, Tokenize, ragged
+from isoglot.data.tokens import Tokens
 from isoglot.errors import CorpusError
 
 MOST = 2**31 - 1
@@ -223,7 +224,7 @@ class Batches:
             return torch.from_numpy(np.repeat(np.asarray(per_item), chosen.sizes, axis=0))
 
         return Batch(
-            tokens=Tokens(torch.from_numpy(ids), torch.from_numpy(lengths)),
+            tokens=Tokens(ids, lengths),
             group=spread(numbers.astype(np.int64)),
             key=spread(self.table.key[groups]),
             slot=torch.from_numpy(chosen.slots),

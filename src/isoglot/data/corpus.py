@@ -25,10 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from isoglot.data import filters
-from isoglot.data.batch import Tokens
 from isoglot.data.batching import WHOLE, Mixing
 from isoglot.data.files import atomic_write, content_digest, count_bytes, first_bytes, metered
 from isoglot.data.groups import Group, Languages, digest_of, groups_of
@@ -37,6 +35,7 @@ from isoglot.data.languages import canonical_list
 from isoglot.data.readers import READERS, check, files_of, read
 from isoglot.data.spool import Spool
 from isoglot.data.table import FORMAT, GroupTable, Tokenize
+from isoglot.data.tokens import Tokens
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, RecipeError
 from isoglot.plugins import source_of
@@ -408,7 +407,7 @@ def untokenised(corpus: Corpus, *, report: Callable[[str], None]) -> GroupTable:
     """The table of a corpus in memory, without tokens: some 30 bytes for each sentence."""
 
     def nothing(texts: Sequence[str]) -> Tokens:
-        return Tokens(torch.zeros(0, dtype=torch.long), torch.zeros(len(texts), dtype=torch.long))
+        return Tokens.empty(len(texts))
 
     with corpus.reading("reading", report):
         return GroupTable.build(corpus.named(), nothing)

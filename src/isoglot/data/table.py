@@ -26,8 +26,8 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.batch import Tokens
 from isoglot.data.groups import Group
+from isoglot.data.tokens import Tokens
 from isoglot.errors import CorpusError
 
 Tokenize: TypeAlias = Callable[[Sequence[str]], Tokens]
@@ -199,14 +199,14 @@ class _Writer:
 
     def _write_block(self, groups: list[Group], source: int, made: Future[Tokens]) -> None:
         tokens = made.result()
-        lengths = tokens.lengths.numpy()
+        lengths = tokens.lengths
         shapes = [(len(group.texts), len(group.hard_negatives)) for group in groups]
         sizes = np.array(shapes).sum(axis=1)
         langs = [number for group in groups for number in self._numbers(group)]
         slots = chain.from_iterable(map(_slots, shapes))
         # An empty key means "like no other": such groups get the negative of their number, which no hash has.
         keys = [meaning(group.key) if group.key else -1 - (self.groups + i) for i, group in enumerate(groups)]
-        self._append("ids", tokens.ids.numpy())
+        self._append("ids", tokens.ids)
         self._append("ends", self.tokens + np.cumsum(lengths))
         self._append("lang", np.array(langs))
         self._append("slot", np.fromiter(slots, dtype=np.int16))

@@ -1,7 +1,7 @@
-"""Encoders: transformers and static tables, inference, the saved format, and named weights.
+"""Encoders of torch, which can be trained: transformers, static tables, towers, and what changes their weights.
 
 Importing this loads torch but not transformers, which takes seconds and is imported when a transformer is opened. What
-inference does not need is imported when it is first used.
+training does not need is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from isoglot.encoders.base import Encoder, encode
+from isoglot.encoders.base import Encoder, to_tensor
 from isoglot.encoders.loading import load
-from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 
@@ -23,15 +22,14 @@ if TYPE_CHECKING:
 _LATER = {"average": "averaging", "fit_flow": "fitting", "fit_whitening": "fitting", "trim": "vocabulary"}
 
 __all__ = [
-    "DEFAULT",
     "Encoder",
     "StaticEncoder",
     "TransformerEncoder",
     "average",
-    "encode",
     "fit_flow",
     "fit_whitening",
     "load",
+    "to_tensor",
     "trim",
 ]
 

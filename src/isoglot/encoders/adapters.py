@@ -25,15 +25,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from isoglot.encoders import configs, layout
 from isoglot.encoders.base import evaluating
 from isoglot.encoders.layers import read_tensors
 from isoglot.errors import EncoderError, nearest
+from isoglot.model import configs, layout
+from isoglot.model.finding import ADAPTER
 
 if TYPE_CHECKING:
     from isoglot.settings import AdapterSettings
 
-FOLDER, CONFIG, WEIGHTS = "adapter", "adapter_config.json", "adapter_model.safetensors"
+FOLDER, CONFIG, WEIGHTS = ADAPTER, "adapter_config.json", "adapter_model.safetensors"
 _PREFIX = "base_model.model."  # prefix of tensor names in peft's files
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 

@@ -23,13 +23,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from isoglot.data.batch import Tokens
-from isoglot.encoders import layout
+from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import UNKNOWN, prompted
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import EncoderError
+from isoglot.model import layout
+from isoglot.model.tokenizer import UNKNOWN, prompted
 
 _WORDS = r"\w+?(?=n't\b)|n't\b|'(?:s|m|d|re|ve|ll)\b|\w+|[^\w\s]"
 _BLOCK = np.dtype([("scale", "<f2"), ("pairs", "u1", (16,))])
@@ -221,11 +221,11 @@ class UseEncoder(Encoder):
         rows = [text.encode("utf-8", "replace")[: self.max_length] for text in given]
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         ids = np.frombuffer(b"".join(rows), dtype=np.uint8).astype(np.int64)
-        return Tokens(torch.from_numpy(ids), torch.from_numpy(lengths))
+        return Tokens(ids, lengths)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, 512) unit vectors, without a gradient."""
-        data, ends = tokens.ids.to(torch.uint8).numpy().tobytes(), tokens.lengths.cumsum(0).tolist()
+        data, ends = tokens.ids.astype(np.uint8).tobytes(), tokens.lengths.cumsum().tolist()
         texts = [data[a:b].decode("utf-8", "ignore") for a, b in zip(chain([0], ends), ends, strict=False)]
         return torch.from_numpy(np.asarray(self._model.encode(texts), dtype=np.float32).reshape(-1, self.dim))
 

@@ -17,9 +17,7 @@ from torch import Tensor
 
 from isoglot import environment
 from isoglot.errors import EncoderError
-
-PRECISIONS = ("float32", "bfloat16", "tf32", "int8", "auto")
-_SHORT = {"fp32": "float32", "bf16": "bfloat16"}
+from isoglot.model.engine import full_name
 
 
 def resolve(device: torch.device | str = "auto") -> torch.device:
@@ -52,6 +50,13 @@ def resolve(device: torch.device | str = "auto") -> torch.device:
     return torch.device(found.type, index)
 
 
+def describe(device: torch.device) -> str:
+    """One line about a device and the precision that is the default there."""
+    count = torch.get_num_threads()
+    threads = f", {count} thread{'' if count == 1 else 's'}" if device.type == "cpu" else ""
+    return f"device: {device}{threads}, {settle(None, device)}"
+
+
 def bf16_pays(device: torch.device) -> bool:
     """Whether the device multiplies bfloat16 in hardware; elsewhere autocast to it is slower than float32."""
     if device.type == "cpu":
@@ -66,11 +71,7 @@ def settle(precision: str | None, device: torch.device) -> str:
 
     None is float32 on a CPU and `auto` on an accelerator.
     """
-    if precision is None:
-        precision = "float32" if device.type == "cpu" else "auto"
-    precision = _SHORT.get(precision, precision)
-    if precision not in PRECISIONS:
-        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
+    precision = full_name(precision) or ("float32" if device.type == "cpu" else "auto")
     if precision == "int8" and device.type != "cpu":
         raise ValueError(f"precision int8 needs a CPU and the encoder is on {device}; use bfloat16 there")
     if precision == "tf32" and not (device.type == "cuda" and torch.cuda.is_tf32_supported()):

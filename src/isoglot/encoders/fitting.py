@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.engine import checked, engine, plan
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
 from isoglot.errors import EncoderError
+from isoglot.model.engine import checked, engine, plan
 from isoglot.progress import Progress
 
 EXACT = "float32"  # on accelerators too: bfloat16 rounds away what nearly equal vectors differ in

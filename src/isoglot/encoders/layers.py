@@ -22,10 +22,10 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from isoglot.data.batch import Tokens
-from isoglot.encoders import configs, layout, packed
+from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EncoderError
+from isoglot.model import configs, layout, packed
 
 PICKLED = "no weights can be read from it without running the code in it; use a copy saved as safetensors"
 DENSE, FLOW = "sentence_transformers.models.Dense", "isoglot.encoders.layers.Flow"
@@ -109,7 +109,7 @@ def write_layer_mean(folder: Path, first: int, depth: int, dim: int) -> None:
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """The tensors of a module folder, from safetensors or an older pickle read without running its code."""
     if packed.is_packed(folder):
-        return packed.read_weights(folder)
+        return {name: torch.from_numpy(array) for name, array in packed.read_weights(folder).items()}
     if (folder / "model.safetensors").is_file():
         return read_tensors(folder / "model.safetensors")
     path = folder / "pytorch_model.bin"

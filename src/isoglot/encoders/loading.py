@@ -1,6 +1,6 @@
-"""Finds a model by name and opens it: a folder, a packaged model, or a hub id that is already in the local cache.
+"""Opens a model as an encoder of torch.
 
-The network is used only on request. Supported folders are those of sentence-transformers 2 to 6 and plain Hugging Face
+Supported folders are those of sentence-transformers 2 to 6 and plain Hugging Face
 ones. Modules are recognized by their type, also under their older names. An unsupported module is an error, never
 skipped, since a model without one of its parts would return plausible but wrong vectors.
 """
@@ -9,31 +9,25 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from isoglot import environment
 from isoglot.arguments import check_arguments
-from isoglot.encoders import adapters, bert, card, configs, layout, packaged, packed
+from isoglot.encoders import adapters, bert, onnx_export
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
-from isoglot.encoders.packaged import DEFAULT
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import disable_extras
 from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
-from isoglot.errors import EncoderError, nearest, shown
-
-_PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
-_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
-_HUB_SKIP = ["onnx/*", "openvino/*", "*.onnx", "*.h5", "*.msgpack", "*.ot", "*.tflite", "*.gguf", "*.py"]
+from isoglot.errors import EncoderError
+from isoglot.model import card, configs, layout, packaged, packed
+from isoglot.model.finding import default_name, find, folder_name
+from isoglot.model.tokenizer import disable_extras, lowercase, require_tokenizer
 
 
 @check_arguments(name="to encode texts: isoglot.load().encode(texts)")
@@ -61,8 +55,7 @@ def load(
 
     Raises EncoderError for an unknown model or device, a damaged model, and a model with unsupported modules.
     """
-    if name is None:
-        name = environment.default_model() or DEFAULT
+    name = default_name() if name is None else name
     place = resolve(device)
     folder = find(str(name), allow_download=allow_download)
     settings = {"max_length": max_length, "prompt": prompt, **training}
@@ -78,38 +71,14 @@ def load(
     return encoder.to(place)
 
 
-def find(name: str, *, allow_download: bool = False) -> Path:
-    """The local folder of a model; packaged models are unpacked on first use. Raises EncoderError if there is none."""
-    try:
-        is_folder, is_file = Path(name).is_dir(), Path(name).is_file()
-    except OSError as error:  # a name that is too long
-        raise EncoderError(f"{shown(name)}: can't be the name of a model: {error.strerror}") from error
-    if is_folder:
-        return Path(name)
-    if is_file:
-        raise EncoderError(
-            f"{name}: is a file; a model is a folder or a name such as {DEFAULT}; the model comes first, then texts"
-        )
-    if name in packaged.names():
-        return packaged.get(name)
-    if _HUB_ID.fullmatch(name) and (folder := _hub(name, allow_download)):
-        return folder
-    known = packaged.names()
-    raise EncoderError(
-        f"Model {name!r} not found; {nearest(name, known, otherwise='check the spelling.')} Packaged models: "
-        f"{', '.join(known)}. A folder, or a hub id in the local cache, is a model too; "
-        "isoglot.load(name, allow_download=True) downloads a hub id"
-    )
-
-
 def digest_of(name: str) -> str:
     """Digest of the files of a model, and of those of the backbone that an adapter names. Raises EncoderError."""
     folder = find(name)
-    known = layout.digest_of(folder)
+    digest = layout.digest_of(folder)
     if not _is_adapter(folder):
-        return known
+        return digest
     base = configs.read(folder / adapters.CONFIG, configs.Adapter).base_model_name_or_path
-    return hashlib.sha256(f"{known} {digest_of(base)}".encode()).hexdigest()
+    return hashlib.sha256(f"{digest} {digest_of(base)}".encode()).hexdigest()
 
 
 def expanded(name: str) -> Path:
@@ -120,55 +89,6 @@ def expanded(name: str) -> Path:
     folder = packaged.place(name)
     read(found, pooling=None, given={}).save(folder)
     return folder
-
-
-def folder_name(name: str) -> str:
-    """The name of a model in results: a packaged name or hub id unchanged; a folder by its own name, `model` by its
-    parent's.
-
-    Training writes RUN/model and possibly RUN/model/adapter, so RUN identifies the model.
-    """
-    if not Path(name).is_dir():
-        return name
-    folder = Path(name).resolve()
-    for own in (adapters.FOLDER, "model"):
-        folder = folder.parent if folder.name == own and folder.parent.name else folder
-    return folder.name
-
-
-def _hub(name: str, allow_download: bool) -> Path | None:
-    """The snapshot of a hub id in the local cache; None if it is not there. Raises EncoderError for any other fault."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, local_files_only=not allow_download, ignore_patterns=_HUB_SKIP))
-    except (LocalEntryNotFoundError, HFValidationError) as error:
-        if allow_download:
-            raise EncoderError(f"model {name!r} can't be downloaded: {error}") from error
-        _require_absence(name)
-        return None
-    except Exception as error:  # permissions, a damaged cache, and what the client raises about a download
-        where = "can't be downloaded" if allow_download else "can't be read from the local Hugging Face cache"
-        raise EncoderError(f"model {name!r} {where}: {error}") from error
-
-
-def _require_absence(name: str) -> None:
-    """Raise EncoderError if the client finds no snapshot for another reason than that the model isn't in the cache."""
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    cache = Path(HF_HUB_CACHE)
-    own = cache / f"models--{name.replace('/', '--')}"
-    for folder in (cache, own):
-        if os.path.lexists(folder) and not (folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)):
-            raise EncoderError(
-                f"model {name!r}: the local Hugging Face cache {folder} can't be read; check its permissions"
-            )
-    if own.is_dir():
-        raise EncoderError(
-            f"model {name!r}: {own} has no complete snapshot; finish the download: "
-            "isoglot.load(name, allow_download=True)"
-        )
 
 
 # A folder to an encoder
@@ -345,7 +265,7 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         raise EncoderError(
             f"{folder}: contains an adapter, which is not run here; merge it into its model and save that"
         )
-    expanded = packed.read_weights(folder) if packed.is_packed(folder) else None
+    expanded = _expanded(folder)
     pickled = _pickled(folder) if expanded is None else None
     try:
         tokenizer: Any = layout.read_tokenizer(folder)
@@ -360,11 +280,21 @@ def _backbone(folder: Path) -> tuple[Any, Any, dict[str, Any]]:
         if pickled is not None and re.search("pickl|weights_only|torch.load", f"{type(error)} {error}", re.IGNORECASE):
             raise EncoderError(f"{pickled}: {PICKLED}") from error
         raise EncoderError(f"{folder}: cannot be loaded: {_one_line(error)}") from error
-    disable_extras(tokenizer.backend_tokenizer)  # before it is tried
-    _require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
+    disable_extras(tokenizer.backend_tokenizer)
+    require_tokenizer(tokenizer.backend_tokenizer, len(backbone.get_input_embeddings().weight), folder)
     if saved.do_lower_case:
-        _lowercase(tokenizer.backend_tokenizer)
+        lowercase(tokenizer.backend_tokenizer)
     return backbone, tokenizer, {"max_length": saved.max_seq_length} if saved.max_seq_length else {}
+
+
+def _expanded(folder: Path) -> dict[str, Tensor] | None:
+    """The weights of the backbone from a form of our own; None if they are as transformers saves them."""
+    if packed.is_packed(folder):
+        return read_weights(folder)
+    if layout.is_onnx(folder):
+        weights = onnx_export.read_graph(folder / layout.GRAPH)
+        return {name: weight for name, weight in weights.items() if not name.startswith("projections.")}
+    return None
 
 
 def _own(folder: Path, expanded: dict[str, Tensor] | None) -> Bert | None:
@@ -438,37 +368,6 @@ def _require_weights(backbone: Any, report: dict[str, Any], folder: Path) -> Non
                 raise EncoderError(f"{folder}: config.json describes {count} layers, and the weights have more ({key})")
 
 
-def _require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
-    """Raise EncoderError for a tokenizer with ids beyond the embedding table, or one that knows no text.
-
-    transformers makes an empty tokenizer where the files of one are missing.
-    """
-    size = tokenizer.get_vocab_size(with_added_tokens=True)
-    numbers: Iterable[int] = range(size)
-    if None in map(tokenizer.id_to_token, numbers):  # with gaps; all pieces would be slow
-        numbers = sorted(set(tokenizer.get_vocab(with_added_tokens=True).values()))
-    largest = max(numbers, default=-1)
-    if largest >= rows:
-        raise EncoderError(
-            f"{folder}: the tokenizer has {size} pieces, of which {tokenizer.id_to_token(largest)!r} is number "
-            f"{largest}, and the embedding table has {rows} rows; it belongs to another model"
-        )
-    named = getattr(tokenizer.model, "unk_token", None)
-    unknown = {getattr(tokenizer.model, "unk_id", None), None if named is None else tokenizer.token_to_id(named)}
-    nothing = set(tokenizer.get_added_tokens_decoder()) | unknown
-    pieces = [number for number in numbers if number not in nothing]
-    probes = [tokenizer.decode([number]) for number in pieces[:: max(1, len(pieces) // _PROBES)]]
-    try:
-        encodings = tokenizer.encode_batch(probes, add_special_tokens=False)
-    except Exception as error:  # the library's class for all errors, such as an unk_token without a number
-        raise EncoderError(f"{folder}: the tokenizer can't be used: {_one_line(error)}") from error
-    if nothing.issuperset(number for encoding in encodings for number in encoding.ids):
-        raise EncoderError(
-            f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
-            "damaged; save or download the model again"
-        )
-
-
 def _try(encoder: Encoder, folder: Path) -> None:
     """Raise EncoderError for weights that are not finite, and for an encoder that cannot encode."""
     for name, weight in encoder.named_parameters():
@@ -484,13 +383,6 @@ def _try(encoder: Encoder, folder: Path) -> None:
         raise EncoderError(f"{folder}: the model cannot encode: {_one_line(error)}") from error
     if vectors.ndim != 2 or vectors.shape[1] != encoder.dim or not bool(vectors.isfinite().all()):
         raise EncoderError(f"{folder}: the model's vectors are not finite, or not of {encoder.dim} dimensions")
-
-
-def _lowercase(tokenizer: Any) -> None:
-    from tokenizers import normalizers
-
-    before = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
 
 
 def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, Any]) -> StaticEncoder:
@@ -514,8 +406,8 @@ def _static(modules: list[layout.Module], pooling: str | None, given: dict[str, 
         with packed.tokenizer_file(folder) as file:
             tokenizer = Tokenizer.from_file(str(file))
         length = (tokenizer.truncation or {}).get("max_length", 8192)
-        disable_extras(tokenizer)  # before it is tried
-        _require_tokenizer(tokenizer, len(table), folder)
+        disable_extras(tokenizer)
+        require_tokenizer(tokenizer, len(table), folder)
         settings = {"max_length": length, "normalizes": "Normalize" in after, **given}
         return StaticEncoder(table.float(), tokenizer, **settings)
     except EncoderError:

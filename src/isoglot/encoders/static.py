@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from isoglot.arguments import check_arguments
-from isoglot.data.batch import Tokens, send
-from isoglot.encoders import layout
+from isoglot.data.batch import send
+from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.tokenizer import digest, disable_extras, prompted, ragged
+from isoglot.model import layout
+from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -91,7 +92,8 @@ class StaticEncoder(Encoder):
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): the mean of each sentence's weighted rows."""
         device = self.table.device
-        ids, offsets = send(tokens.ids, device), send(F.pad(tokens.lengths.cumsum(0), (1, 0)), device)
+        counts = torch.from_numpy(tokens.lengths)
+        ids, offsets = send(torch.from_numpy(tokens.ids), device), send(F.pad(counts.cumsum(0), (1, 0)), device)
         lengths = offsets.diff()
         weights, is_mean = None, self.token_weights is None
         if self.token_weights is not None:
@@ -108,7 +110,7 @@ class StaticEncoder(Encoder):
             )
         except NotImplementedError:  # for accelerators without this kernel; takes the memory of all tokens' rows
             rows = F.embedding(ids, self.table)
-            number = send(torch.arange(len(tokens)).repeat_interleave(tokens.lengths), device)
+            number = send(torch.arange(len(tokens)).repeat_interleave(counts), device)
             rows = rows if weights is None else rows * weights[:, None]
             total, is_mean = rows.new_zeros(len(tokens), self.dim).index_add(0, number, rows), False
         return total if is_mean else total / lengths.clamp(min=1)[:, None]

@@ -21,10 +21,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from isoglot.data.batch import Tokens, send
-from isoglot.encoders import configs, layout
+from isoglot.data.batch import send
+from isoglot.data.tokens import Tokens, concatenate
 from isoglot.encoders.base import Encoder
 from isoglot.errors import EncoderError
+from isoglot.model import configs, layout
 
 STRIDE = 1 << 24  # more than any vocabulary; 255 towers fit into the 32 bits in which tokens are kept
 FILE = "towers.json"
@@ -74,29 +75,26 @@ class Towers(Encoder):
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids by each text's tower, moved up by the tower's number times STRIDE."""
         numbers = self.routes(texts)
-        ids, lengths, rows = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, dtype=torch.long)], []
+        rows = [np.flatnonzero(numbers == number) for number in range(len(self.members))]
+        parts = []
         for number, tower in enumerate(self.members):
-            rows.append(np.flatnonzero(numbers == number))
-            tokens = tower.tokenize([texts[row] for row in rows[-1].tolist()], prompt=prompt)
-            ids.append(tokens.ids + number * STRIDE)
-            lengths.append(tokens.lengths)
-        return Tokens(torch.cat(ids), torch.cat(lengths)).select(torch.from_numpy(np.concatenate(rows).argsort()))
+            tokens = tower.tokenize([texts[row] for row in rows[number].tolist()], prompt=prompt)
+            parts.append(Tokens(tokens.ids + number * STRIDE, tokens.lengths))
+        return concatenate(parts).select(np.concatenate(rows).argsort())
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D): each row by its tower; a row without tokens is zero."""
         filled = tokens.lengths > 0
-        number = torch.full_like(tokens.lengths, len(self.towers))
-        number[filled] = tokens.ids[tokens.starts[filled]] // STRIDE
-        rows, parts = [], []
-        for place, tower in enumerate(self.members):
-            own = (number == place).nonzero()[:, 0]
-            if len(own):
-                piece = tokens.select(own)
-                rows.append(own)
+        numbers = np.full(len(tokens), len(self.towers))
+        numbers[filled] = tokens.ids[tokens.starts[filled]] // STRIDE
+        order = np.argsort(numbers, kind="stable")
+        parts = []
+        for number, tower in enumerate(self.members):
+            piece = tokens.select(order[numbers[order] == number])
+            if len(piece):
                 parts.append(tower(Tokens(piece.ids % STRIDE, piece.lengths)))
-        rows.append((~filled).nonzero()[:, 0])
-        parts.append(torch.zeros(len(rows[-1]), self.dim, device=self.device))
-        return torch.cat(parts).index_select(0, send(torch.cat(rows).argsort(), self.device))
+        parts.append(torch.zeros(int((~filled).sum()), self.dim, device=self.device))
+        return torch.cat(parts).index_select(0, send(torch.from_numpy(order.argsort()), self.device))
 
     @property
     def max_length(self) -> int:

@@ -6,6 +6,7 @@ backbone's own pooler, if a checkpoint has one, is frozen and never used, and ke
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,12 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.arguments import check_arguments
-from isoglot.data.batch import Tokens
-from isoglot.encoders import adapters, layout
+from isoglot.data.batch import send
+from isoglot.data.tokens import Tokens
+from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
-from isoglot.encoders.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
+from isoglot.model import layout
+from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
 from isoglot.options import within
 
 if TYPE_CHECKING:
@@ -209,14 +212,18 @@ class TransformerEncoder(Encoder):
         return ragged(backend, given, max_length=self.max_length, special=True, filler=self.pad)
 
     def prepared(self, tokens: Tokens) -> Tokens:
-        """The tokens with their padded table."""
-        return tokens.prepared(self.pad, self.device)
+        """The tokens with their padded table, in memory that copies to an accelerator do not wait for."""
+        table = _tensors(tokens, self.pad)
+        if self.device.type not in ("cpu", "mps"):
+            table = tuple(part if part is None else part.pin_memory() for part in table)
+        return Tokens(tokens.ids, tokens.lengths, table)
 
     def forward(self, tokens: Tokens) -> Tensor:
         """(N, D) in float32, or wider if the backbone is."""
         if not len(tokens):
             return torch.zeros(0, self.dim, device=self.device)
-        ids, mask = tokens.padded(self.pad, self.device)
+        table = tokens.table or _tensors(tokens, self.pad)
+        ids, mask = (part if part is None else send(part, self.device) for part in table)
         layered = self.pooling in FIRST_LAYER
         # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
         output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
@@ -238,6 +245,15 @@ class TransformerEncoder(Encoder):
 
         An adapter is merged, and saved alone in `folder`/adapter if the backbone is what `isoglot.load` opened.
         """
+        merged = adapters.merged(self.backbone)
+        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
+            merged.save_pretrained(folder)
+        self.write_settings(folder, name=name)
+        if self.adapter is not None and self.origin:
+            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
+
+    def write_settings(self, folder: Path, *, name: str | None = None) -> None:
+        """Write all files of a saved model but the weights of the backbone."""
         layered = self.pooling in FIRST_LAYER
         kinds = [("Transformer", ""), *([("WeightedLayerPooling", "1_Layers")] if layered else [])]
         kinds += [("Pooling", f"{len(kinds)}_Pooling")]
@@ -245,7 +261,7 @@ class TransformerEncoder(Encoder):
             kinds += [("Dense", f"{len(kinds)}_Dense")]
         if self.normalizes:
             kinds += [("Normalize", f"{len(kinds)}_Normalize")]
-        self._save_backbone(folder)
+        self._write_config(folder)
         layout.write_tokenizer(folder, self.tokenizer, self.max_length)
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
         places = {kind: folder / path for kind, path in kinds}
@@ -256,8 +272,6 @@ class TransformerEncoder(Encoder):
         denses = [folder / path for kind, path in kinds if kind == "Dense"]
         for place, projection in zip(denses, self.projections, strict=True):
             write_dense(place, cast(Dense, projection))
-        if self.adapter is not None and self.origin:
-            adapters.write(folder / adapters.FOLDER, self.backbone, self.adapter, self.origin, self._settings(name))
 
     def _settings(self, name: str | None) -> dict[str, Any]:
         """The settings and weights of the adapter."""
@@ -266,12 +280,20 @@ class TransformerEncoder(Encoder):
             "prompts": self.prompts, "layers": self.layers,
         }  # fmt: skip
 
-    def _save_backbone(self, folder: Path) -> None:
-        merged = adapters.merged(self.backbone)
-        with nullcontext() if isinstance(merged, Bert) else layout.quiet():
-            merged.save_pretrained(folder)
-        config = {**layout.read_json(folder / "config.json"), "output_hidden_states": self.pooling in FIRST_LAYER}
-        layout.write_json(folder / "config.json", config)  # where sentence-transformers looks for it
+    def _write_config(self, folder: Path) -> None:
+        config = json.loads(self.backbone.config.to_json_string())
+        own = "BertModel" if isinstance(self.backbone, Bert) else type(self.backbone).__name__
+        known = {
+            "architectures": [own],
+            "dtype": str(self.backbone.get_input_embeddings().weight.dtype).removeprefix("torch."),
+            "output_hidden_states": self.pooling in FIRST_LAYER,  # where sentence-transformers looks for it
+        }
+        layout.write_json(folder / "config.json", {**config, **known})
+
+
+def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:
+    """Padded ids and mask (N, T) as tensors; None instead of a mask where nothing is padded."""
+    return tuple(part if part is None else torch.from_numpy(part) for part in tokens.padded(pad))
 
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:

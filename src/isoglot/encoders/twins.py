@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from isoglot.data.batch import Tokens
+from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.transformer import TransformerEncoder
 

@@ -22,11 +22,11 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.engine import checked
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import SavedTokenizer, ragged
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model.engine import checked
+from isoglot.model.tokenizer import SavedTokenizer, ragged
 from isoglot.progress import Progress
 
 KINDS = ("Unigram", "WordPiece", "BPE")
@@ -124,7 +124,7 @@ def check(before: Encoder, after: Trimmed, texts: Iterable[str], *, progress: Pr
 def _alike(before: Encoder, after: Trimmed, texts: list[str]) -> bool:
     old, new = before.tokenize(texts), after.encoder.tokenize(texts)
     same = np.array_equal(old.lengths, new.lengths)
-    return same and np.array_equal(old.ids, after.rows[new.ids.numpy()])
+    return same and np.array_equal(old.ids, after.rows[new.ids])
 
 
 def inside(encoder: Encoder) -> TransformerEncoder | StaticEncoder:
@@ -223,7 +223,7 @@ def used(
     stream = iter(texts)
     while block := list(islice(stream, _BLOCK)):
         tokens = ragged(tokenizer, block, max_length=_WHOLE)
-        ids, lengths = tokens.ids.numpy(), tokens.lengths.numpy()
+        ids, lengths = tokens.ids, tokens.lengths
         total += int((lengths > 0).sum())
         seen = np.bincount(ids, minlength=len(counts))
         seen[: len(counts)] += counts

@@ -17,9 +17,6 @@ from isoglot.data.files import check_output, digest, exclusive
 from isoglot.data.groups import groups_of, short_row
 from isoglot.data.languages import canonical_list
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.encoders import Encoder, load
-from isoglot.encoders.base import identity
-from isoglot.encoders.device import settle
 from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
@@ -29,6 +26,7 @@ from isoglot.evaluation.suites import SUITES, lacking
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.evaluation.tasks.sts import Sts
 from isoglot.evaluation.vectors import Remembered
+from isoglot.model import Model, load
 from isoglot.progress import Progress
 from isoglot.score import Setting
 
@@ -37,7 +35,7 @@ _SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # c
 
 @check_arguments()
 def evaluate(
-    model: str | Path | Encoder | Encode,
+    model: str | Path | Model | Encode,
     tasks: str | Task | Sequence[str | Task] | None = None,
     *,
     data: str | Path | None = None,
@@ -66,7 +64,7 @@ def evaluate(
     languages     only these languages of the tasks; default: all, or those of the suite. For tuples of `pairs` and
                   `sts`: their languages, in order
     cache         folder that keeps an encoder's vectors for later evaluations
-    precision     of an encoder's computation, as in `Encoder.encode`; default: float32 on a CPU, auto elsewhere
+    precision     of an encoder's computation, as in `Model.encode`; default: float32 on a CPU, auto elsewhere
     device        for a model that is loaded by name
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised
@@ -92,9 +90,9 @@ def evaluate(
         check_output(cache, folder=True)
     opened = load(model, device=device) if isinstance(model, str | Path) else model
     label, settings = described(opened)
-    if isinstance(opened, Encoder):
+    if isinstance(opened, Model):
         try:
-            settings["precision"] = settle(precision, opened.device)
+            settings["precision"] = opened.settle(precision)
         except ValueError as error:
             raise EvaluationError(f"{label}: {error}") from error
     scores = Scores((), name or (str(model) if isinstance(model, str | Path) else label), settings)
@@ -103,7 +101,7 @@ def evaluate(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
     root = Path(data) if data is not None else environment.data_folder()
-    encode = opened if isinstance(opened, Encoder) or not hasattr(opened, "encode") else _encoder_of(opened)
+    encode = opened if isinstance(opened, Model) or not hasattr(opened, "encode") else _encoder_of(opened)
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
@@ -120,9 +118,9 @@ def evaluate(
 
 def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     """The tasks as a list. Raises TypeError for anything but a model, and names or objects of tasks."""
-    if not isinstance(model, str | Path | Encoder) and not callable(model) and not hasattr(model, "encode"):
+    if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
         raise TypeError(
-            f"model is of type {type(model).__name__}; pass an Encoder, a name or folder, or a function from a list of "
+            f"model is of type {type(model).__name__}; pass a model, a name or folder, or a function from a list of "
             "N texts to an array (N, D)"
         )
     several = isinstance(tasks, Iterable) and not isinstance(tasks, str) and not hasattr(tasks, "run")
@@ -177,10 +175,10 @@ def described(model: Any) -> tuple[str, dict[str, Setting]]:
     basics: dict[str, Setting] = {"version": __version__}
     if isinstance(model, Precomputed):
         return str(model.vectors), {"vectors": digest(model.vectors)} | basics
-    if not isinstance(model, Encoder):
+    if not isinstance(model, Model):
         return str(getattr(model, "__qualname__", type(model).__name__)), basics
     settings: dict[str, Setting] = {"pooling": model.pooling} if model.pooling else {}
-    settings |= {"prompt": model.prompt, "max_length": model.max_length, "encoder": identity(model)}
+    settings |= {"prompt": model.prompt, "max_length": model.max_length, "encoder": model.identity()}
     return model.name or type(model).__name__, settings | basics
 
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from isoglot.data.files import collecting, content_digest
-from isoglot.encoders import Encoder
-from isoglot.encoders.base import cache_key
 from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Encode, Score, Task
 from isoglot.evaluation.sets import among, get_command
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.vectors import Remembered
+from isoglot.model import Model
+from isoglot.model.base import cache_key
 from isoglot.plugins import source_of
 from isoglot.progress import Progress
 from isoglot.store import VectorStore
@@ -92,14 +92,14 @@ def data_digest(task: Task, data: Path, *, languages: Sequence[str] = ()) -> str
 
 
 def function(
-    model: Encoder | Encode,
+    model: Model | Encode,
     *,
     cache: str | Path | None = None,
     precision: str | None = None,
     progress: Progress | None = None,
 ) -> Remembered:
     """The function from texts to vectors that is passed to tasks; `cache` is a folder of cached vectors."""
-    if not isinstance(model, Encoder):
+    if not isinstance(model, Model):
         if cache is not None:
             raise EvaluationError("a cache needs an encoder, since changes of a function can't be detected")
         if precision is not None:

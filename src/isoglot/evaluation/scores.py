@@ -401,7 +401,7 @@ def _write_items(path: Path, tables: Mapping[Name, NDArray[Any]]) -> None:
     if not tables:
         path.unlink(missing_ok=True)
         return
-    named = {"/".join(quote(part, safe="") for part in name): table for name, table in tables.items()}
+    named: dict[str, Any] = {"/".join(quote(part, safe="") for part in name): table for name, table in tables.items()}
     with atomic_write(path, binary=True) as file:
         np.savez_compressed(file, **named)  # with a constant date
 

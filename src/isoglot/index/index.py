@@ -20,14 +20,14 @@ from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
-from isoglot.encoders import Encoder, load
-from isoglot.encoders.base import readable, texts_or_vectors
-from isoglot.encoders.engine import checked
 from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
 from isoglot.index import table as tables
 from isoglot.index.origin import Origin, encode_queries, encode_sentences
 from isoglot.index.store import Files, Sentence, Store, Structure, is_index
 from isoglot.index.table import NAME, Rows, Table, Vectors, nearest
+from isoglot.model import Model, load
+from isoglot.model.base import readable, texts_or_vectors
+from isoglot.model.engine import checked
 from isoglot.progress import Progress
 from isoglot.search import faiss_index
 from isoglot.search.exact import check_count
@@ -82,11 +82,11 @@ class _View:
 class Index:
     """Sentences and their unit vectors. Make one with `build`, open a saved one with `open`.
 
-    Threads may share one. It can be used as a context manager. An open index shows what it contained when it was
-    opened, and what it has added itself. Raises `SearchError` for a damaged or unsupported folder.
+    Threads may share one. It can be used as a context manager. An open index has what others, objects or processes,
+    add to its folder from the next call on. Raises `SearchError` for a damaged or unsupported folder.
     """
 
-    def __init__(self, store: Store, model: Encoder | str | Path | None = None, *, device: str = "auto") -> None:
+    def __init__(self, store: Store, model: Model | str | Path | None = None, *, device: str = "auto") -> None:
         if not isinstance(store, Store):
             raise TypeError("make an index with Index.build(model, sentences), or open one with Index.open(folder)")
         self.folder, self.origin, self.store = store.folder, store.origin, store
@@ -101,7 +101,7 @@ class Index:
     @check_arguments(sentences="pass a list of sentences")
     def build(
         cls,
-        model: Encoder | str | Path,
+        model: Model | str | Path,
         sentences: Iterable[str | Sentence],
         *,
         languages: str | Iterable[str] | None = None,
@@ -120,7 +120,7 @@ class Index:
     ) -> Index:
         """Encode sentences into a new index, or add them to the one in the folder.
 
-        model         an Encoder, or a model's name
+        model         a model, or a model's name
         sentences     strings, or `Sentence`s with ids and languages; read once
         languages     their language codes, or one for all; None: unknown
         translations  a text for each sentence that is shown with a hit; None where there is none
@@ -137,13 +137,13 @@ class Index:
         the folder and for an id of another sentence, `ValueError` for an unknown kind, `OutputError` if another process
         is adding.
         """
-        if not isinstance(model, Encoder | str | Path):
-            raise TypeError(f"model is {shown(model)}; pass an Encoder or a model's name")
+        if not isinstance(model, Model | str | Path):
+            raise TypeError(f"model is {shown(model)}; pass a model or a model's name")
         columns = {"languages": languages, "translations": translations, "ids": ids}
         records = _records(sentences, 0, columns | {"translation_languages": translation_languages})
         place = None if folder is None else Path(folder)
         if place is not None:
-            check_output(place, inputs=[] if isinstance(model, Encoder) else [model], folder=True)
+            check_output(place, inputs=[] if isinstance(model, Model) else [model], folder=True)
         with nullcontext() if place is None else exclusive(place):
             encoder, origin, there = cls._origin_of(place, model, prompt, query_prompt, pooling, device)
             check_kind(kind or FLAT, encoder.dim)
@@ -164,14 +164,14 @@ class Index:
     def _origin_of(
         cls,
         folder: Path | None,
-        model: Encoder | str | Path,
+        model: Model | str | Path,
         prompt: str | None,
         query_prompt: str | None,
         pooling: str | None,
         device: str,
-    ) -> tuple[Encoder, Origin, bool]:
+    ) -> tuple[Model, Origin, bool]:
         """The encoder, its record for the index, and whether the folder already contains an index built with it."""
-        if isinstance(model, Encoder) and not (prompt is None and pooling is None):
+        if isinstance(model, Model) and not (prompt is None and pooling is None):
             raise ValueError("prompt and pooling are set when a model is loaded; pass them to isoglot.load")
         there = None
         if folder is not None and cls.exists(folder):
@@ -182,7 +182,7 @@ class Index:
                     raise SearchError(f"{folder}: was made with {name} {kept!r}, not {value!r}; leave this option out")
             pooling, prompt = there.pooling, there.prompt
         encoder, name = model, ""
-        if not isinstance(encoder, Encoder):
+        if not isinstance(encoder, Model):
             encoder, name = load(encoder, pooling=pooling, prompt=prompt, device=device), str(encoder)
         if there is not None:
             there.require(encoder, name or "this encoder")
@@ -192,7 +192,7 @@ class Index:
 
     @classmethod
     @check_arguments()
-    def open(cls, folder: str | Path, model: Encoder | str | Path | None = None, *, device: str = "auto") -> Index:
+    def open(cls, folder: str | Path, model: Model | str | Path | None = None, *, device: str = "auto") -> Index:
         """The index in a folder.
 
         `model`: its encoder, or where to load it from; None: by the name that the index was built with, when it is
@@ -209,7 +209,7 @@ class Index:
     @classmethod
     @check_arguments()
     def create(
-        cls, folder: str | Path | None, origin: Origin, *, kind: str = FLAT, model: Encoder | None = None
+        cls, folder: str | Path | None, origin: Origin, *, kind: str = FLAT, model: Model | None = None
     ) -> Index:
         """A new, empty index, for vectors that are made elsewhere (`add_vectors`)."""
         check_kind(kind, origin.dim)
@@ -235,7 +235,7 @@ class Index:
         self.store.close()
 
     def __len__(self) -> int:
-        return self._view.files.rows
+        return self._current().files.rows
 
     def __repr__(self) -> str:
         where = "in memory" if self.folder is None else str(self.folder)
@@ -247,10 +247,10 @@ class Index:
         return self.store.kind
 
     @property
-    def model(self) -> Encoder:
+    def model(self) -> Model:
         """Its encoder, loaded when it is first needed. Raises `SearchError` if the index was built with another one."""
         with self._loading:
-            if not isinstance(self._model, Encoder):
+            if not isinstance(self._model, Model):
                 name = None if self._model is None else str(self._model)
                 self._model = self.origin.load(name, device=self._device)
             elif not self._verified:
@@ -359,7 +359,9 @@ class Index:
             with suppress(IsoglotError):
                 self._cut()
             if isinstance(error, OutputError):
-                raise OutputError(f"{error}; the {len(self):,} sentences of this index are unchanged") from error
+                raise OutputError(
+                    f"{error}; the {self._view.files.rows:,} sentences of this index are unchanged"
+                ) from error
             raise
         self._load()
 
@@ -427,7 +429,7 @@ class Index:
             raise ValueError(f"vectors of queries must be (Q, {self.origin.dim}), got {found.shape}")
         if len(bad := not_finite(np.asarray(found, np.float32))):
             raise ValueError(f"row {bad[0]} of the queries contains a value that is not finite")
-        view, table = self._view, np.ascontiguousarray(unit(found))
+        view, table = self._current(), np.ascontiguousarray(unit(found))
         wanted = min(k + _SPARE, view.files.rows)
         if codes or without:
             rows = nearest(view.table, table, wanted, keep=self._rows_in(codes, without, view.files.rows))
@@ -450,7 +452,7 @@ class Index:
             raise TypeError(f"rows are {shown(rows)}; pass numbers of rows")
         if len(wrong := places[(places < 0) | (places >= size)]):
             raise ValueError(f"row {wrong[0]} is not one of the {size:,} of this index, which are counted from 0")
-        return self._view.table[places.astype(np.int64)]
+        return self._current().table[places.astype(np.int64)]
 
     def languages(self) -> dict[str, int]:
         """How many sentences there are of each language, most first."""
@@ -465,8 +467,9 @@ class Index:
             raise OutputError(f"{target}: is not empty; choose another folder")
         with temporary_folder(target) as temporary:
             with Index.create(temporary / "index", self.origin, kind=FLAT) as copy:
-                for start in range(0, len(self), tables.ROWS):
-                    rows = range(start, min(start + tables.ROWS, len(self)))
+                size = len(self)  # others may add to it meanwhile
+                for start in range(0, size, tables.ROWS):
+                    rows = range(start, min(start + tables.ROWS, size))
                     sentences = self.store.by_row(rows)
                     copy._append([sentences[row] for row in rows], self.vectors(rows))
                 copy.restructure(self.kind)
@@ -499,12 +502,13 @@ class Index:
         return exporting.write(Path(path), form, self._pieces(progress), self.origin, translated=translated)
 
     def _pieces(self, progress: Progress | None) -> Iterator[tuple[list[Sentence], Vectors]]:
-        for start in range(0, len(self), _EXPORTED):
-            rows = range(start, min(start + _EXPORTED, len(self)))
+        size = len(self)
+        for start in range(0, size, _EXPORTED):
+            rows = range(start, min(start + _EXPORTED, size))
             sentences = self.store.by_row(rows)
             yield [sentences[row] for row in rows], self.vectors(rows)
             if progress is not None:
-                progress(rows.stop, len(self))
+                progress(rows.stop, size)
 
     def _restructure(self, wanted: str) -> None:
         check_kind(wanted, self.origin.dim)
@@ -592,6 +596,12 @@ class Index:
             if path.name != known and _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
+    def _current(self) -> _View:
+        """The view, anew if others have written since."""
+        if self._view.files.version != self.store.version:
+            self._load()
+        return self._view
+
     def _load(self, files: Files | None = None) -> None:
         tried, dim = None, self.origin.dim
         while True:
@@ -647,12 +657,12 @@ def _hit(score: float, row: int, of: Sentence) -> Hit:
 _Columns = Mapping[str, str | Iterable[str | None] | None]
 
 
-def _encoded(encoder: Encoder, lists: Iterable[list[str]]) -> Iterator[Vectors]:
+def _encoded(encoder: Model, lists: Iterable[list[str]]) -> Iterator[Vectors]:
     """The unit vectors of each list; on an accelerator the next list is computed while one is stored.
 
     Not on a CPU, which is busy anyway, and where an interrupt would wait for minutes until a list is done.
     """
-    if encoder.device.type == "cpu":
+    if str(encoder.device) == "cpu":
         yield from (encode_sentences(encoder, each) for each in lists)
         return
     with ThreadPoolExecutor(1, thread_name_prefix="encode") as pool:

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.encoders.base import Encoder, encode, identity
-from isoglot.encoders.loading import load
 from isoglot.errors import EncoderError, SearchError
+from isoglot.model import load
+from isoglot.model.base import Model, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Origin:
     """The model that an index was built with.
 
     name          folder, packaged name or hub id that it is loaded by
-    identity      digest of the encoder with its settings (`isoglot.encoders.base.identity`)
+    identity      digest of the encoder with its settings (`Model.identity`)
     dim           width of its vectors
     pooling       instead of the model's own; None keeps that
     prompt        text before every sentence, instead of the model's own; None keeps that
@@ -36,7 +36,7 @@ class Origin:
     @classmethod
     def of(
         cls,
-        encoder: Encoder,
+        encoder: Model,
         name: str = "",
         *,
         pooling: str | None = None,
@@ -48,9 +48,9 @@ class Origin:
         """
         name = name or encoder.origin or encoder.name or "model"
         full = str(Path(name).resolve()) if Path(name).is_dir() else name
-        return cls(full, identity(encoder), encoder.dim, pooling, prompt, query_prompt)
+        return cls(full, encoder.identity(), encoder.dim, pooling, prompt, query_prompt)
 
-    def load(self, model: str | None = None, *, device: str = "auto") -> Encoder:
+    def load(self, model: str | None = None, *, device: str = "auto") -> Model:
         """The encoder, loaded by its name or from `model`. Raises `SearchError` if it is another one."""
         try:
             encoder = load(model or self.name, pooling=self.pooling, prompt=self.prompt, device=device)
@@ -63,9 +63,9 @@ class Origin:
         self.require(encoder, model or self.name)
         return encoder
 
-    def require(self, encoder: Encoder, name: str) -> None:
+    def require(self, encoder: Model, name: str) -> None:
         """Raise `SearchError` unless the encoder is the one whose vectors are in the index."""
-        found = identity(encoder)
+        found = encoder.identity()
         if found != self.identity:
             raise SearchError(
                 f"{name}: is not the model of this index: it is {found[:12]}, and the index was built with "
@@ -73,11 +73,11 @@ class Origin:
             )
 
 
-def encode_sentences(encoder: Encoder, texts: Sequence[str]) -> NDArray[np.float32]:
+def encode_sentences(encoder: Model, texts: Sequence[str]) -> NDArray[np.float32]:
     """Unit vectors (N, D) as stored in an index; zero for a text without tokens."""
     return np.asarray(encode(encoder, texts, normalize_embeddings=True), np.float32)
 
 
-def encode_queries(encoder: Encoder, texts: Sequence[str], origin: Origin) -> NDArray[np.float32]:
+def encode_queries(encoder: Model, texts: Sequence[str], origin: Origin) -> NDArray[np.float32]:
     """Unit vectors (N, D) of queries, with the prompt that queries have in this index."""
     return np.asarray(encode(encoder, texts, prompt=origin.query_prompt, normalize_embeddings=True), np.float32)

@@ -40,6 +40,10 @@ CREATE TABLE sentences (
 );
 CREATE TABLE approximate (name TEXT NOT NULL, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 """
+_ANALYZED = (  # statistics that SQLite's own ANALYZE leaves
+    "CREATE TABLE sqlite_stat1(tbl,idx,stat)",
+    "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,11 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The state of an index: the number of its vectors, and the FAISS file."""
+    """The state of an index: the number of its vectors, the FAISS file, and the `Store.version` of this state."""
 
     rows: int
     approximate: Structure | None
+    version: int
 
 
 class Store:
@@ -139,6 +144,12 @@ class Store:
     def kind(self) -> str:
         """How the index is searched."""
         return self._meta("kind") or self._damaged("does not name its kind")
+
+    @property
+    def version(self) -> int:
+        """A number that is another one after others have written to the index."""
+        found: int = self._ask("PRAGMA data_version")[0][0]
+        return found
 
     def files(self) -> Files:
         """Rows and FAISS file, of one moment."""
@@ -266,7 +277,7 @@ class Store:
         """Only the tables of `_SCHEMA`, word for word: a view, a trigger or a computed column could run for ever."""
         statements = self._ask("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         expected = sorted(" ".join(sql.split()) for sql in _SCHEMA.split(";") if sql.strip())
-        if sorted(" ".join(str(sql).split()) for (sql,) in statements) != expected:
+        if sorted(" ".join(str(sql).split()) for (sql,) in statements if sql not in _ANALYZED) != expected:
             self._damaged("has other tables than an index")
 
     def _is_endless(self) -> bool:
@@ -312,7 +323,7 @@ class Store:
             if not isinstance(name, str) or Path(name).name != name or type(covered) is not int:
                 self._damaged("does not name its FAISS file")
             structure = Structure(name, covered, size, self._meta(f"sha256 {name}"))
-        return Files(rows, structure)
+        return Files(rows, structure, self.version)
 
     def _meta(self, key: str) -> str | None:
         found = self._ask("SELECT value FROM meta WHERE key = ?", (key,))

@@ -1,72 +1,115 @@
-"""Vectors of an index: on disk one `.npy` file that grows in place, memory-mapped, searched block by block.
+"""Vectors of an index: on disk one `.npy` file that grows in place, read and searched block by block.
 
-The database of the index (store.py) records how many rows count: further rows are those of a killed writer, which the
+The file is not memory-mapped: if it were truncated, the next access to a missing page would end the process. The
+database of the index (store.py) records how many rows count: further rows are those of a killed writer, which the
 next one removes. The same sentences in the same order give the same file, in however many additions.
 """
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import CorpusError, SearchError
+from isoglot.errors import SearchError
 from isoglot.search.exact import LOWEST, Best
-from isoglot.store import has_header, map_rows
+from isoglot.store import HEADER, is_header
 
 Vectors = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
-ROWS = 16_384  # searched at a time: 25 MB of 384 dimensions
+ROWS = 16_384  # added at a time: 25 MB of 384 dimensions
+BLOCK = 4_096  # read and searched at a time: 6 MB
 NAME = "vectors.npy"
 _GROUP = 32  # columns whose maximum is compared first
 
 
-class Table:
-    """The vectors (rows, dim) of an index. Reading a value that is not finite raises `SearchError`."""
+class _File:
+    """Rows of an open file, which others may truncate: that, and a value that is not finite, are a `SearchError`."""
 
-    def __init__(self, vectors: Vectors, path: Path | None = None) -> None:
-        self._map, self.path = vectors, path
-        self._checked = np.full(-(-len(vectors) // ROWS), path is None)  # those in memory were checked when added
-
-    @classmethod
-    def open(cls, folder: Path, rows: int, dim: int) -> Table:
-        """The memory-mapped file of an index. Raises `SearchError` if it is missing or truncated."""
-        path = folder / NAME
+    def __init__(self, path: Path, rows: int, dim: int) -> None:
+        self.path, self.shape = path, (rows, dim)
+        self._width, self._seeking = dim * np.dtype(np.float32).itemsize, threading.Lock()
+        self._checked = np.zeros(-(-rows // BLOCK), np.bool_)
         try:
-            vectors = map_rows(path, rows, dim)
-            if rows and not has_header(path, dim):
-                raise SearchError(f"{path}: is not a table of {dim} columns; make the index again")
-        except CorpusError as error:
-            raise SearchError(f"{path}: is missing or truncated; make the index again") from error
-        return cls(vectors, path)
+            self._stream = path.open("rb", buffering=0)
+        except OSError as error:
+            raise self._truncated() from error
+        weakref.finalize(self, self._stream.close)
+        if os.fstat(self._stream.fileno()).st_size < HEADER + rows * self._width:
+            raise self._truncated()
+        if not is_header(self._stream.read(HEADER), dim):
+            raise SearchError(f"{path}: is not a table of {dim} columns; make the index again")
 
-    def __len__(self) -> int:
-        return len(self._map)
-
-    def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
-        """The number of the first row and the rows of each block from row `first` on; read through the first time."""
-        for number in range(first // ROWS, len(self._checked)):
-            block = self._map[number * ROWS : (number + 1) * ROWS]
-            if not self._checked[number]:
-                self._require_finite(block)
-                self._checked[number] = True
-            skipped = max(first - number * ROWS, 0)
-            yield number * ROWS + skipped, block[skipped:]
+    def read_block(self, number: int, out: Vectors) -> None:
+        """Fill `out` with the rows of a block, whose values are checked the first time."""
+        self._read(out, number * BLOCK)
+        if not self._checked[number]:
+            self._require_finite(out)
+            self._checked[number] = True
 
     def __getitem__(self, rows: Rows) -> Vectors:
-        """Copies of some rows."""
-        found: Vectors = np.array(self._map[rows])
+        found: Vectors = np.empty((len(rows), self.shape[1]), np.float32)
+        for place, row in enumerate(rows.tolist()):
+            self._read(found[place], row)
         self._require_finite(found)
         return found
+
+    def _read(self, out: Vectors, first: int) -> None:
+        start = HEADER + first * self._width
+        if hasattr(os, "preadv"):
+            size = os.preadv(self._stream.fileno(), [out.data], start)
+        else:  # Windows, and macOS before 11
+            with self._seeking:
+                self._stream.seek(start)
+                size = self._stream.readinto(out.data)
+        if size < out.nbytes:
+            raise self._truncated()
 
     def _require_finite(self, rows: Vectors) -> None:
         with np.errstate(invalid="ignore"):
             total = rows.sum(dtype=np.float64)  # can't overflow, and is not finite if any value is not
         if not np.isfinite(total):
             raise SearchError(f"{self.path}: contains a vector that is not finite; make the index again")
+
+    def _truncated(self) -> SearchError:
+        return SearchError(f"{self.path}: is missing or truncated; make the index again")
+
+
+class Table:
+    """The vectors (rows, dim) of an index, in memory or in a file. Reading a damaged file raises `SearchError`."""
+
+    def __init__(self, vectors: Vectors | _File) -> None:
+        self._vectors = vectors
+
+    @classmethod
+    def open(cls, folder: Path, rows: int, dim: int) -> Table:
+        """The file of an index, which stays open. Raises `SearchError` if it is missing or truncated."""
+        return cls(_File(folder / NAME, rows, dim) if rows else np.empty((0, dim), np.float32))
+
+    def __len__(self) -> int:
+        return int(self._vectors.shape[0])
+
+    def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
+        """The number of the first row and the rows of each block from row `first` on, valid until the next one."""
+        room = np.empty((BLOCK, self._vectors.shape[1]), np.float32)
+        for start in range(first // BLOCK * BLOCK, len(self), BLOCK):
+            if isinstance(self._vectors, _File):
+                block = room[: len(self) - start]
+                self._vectors.read_block(start // BLOCK, block)
+            else:
+                block = self._vectors[start : start + BLOCK]
+            skipped = max(first - start, 0)
+            yield start + skipped, block[skipped:]
+
+    def __getitem__(self, rows: Rows) -> Vectors:
+        """Copies of some rows."""
+        return np.asarray(self._vectors[rows])
 
 
 def nearest(table: Table, queries: Vectors, k: int, *, first: int = 0, keep: NDArray[np.bool_] | None = None) -> Rows:

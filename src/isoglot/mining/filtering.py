@@ -24,8 +24,8 @@ from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
-from isoglot.encoders import Encoder, load
 from isoglot.mining.negatives import open_pairs
+from isoglot.model import Model, load
 from isoglot.search.exact import check_count, neighbours
 from isoglot.search.pairs import MARGINS, check_choice
 
@@ -48,7 +48,7 @@ class Filtered:
 
 
 def filter_pairs(
-    model: Encoder | str | Path | None, pairs: Any, *, languages: Languages = None, **settings: Any
+    model: Model | str | Path | None, pairs: Any, *, languages: Languages = None, **settings: Any
 ) -> Filtered:
     """Drop the sentences of pairs, or of larger groups, that are not translations, as judged by a model.
 
@@ -62,7 +62,7 @@ def filter_pairs(
 
 
 def filter_file(
-    model: Encoder | str | Path | None,
+    model: Model | str | Path | None,
     pairs: Path,
     output: Path,
     *,
@@ -90,7 +90,7 @@ def filter_file(
 
 
 def judged(
-    model: Encoder | str | Path | None,
+    model: Model | str | Path | None,
     groups: Iterable[Group],
     *,
     margin: str = "ratio",
@@ -122,7 +122,7 @@ def judged(
 
 
 def _judged(
-    model: Encoder | str | Path | None,
+    model: Model | str | Path | None,
     groups: Iterable[Group],
     margin: str,
     least: float,
@@ -130,7 +130,7 @@ def _judged(
     block: int,
     counts: Counts,
 ) -> Iterator[tuple[Group | None, Group | None]]:
-    encoder = model if isinstance(model, Encoder) else load(model)
+    encoder = model if isinstance(model, Model) else load(model)
     for some in _blocks(groups, block):
         scores = _scores(encoder, some, margin, k)
         for number, group in enumerate(some):
@@ -166,7 +166,7 @@ def _part(group: Group, chosen: list[bool]) -> Group:
     return replace(group, texts=tuple(group.texts[at] for at in places), langs=tuple(group.langs[at] for at in places))
 
 
-def _scores(encoder: Encoder, groups: list[Group], margin: str, k: int) -> dict[tuple[int, int], float]:
+def _scores(encoder: Model, groups: list[Group], margin: str, k: int) -> dict[tuple[int, int], float]:
     """The score of each sentence but the first, by number of the group and place in it; NaN if none can be computed."""
     rows: dict[str, int] = {}
     pairs: dict[tuple[str, str], list[tuple[int, int]]] = {}  # by languages, places of the sentences

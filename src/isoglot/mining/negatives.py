@@ -12,13 +12,13 @@ from isoglot.data import Group, filters
 from isoglot.data.files import without_compression
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import read
-from isoglot.encoders import Encoder, encode, load
 from isoglot.errors import CorpusError
+from isoglot.model import Model, encode, load
 from isoglot.search import hard_negatives
 
 
 def add_hard_negatives(
-    model: Encoder | str | Path,
+    model: Model | str | Path,
     pairs: Any,
     count: int = 3,
     *,
@@ -41,7 +41,7 @@ def add_hard_negatives(
             )
     if not groups:
         raise CorpusError("no pairs are left")
-    encoder = model if isinstance(model, Encoder) else load(model)
+    encoder = model if isinstance(model, Model) else load(model)
     made: dict[int, Group] = {}
     for language in dict.fromkeys(group.langs[1] for group in groups):
         own = {place: group for place, group in enumerate(groups) if group.langs[1] == language}
@@ -52,7 +52,7 @@ def add_hard_negatives(
 
 
 def _hard_negatives(
-    encoder: Encoder,
+    encoder: Model,
     groups: Sequence[Group],
     count: int,
     progress: Callable[[int, int | None], None] | None,

@@ -17,16 +17,12 @@ from pathlib import Path
 from typing import Any, Literal, cast, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
 from isoglot.data.languages import canonical_list
-from isoglot.data.vectors import open_table, require_finite
-from isoglot.encoders import Encoder, encode, load
-from isoglot.encoders.engine import checked, single_threads
-from isoglot.encoders.resumable import encode_file
+from isoglot.data.vectors import as_array, open_table, require_finite
 from isoglot.errors import EncoderError, shown
 from isoglot.mining import formats
 from isoglot.mining.formats import MinedPair
@@ -40,6 +36,10 @@ from isoglot.mining.sentences import (
     is_file,
     similar_lengths,
 )
+from isoglot.model import Model, encode, load
+from isoglot.model.engine import checked
+from isoglot.model.resumable import encode_file
+from isoglot.model.torch_half import torch_half
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
 from isoglot.search import (
@@ -165,7 +165,7 @@ class MinedPairs(Sequence[MinedPair]):
 
 @check_arguments()
 def mine(  # noqa: C901 - a sequence of steps, each with its condition
-    model: Encoder | str | Path | None,
+    model: Model | str | Path | None,
     sources: Sentences,
     targets: Sentences | None = None,
     *,
@@ -202,7 +202,7 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
 ) -> MinedPairs:
     """Find the pairs that translate each other on two sides, or the paraphrases on one.
 
-    model            an Encoder or a model's name; None with `vectors`
+    model            a model or a model's name; None with `vectors`
     sources, targets lists of sentences, or files with one sentence per line; without targets, pairs within the sources.
                      Lists are mined in memory, files in bounded memory
     k                neighbours of each sentence that its margin is computed from
@@ -331,10 +331,10 @@ def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]
     if isinstance(model, np.ndarray):
         problem = "expects a model first, not an array; isoglot.search.mine(x, y) pairs vectors"
         raise TypeError(f"mine(model, sources, targets) {problem}")
-    if model is not None and not isinstance(model, Encoder | str | Path):
+    if model is not None and not isinstance(model, Model | str | Path):
         kind = type(model).__name__
         raise TypeError(
-            f"mine(model, sources, targets) expects an Encoder or a model's name first, not a {kind}; {example}"
+            f"mine(model, sources, targets) expects a model or a model's name first, not a {kind}; {example}"
         )
     if is_file(value):
         return Path(value)
@@ -371,7 +371,7 @@ def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool 
 def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[Any] | str | Path]:
     if vectors is None:
         if model is None:
-            raise TypeError("mine needs a model or vectors; pass an Encoder, a model's name, or vectors=(x, y)")
+            raise TypeError("mine needs a model or vectors; pass a model, a model's name, or vectors=(x, y)")
         return []
     if model is not None:
         raise TypeError("mine takes a model or vectors, not both; pass None as the model")
@@ -385,10 +385,8 @@ def _vectors_argument(model: object, vectors: Any, count: int) -> list[NDArray[A
 
 
 def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
-    if isinstance(given, torch.Tensor):
-        return np.asarray(given.detach().float().cpu().numpy())
     try:
-        return given if is_file(given) or type(given) is np.ndarray else np.asarray(given)
+        return given if is_file(given) or type(given) is np.ndarray else as_array(given)
     except ValueError as error:
         raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
 
@@ -410,7 +408,7 @@ def _check_ray(
         raise ValueError(f"workers of ray are on an accelerator with gpus, else on the CPU; leave out device={device}")
     if ray and (index or PRECISIONS[precision] != "float32"):
         raise ValueError("ray compares exactly and in float32; leave out index and precision")
-    if ray and not tables and (isinstance(model, Encoder) or not files):
+    if ray and not tables and (isinstance(model, Model) or not files):
         raise ValueError("ray loads the model on every worker; pass the model's name and files, or vectors")
 
 
@@ -515,12 +513,13 @@ def _encoded(
     progress: Progress | None,
     say: Report,
 ) -> list[NDArray[Any] | Shards]:
-    if isinstance(model, Encoder):
+    if isinstance(model, Model):
         if pooling is not None:
             raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
         encoder = model
     else:
         encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
+    say(encoder.describe())
     tables: list[NDArray[Any] | Shards] = []
     for at, side in enumerate(sides):
         say(f"encoding {side.name}: {len(side):,} sentences")
@@ -604,19 +603,27 @@ def _cut(
     return MinedPairs(kept, sides, threshold, languages=languages)
 
 
+def _single_threads(count: int) -> Any:
+    return torch_half("encoders.base").single_threads(count)
+
+
 def _multiply(rows: Floats, columns: Floats, out: Floats) -> None:
+    import torch
+
     left, right = (_bfloat16(part) for part in (rows, columns))
     torch.from_numpy(out).copy_(left @ right.T)
 
 
-def _bfloat16(rows: Floats) -> torch.Tensor:
+def _bfloat16(rows: Floats) -> Any:
+    import torch
+
     # The arrays may be read-only, which torch warns about; nothing is written to them.
     return torch.from_numpy(np.require(rows, requirements="W")).bfloat16()
 
 
 # For `matmul` of `neighbours`. bfloat16 has eight bits of mantissa. Slower than float32 without hardware support.
 bfloat16 = Rounded(
-    _multiply, lambda rows: _bfloat16(rows).float().numpy(), relative=2.0**-8, pool=single_threads
+    _multiply, lambda rows: _bfloat16(rows).float().numpy(), relative=2.0**-8, pool=_single_threads
 )  # fmt: skip
 
 

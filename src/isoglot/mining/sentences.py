@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from isoglot.data.files import atomic_write, read_lines, read_texts
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
 from isoglot.data.languages import canonical
-from isoglot.encoders.base import readable
 from isoglot.errors import CorpusError, shown
+from isoglot.model.base import readable
 from isoglot.search.exact import Ids
 from isoglot.search.pairs import Allowed
 

@@ -93,7 +93,7 @@ def build(
     check(name, options, where=where)
     kind = OBJECTIVES[name]
     hints, asked = get_type_hints(kind.__init__), inspect.signature(kind).parameters
-    handed = {"encoder": encoder, "languages": tuple(languages), "sizes": dict(sizes or {})}
+    handed: dict[str, Any] = {"encoder": encoder, "languages": tuple(languages), "sizes": dict(sizes or {})}
     handed |= {} if "seed" in options else {"seed": seed}
     given = {key: value for key, value in handed.items() if key in asked}
     try:

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, send
+from isoglot.data.tokens import pack
 from isoglot.objectives.base import Losses, Objective
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
@@ -141,13 +142,9 @@ class DualMomentum(Objective):
         if not getattr(self.key_encoder, "pads", True):
             yield rows
             return
-        rows = rows[batch.tokens.lengths[rows].argsort(descending=True, stable=True)]
-        lengths = batch.tokens.lengths[rows].tolist()
-        budget, start = CPU_TOKENS if self.queues.device.type == "cpu" else DEVICE_TOKENS, 0
-        while start < len(rows):
-            stop = start + max(1, budget // max(1, lengths[start]))
-            yield rows[start:stop]
-            start = stop
+        budget = CPU_TOKENS if self.queues.device.type == "cpu" else DEVICE_TOKENS
+        for chunk in pack(batch.tokens.lengths[rows.numpy()], budget):
+            yield rows[torch.from_numpy(chunk)]
 
 
 def _copied(encoder: nn.Module) -> nn.Module:

@@ -476,7 +476,7 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
         pairs = zip(chosen.starts, chosen.groups, strict=True)
         return model[[start + at for start, group in pairs for at in range(len(group.texts))]]
     if isinstance(model, str | Path):
-        from isoglot.encoders import load
+        from isoglot.model import load
 
         model = load(model, device=device)
     compute = getattr(model, "encode", model)  # an encoder of any library, or a function

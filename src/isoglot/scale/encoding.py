@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import atomic_write, digest, read_texts, without_compression
-from isoglot.encoders import Encoder, load
-from isoglot.encoders.device import resolve, settle
-from isoglot.encoders.loading import find
-from isoglot.encoders.resumable import encode_file
 from isoglot.errors import EncoderError, nearest
+from isoglot.model import Model, load
+from isoglot.model.engine import limit_cores
+from isoglot.model.finding import find
+from isoglot.model.resumable import encode_file
 from isoglot.scale.shards import Shards, open_shards
-from isoglot.scale.work import Cluster, limited_threads, run
+from isoglot.scale.work import Cluster, run
 
 _OPENING = ("pooling", "prompt")
 _ENCODING = ("normalize_embeddings", "batch_tokens", "truncate_dim", "dtype", "precision")
@@ -112,11 +112,11 @@ def _pieces(inputs: Sequence[Path], output: Path, lines: int) -> Iterator[tuple[
 
 def _settled(precision: str | None, cluster: Cluster, model: str) -> str:
     """The precision of all pieces, chosen here, because workers on different hardware would choose different ones."""
-    here = resolve("auto" if cluster.gpus else "cpu")
-    if precision in (None, "auto") and cluster.gpus and cluster.address is not None and here.type == "cpu":
-        return "bfloat16"  # the accelerators are on other machines, and those since Ampere multiply it in hardware
     try:
-        return settle(precision, here)
+        opened = load(model, device="auto" if cluster.gpus else "cpu")
+        if precision in (None, "auto") and cluster.gpus and cluster.address is not None and str(opened.device) == "cpu":
+            return "bfloat16"  # the accelerators are on other machines, and those since Ampere multiply it in hardware
+        return opened.settle(precision)
     except ValueError as error:
         raise EncoderError(f"{model}: {error}") from error
 
@@ -176,12 +176,12 @@ def _encode_piece(
     texts = (text for _, text in islice(read_texts(path), first, first + lines))
     opening = {key: settings[key] for key in _OPENING if key in settings}
     rest = {key: value for key, value in settings.items() if key not in opening}
-    with limited_threads(threads):
+    with limit_cores(threads):
         encoder = _encoder(model, weights, "auto" if accelerated else "cpu", **opening)
         encode_file(encoder, texts, output=output, **rest)
 
 
 @lru_cache(maxsize=1)
-def _encoder(model: str, weights: str, device: str, **settings: Any) -> Encoder:  # noqa: ARG001 - a model that was trained on is another
+def _encoder(model: str, weights: str, device: str, **settings: Any) -> Model:  # noqa: ARG001 - a model that was trained on is another
     """The model, opened once in a process, which works on many pieces."""
     return load(model, device=device, **settings)

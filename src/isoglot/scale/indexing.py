@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.encoders import Encoder
 from isoglot.index import Index, Origin, Sentence
 from isoglot.index.origin import encode_sentences
-from isoglot.scale.work import Cluster, in_order, limited_threads
+from isoglot.model import Model
+from isoglot.model.engine import limit_cores
+from isoglot.scale.work import Cluster, in_order
 
 
 def index_shards(
@@ -52,11 +53,11 @@ def index_shards(
 def _encode(origin: Origin, model: str, threads: int, accelerated: bool, texts: list[str]) -> NDArray[np.float32]:
     if not texts:  # all of them are in the index
         return np.empty((0, origin.dim), np.float32)
-    with limited_threads(threads):
+    with limit_cores(threads):
         return encode_sentences(_opened(origin, model, "auto" if accelerated else "cpu"), texts)
 
 
 @lru_cache(maxsize=1)
-def _opened(origin: Origin, model: str, device: str) -> Encoder:
+def _opened(origin: Origin, model: str, device: str) -> Model:
     """The model, opened once in a process, which works on many pieces."""
     return origin.load(model, device=device)

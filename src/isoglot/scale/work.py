@@ -80,19 +80,6 @@ def in_order(
             following += 1
 
 
-@contextmanager
-def limited_threads(count: int) -> Iterator[None]:
-    """Compute with this many of torch's threads inside the block."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def _on_ray(
     ray: Any,
     function: Callable[..., Any],

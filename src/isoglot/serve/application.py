@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from importlib.resources import files
 from time import time
 from typing import Any, TypeVar
@@ -26,11 +26,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from isoglot.data.languages import canonical, tag
-from isoglot.encoders import Encoder
-from isoglot.encoders.loading import folder_name
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries
+from isoglot.model import Model
+from isoglot.model.finding import folder_name
 from isoglot.serve import embeddings
 from isoglot.serve.access import Access, Token, check_origin
 from isoglot.serve.bodies import Bodies
@@ -53,7 +53,7 @@ _COST = 16  # cost of a text in characters, added to its length
 
 def create_app(
     index: Index | None = None,
-    encoder: Encoder | None = None,
+    encoder: Model | None = None,
     *,
     name: str | None = None,
     effort: int | None = None,
@@ -197,7 +197,7 @@ def _operator_routes(shared: _Shared) -> list[Route]:
     ]
 
 
-def _model_routes(shared: _Shared, encoder: Encoder, model: str, index: Index | None) -> list[Route]:
+def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | None) -> list[Route]:
     folder = None if index is None else index.folder
     created = int(time() if folder is None else (folder / "index.sqlite").stat().st_mtime)
     about = {"id": model, "object": "model", "created": created, "owned_by": "isoglot"}
@@ -250,9 +250,14 @@ class _Asked:
         return self.k, self.languages, self.exclude
 
 
-def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, effort: int | None) -> list[Route]:
-    languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
-    about = {"model": model, "sentences": len(index), "kind": index.kind, "languages": languages}
+def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, effort: int | None) -> list[Route]:
+    @lru_cache(1)
+    def described(sentences: int, kind: str) -> bytes:
+        languages = [{"code": c, "tag": tag(c), "sentences": n} for c, n in index.languages().items()]
+        return as_json({"model": model, "sentences": sentences, "kind": kind, "languages": languages})
+
+    async def about(_request: Request) -> Response:
+        return reply(await shared.in_thread(False, lambda: described(len(index), index.kind)))
 
     def find(asked: list[_Asked]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
@@ -278,7 +283,7 @@ def _index_routes(shared: _Shared, encoder: Encoder, model: str, index: Index, e
             Route(path, _always(page.joinpath(file).read_bytes(), f"{kind}; charset=utf-8"))
             for path, (file, kind) in _PAGE.items()
         ),
-        Route("/index", _always(as_json(about))),
+        Route("/index", about),
         Route("/search", search, methods=["POST"]),
     ]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.encoders import Encoder
-from isoglot.encoders.engine import engine, plan
+from isoglot.model import Model
+from isoglot.model.engine import engine, plan
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import Problem, as_json, integer, parse, require_text
 
@@ -67,12 +67,12 @@ def read_similarity(body: bytes, limits: Limits) -> tuple[tuple[str, ...], tuple
     return rows, columns
 
 
-def encode(encoder: Encoder, texts: Sequence[str]) -> list[tuple[Vector, int]]:
+def encode(encoder: Model, texts: Sequence[str]) -> list[tuple[Vector, int]]:
     """The unit vector of each text, as an index stores it, and its number of tokens; texts are tokenised once."""
     encoded: list[tuple[Vector, int]] = []
     with engine(encoder, plan(encoder, normalize_embeddings=True)) as blocks:
         for window, rows in blocks(texts):
-            lengths = window.tokens.lengths.numpy()
+            lengths = window.tokens.lengths
             if window.rows is not None:  # repeated texts
                 lengths = lengths[window.rows]
             encoded += zip(rows.astype(np.float32, copy=False), lengths.tolist(), strict=True)

@@ -21,7 +21,8 @@ class Limits:
     requests     maximum requests waiting for the encoder; more get 503
     small, large bytes up to which a body is always read, and how many larger ones, or small ones of more than 512
                  texts, are held in memory at once; more get 503
-    connections  open connections; another one replaces the one that has been idle longest
+    connections  open connections, and at most half of the files that the process may open; another one replaces the
+                 one that has been idle longest
     """
 
     body: int = 4 << 20
@@ -32,7 +33,7 @@ class Limits:
     seconds: float = 10.0
     answer: float = 60.0
     work: float = 120.0
-    grace: int = 5
+    grace: int = 25
     requests: int = 256
     small: int = 64 << 10
     large: int = 16

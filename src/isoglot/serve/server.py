@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from isoglot.errors import SearchError
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import HEADERS, Problem
 
-_BACKLOG = 256
+_BACKLOG = 2048  # connections that wait for being accepted
+_AT_ONCE = 16  # accepted before those that make room are closed
 _EVERY = 10.0  # seconds between two lines of the log about connections that can't be accepted
 
 
@@ -59,14 +61,14 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 loop="asyncio",
-                http=_connection_class(limits),
+                http=_connection_class(limits, min(limits.connections, _open_files() // 2)),
                 ws="none",
                 log_config=None,
                 log_level="error",  # don't log what clients send
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                backlog=_BACKLOG,
+                backlog=_AT_ONCE,  # asyncio's name for both: `startup` sets that of the socket again
                 timeout_graceful_shutdown=limits.grace,
             )
         )
@@ -79,6 +81,12 @@ class Server(uvicorn.Server):
             super().run(sockets=[self.socket] if sockets is None else sockets)
         finally:
             log.removeFilter(is_new)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to accept connections."""
+        await super().startup(sockets)
+        for one in sockets or []:
+            one.listen(_BACKLOG)
 
 
 class _Seldom(logging.Filter):
@@ -103,6 +111,7 @@ class _Connection(H11Protocol):
     """
 
     limits: Limits
+    most: int  # open connections
     deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -110,7 +119,7 @@ class _Connection(H11Protocol):
         super().connection_made(transport)
         self._expect_before(self.limits.seconds)
         alive = [one for one in self.connections if isinstance(one, _Connection) and not one.transport.is_closing()]
-        if len(alive) > self.limits.connections:  # those that are closing stay in the set until the loop's next round
+        if len(alive) > self.most:  # those that are closing stay in the set until the loop's next round
             idle = [one for one in alive if one is not self and one._is_idle() and one.deadline is not None]
             min(idle, key=lambda one: one.deadline.when() if one.deadline else 0.0, default=self).transport.abort()
 
@@ -185,8 +194,18 @@ def _listening(host: str, port: int) -> socket.socket:
     return made
 
 
-def _connection_class(limits: Limits) -> type[asyncio.Protocol]:
-    return type("Connection", (_Connection,), {"limits": limits})
+def _connection_class(limits: Limits, most: int) -> type[asyncio.Protocol]:
+    return type("Connection", (_Connection,), {"limits": limits, "most": most})
+
+
+def _open_files() -> int:
+    """How many files this process may have open; a great number where the system has no such limit."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return sys.maxsize
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft
 
 
 @contextmanager

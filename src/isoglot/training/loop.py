@@ -33,12 +33,12 @@ from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.data.sets import catalogue
 from isoglot.data.table import Array
-from isoglot.encoders import layout
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.card import Card, Data
 from isoglot.encoders.device import random_state, set_random_state, settle
 from isoglot.environment import cache_folder
 from isoglot.errors import CheckpointError, OutputError
+from isoglot.model import layout
+from isoglot.model.card import Card, Data
 from isoglot.objectives import Objective, Sum
 from isoglot.settings import MemorySettings, OptimizerSettings
 from isoglot.training import checkpoint, optimizer, ranks

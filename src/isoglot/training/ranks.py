@@ -15,11 +15,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from isoglot.data.batch import Batch, Tokens
-from isoglot.encoders import engine
-from isoglot.encoders.base import Encoder
+from isoglot.data.batch import Batch
+from isoglot.data.tokens import Tokens
 from isoglot.errors import IsoglotError
 from isoglot.evaluation.base import Encode
+from isoglot.model import Model, engine
 
 T = TypeVar("T")
 BUCKET = 1 << 23  # maximum numbers summed in one message
@@ -167,7 +167,7 @@ def wait() -> None:
         dist.barrier(group=patient())
 
 
-def encode_together(encoder: Encoder, work: Callable[[Encode], T], **settings: Any) -> T | None:
+def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) -> T | None:
     """What `work` returns on rank 0, None on the others; all ranks compute the vectors that it asks for.
 
     `work` gets a function from texts to vectors (N, D), and `settings` are those of `engine.plan`. Each of W ranks
@@ -175,7 +175,7 @@ def encode_together(encoder: Encoder, work: Callable[[Encode], T], **settings: A
     """
 
     def encode(texts: Sequence[str]) -> engine.Rows:
-        return engine.encode(encoder, texts, engine.plan(encoder, **settings), share=_shared)
+        return engine.encode(model, texts, engine.plan(model, **settings), share=_shared)
 
     if rank() > 0:
         while (texts := from_first(None)) is not None:
@@ -202,7 +202,7 @@ def gather_batch(batch: Batch, sizes: Sequence[int]) -> Batch:
     columns = gather(torch.stack([batch.group, batch.key, batch.slot, batch.lang], dim=1), sizes)
     group, key, slot, lang = columns.unbind(dim=1)
     return Batch(
-        Tokens(torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long)),
+        Tokens.empty(),
         group,
         key,
         slot,

@@ -26,7 +26,6 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import settle
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.tokenizer import train_tokenizer
 from isoglot.encoders.towers import Towers
 from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
@@ -37,6 +36,7 @@ from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.memory import check_memory
+from isoglot.model.tokenizer import train_tokenizer
 from isoglot.objectives import OBJECTIVES, Objective
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective

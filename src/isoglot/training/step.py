@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from isoglot.data.batch import Batch, Tokens, pack, send
+from isoglot.data.batch import Batch, send
+from isoglot.data.tokens import Tokens, pack
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import autocast, random_state, set_random_state
 from isoglot.objectives.base import Losses, Objective
@@ -104,7 +105,7 @@ class Chunks:
         """The chunks of a batch, made in the thread of the caller; of all rows where forward keeps no activations."""
         rows = [torch.arange(len(tokens))]
         if encoder.pads and len(tokens):
-            rows = [torch.from_numpy(chunk) for chunk in pack(tokens.lengths.numpy(), limits.chunk_tokens)]
+            rows = [torch.from_numpy(chunk) for chunk in pack(tokens.lengths, limits.chunk_tokens)]
         pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
         padded = sum(_cost(encoder, piece) for piece in pieces)
         return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], padded)

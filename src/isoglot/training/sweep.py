@@ -43,7 +43,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from isoglot import __version__, environment
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write, check_json, check_output, check_outputs
-from isoglot.encoders import Encoder, fit_flow, fit_whitening, load
+from isoglot.encoders import Encoder, fit_flow, fit_whitening
+from isoglot.encoders import load as load_encoder
 from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
@@ -54,6 +55,7 @@ from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.suites import SUITES, Column
+from isoglot.model import Model, load
 from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
@@ -523,7 +525,7 @@ class _Job:
         settings |= {} if self.precision is None else {"precision": self.precision}
         scores: list[Score] = []
         if recipe is None:
-            encoder: Encoder = load(arm.model, device=self.device)
+            encoder: Model = load(arm.model, device=self.device)
         elif arm.untrained:
             fresh = make_encoder(recipe, report, seed=seed).exports()[0].eval().to(resolve(self.device))
             encoder = _fitted(arm, fresh, recipe, seed)
@@ -533,7 +535,7 @@ class _Job:
             plan = plan_of(recipe, seed=seed, name=arm.recipe)
             outcome = train(plan, folder, device=resolve(self.device), report=report, update=update)
             settings["seconds"] = None if begun else round(outcome.seconds)
-            encoder = _fitted(arm, load(outcome.model).to(resolve(self.device)), recipe, seed)
+            encoder = _fitted(arm, load_encoder(outcome.model, device=self.device), recipe, seed)
             best = outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():

@@ -23,10 +23,12 @@ from isoglot.data.files import atomic_write
 from isoglot.data.table import Array, GroupTable
 from isoglot.data.vectors import open_array
 from isoglot.encoders import load
-from isoglot.encoders.base import Encoder, cache_key
+from isoglot.encoders.base import Encoder
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.evaluation.base import Encode
+from isoglot.model import Model
+from isoglot.model.base import cache_key
 from isoglot.settings import Recipe, TeacherSettings
 from isoglot.store import BLOCK, Rows, VectorStore
 from isoglot.training import ranks
@@ -35,7 +37,7 @@ _SILENCE = 30.0  # seconds between two lines about a long computation
 
 
 def teacher_columns(
-    teacher: Encoder, corpus: Corpus, table: GroupTable, *, pivot: str = "", report: Callable[[str], None]
+    teacher: Model, corpus: Corpus, table: GroupTable, *, pivot: str = "", report: Callable[[str], None]
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches.
 

@@ -23,8 +23,8 @@ from isoglot.arguments import check_arguments
 from isoglot.data.batching import Batching
 from isoglot.data.corpus import Corpus, MemorySource
 from isoglot.data.groups import Group, Languages, digest_of, groups_of, short_row
-from isoglot.encoders import StaticEncoder, TransformerEncoder, load, packaged
-from isoglot.encoders.base import Encoder, identity
+from isoglot.encoders import StaticEncoder, TransformerEncoder, load
+from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import resolve
 from isoglot.encoders.twins import Twins
 from isoglot.errors import RecipeError, shown
@@ -32,6 +32,7 @@ from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
+from isoglot.model import Model, packaged
 from isoglot.objectives import Objective
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
@@ -65,7 +66,7 @@ PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "tf32": "tf32"}  # as recip
     resume_from_checkpoint="pass output; the same call resumes",
 )
 def train(
-    model: str | Path | Encoder | Recipe,
+    model: str | Path | Model | Recipe,
     data: Any = None,
     *,
     dev: Any = None,
@@ -80,7 +81,7 @@ def train(
     train_layers: str | None = None,
     freeze_embeddings: bool = False,
     views: int | None = None,
-    teacher: str | Path | Encoder | None = None,
+    teacher: str | Path | Model | None = None,
     languages: Languages = None,
     dev_data: str | Path | None = None,
     evaluate_every: int | None = None,
@@ -153,7 +154,7 @@ def train(
             raise ValueError("several processes need a common folder; pass output")
         encoder = _encoder(model, data, device)
         called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
-        own = str(device) == "auto" and isinstance(model, Encoder)
+        own = str(device) == "auto" and isinstance(model, Model)
         place = encoder.device if own else resolve(device)
         plan = _plan(
             encoder, data, dev=dev, objective=objective, epochs=epochs, steps=steps, batch_size=batch_size, lr=lr,
@@ -221,10 +222,13 @@ def _encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
         if str(model).endswith(".toml"):
             raise TypeError(f"{str(model)!r} is a recipe, which names its data; leave out data, or pass a model")
         return load(model, device=device)
-    if isinstance(model, Encoder):
+    if isinstance(model, Model):
         if data is None:
             raise TypeError("pass data to train on, such as a list of pairs of strings")
-        return model
+        encoder = model.trainable()
+        if not isinstance(encoder, Encoder):
+            raise TypeError(f"{type(model).__name__} can't be trained; pass a static or a transformer model")
+        return encoder
     raise TypeError(
         f"model must be an encoder (isoglot.load), the name of one, or a recipe, not a {type(model).__name__}"
         + ("; settings in a dict are read by isoglot.recipe.parse" if isinstance(model, Mapping) else "")
@@ -247,7 +251,7 @@ def _plan(
     train_layers: str | None,
     freeze_embeddings: bool,
     views: int | None,
-    teacher: str | Path | Encoder | None,
+    teacher: str | Path | Model | None,
     languages: Languages,
     dev_data: str | Path | None,
     evaluate_every: int | None,
@@ -267,7 +271,7 @@ def _plan(
     kind = PRECISIONS.get(precision, precision)
     if kind not in ("auto", *PRECISIONS.values()):
         raise ValueError(f"precision must be one of auto, {', '.join(PRECISIONS)}, got {precision!r}")
-    if teacher is not None and not isinstance(teacher, str | Path | Encoder):
+    if teacher is not None and not isinstance(teacher, str | Path | Model):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
     terms = _terms(objective)
     opened = [part for part in (encoder, teacher) if isinstance(part, Encoder)]
@@ -278,7 +282,7 @@ def _plan(
     rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
     settings = _checked(OptimizerSettings, lr=rate, warmup=warmup, precision=kind)
     batching = _checked(Batching, size=batch_size, views=views or 1)
-    guide = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
+    guide: Any = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
     choice = _choice(dev, dev_data, languages)
     groups = list(groups_of(data, languages))
     if not groups:
@@ -292,9 +296,9 @@ def _plan(
     parts = [Term(term.make, term.weight) for term in terms]
     stream = StreamPlan(corpus, batching, parts, None if guide is None else lambda _: guide)
     record: dict[str, Any] = {
-        "encoder": identity(encoder),
+        "encoder": encoder.identity(),
         "objectives": [[term.weight, term.record] for term in terms],
-        "teacher": guide and identity(guide),
+        "teacher": guide and guide.identity(),
         "dev": [] if choice is None else [_described(dev) for dev in choice.devs],
         "batching": batching.model_dump(mode="json"),
         "optimizer": settings.model_dump(mode="json"),

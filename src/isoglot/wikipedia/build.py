@@ -19,7 +19,7 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
@@ -44,7 +44,17 @@ from isoglot.wikipedia.entities import (
 from isoglot.wikipedia.sample import REPORT, Choice, Part, write_choice
 from isoglot.wikipedia.shards import Map, mapping, read_shards, write_shards
 from isoglot.wikipedia.titles import Names, normal
-from isoglot.wikipedia.wikitext import MARKUP, Limits, Paragraph, UnreadableError, fault, is_table, read, split
+from isoglot.wikipedia.wikitext import (
+    LONGEST_PARAGRAPH,
+    MARKUP,
+    Limits,
+    Paragraph,
+    UnreadableError,
+    fault,
+    is_table,
+    read,
+    split,
+)
 
 Progress = Callable[[str, int, int], None]  # pass, items done, items in total or 0 if that is not known
 Report = Callable[[str], None]
@@ -54,6 +64,7 @@ _KNOWN = (  # pattern of their paths
     r"[0-9a-f]{16}/(redirects-\d+\.jsonl|tables\.(sqlite|tmp)|warnings\.txt"
     r"|(entities|articles-\d+)/(\d+\.jsonl|complete))"
 )
+_SKIPPED = ("articles ", "paragraphs ")  # counts that are reported
 _PARSERS = ("mwparserfromhell", "sentencex")
 
 
@@ -98,7 +109,7 @@ def build(
     work      folder that keeps the passes; None: OUTPUT.work, removed at the end. The same call resumes from it
     workers   processes
     progress  called with (pass, done, total), total 0 if it is not known
-    report    called with a message about each truncated file
+    report    called with a message about each truncated file, and about skipped articles and paragraphs of each dump
 
     Raises `CorpusError` for an invalid input file, `RecipeError` for settings, `IsoglotError` if a library is missing
     or `output` exists.
@@ -113,7 +124,7 @@ def build(
         raise RecipeError(
             "pass a Wikidata dump (--wikidata) or a table of titles (--titles: language, title, id), one of the two"
         )
-    if missing := [name for name, found in versions().items() if not found]:
+    if missing := [name for name, number in versions().items() if not number]:
         raise IsoglotError(f'needs {" and ".join(missing)}: pip install "isoglot[wikipedia]"')
     place, inputs = work or whole.with_name(f"{whole.name}.work"), [*sources.files, output]
     with (
@@ -125,13 +136,11 @@ def build(
 
 def versions() -> dict[str, str]:
     """Versions of the libraries that read wikitext and split sentences; empty: not installed."""
-    found = dict.fromkeys(_PARSERS, "")
+    installed = dict.fromkeys(_PARSERS, "")
     for name in _PARSERS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    return installed
 
 
 def _build(
@@ -139,42 +148,49 @@ def _build(
 ) -> dict[str, Any]:
     dumps = [open_dump(name) for name in sources.dumps]
     with mapping(workers) as spread:
-        heads = _redirects(dumps, folder, spread, progress)
-        tables = _tables(sources, dumps, folder, spread, progress)
-        parts = _articles(dumps, heads, tables, sources.limits, spread, progress)
-    kept = folder / "warnings.txt"
+        heads = _read_redirects(dumps, folder, spread, progress)
+        tables = _make_tables(sources, dumps, folder, spread, progress)
+        parts = _parse_articles(dumps, heads, tables, sources.limits, spread, progress)
     warnings = [line for head in heads for line in head["warnings"]]
-    warnings += kept.read_text(encoding="utf-8").rstrip("\n").split("\n") if kept.exists() else []
+    if (folder / "warnings.txt").exists():
+        warnings += (folder / "warnings.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    of_dumps = []
+    for (dump, shards), head in zip(parts, heads, strict=True):
+        counts: Counter[str] = Counter()
+        for line in read_shards(shards):
+            if line.startswith('{"counts"'):
+                counts.update(json.loads(line)["counts"])
+        facts = {"file": dump.path.name, "wiki": dump.names.wiki, "lang": dump.lang}
+        of_dumps.append({**facts, **head["counts"], **dict(sorted(counts.items()))})
+        warnings += [
+            f"{dump.path}: {counts[kind]:,} {kind} skipped" for kind in sorted(counts) if kind.startswith(_SKIPPED)
+        ]
     for line in warnings:
         report(line)
     settings = json.loads(json.dumps({**asdict(sources), **asdict(choice)}, default=str))
-    of_dumps = [
-        {"file": dump.path.name, "wiki": dump.names.wiki, "lang": dump.lang, **head["counts"], **_counts(shards)}
-        for (dump, shards), head in zip(parts, heads, strict=True)
-    ]
-    found: dict[str, Any] = {"settings": settings, "parsers": versions(), "warnings": warnings, "dumps": of_dumps}
+    result: dict[str, Any] = {"settings": settings, "parsers": versions(), "warnings": warnings, "dumps": of_dumps}
     with closing(open_tables(tables)) as base, temporary_folder(output) as temporary:
         whole = temporary / "whole"
         whole.mkdir()
-        found |= write_choice(parts, base, whole, choice, lambda name: progress(name, 0, 0))
+        result |= write_choice(parts, base, whole, choice, lambda name: progress(name, 0, 0))
         with atomic_write(whole / REPORT) as file:
-            file.write(json.dumps(found, ensure_ascii=False, indent=2) + "\n")
+            file.write(json.dumps(result, ensure_ascii=False, indent=2) + "\n")
         whole.rename(output.resolve())
-    return found
+    return result
 
 
-def _redirects(dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> list[dict[str, Any]]:
+def _read_redirects(dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> list[dict[str, Any]]:
     """Write each dump's file of redirects; return the counts and warnings at their ends."""
     paths = [folder / f"redirects-{number:03d}.jsonl" for number in range(len(dumps))]
-    todo = [(dump, path) for dump, path in zip(dumps, paths, strict=True) if not path.exists()]
-    progress("redirects", len(dumps) - len(todo), len(dumps))
-    for done, _ in enumerate(spread(_write_redirects, todo), len(dumps) - len(todo) + 1):
+    missing = [(dump, path) for dump, path in zip(dumps, paths, strict=True) if not path.exists()]
+    progress("redirects", len(dumps) - len(missing), len(dumps))
+    for done, _ in enumerate(spread(_write_redirects, missing), len(dumps) - len(missing) + 1):
         progress("redirects", done, len(dumps))
     return [json.loads(path.read_text(encoding="utf-8").rpartition("\n")[2]) for path in paths]
 
 
-def _write_redirects(work: tuple[Dump, Path]) -> None:
-    dump, path = work
+def _write_redirects(dump_and_path: tuple[Dump, Path]) -> None:
+    dump, path = dump_and_path
     counts: Counter[str] = Counter(pages=0, redirects=0, others=0)
     warnings: list[str] = []
     with atomic_write(path) as file:
@@ -189,70 +205,50 @@ def _write_redirects(work: tuple[Dump, Path]) -> None:
         file.write(json.dumps({"counts": counts, "warnings": warnings}, ensure_ascii=False))
 
 
-def _tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> Path:
+def _make_tables(sources: Sources, dumps: list[Dump], folder: Path, spread: Map, progress: Progress) -> Path:
     path = folder / "tables.sqlite"
     if path.exists():
         return path
     wikis = {dump.names.wiki: dump.names for dump in dumps}
-    entities: Iterator[Entity]
+
+    def keep_warning(message: str) -> None:
+        with atomic_write(folder / "warnings.txt") as file:
+            file.write(message + "\n")
+
     if sources.wikidata:
-        kept = folder / "entities"
-        items = partial(wikidata_lines, sources.wikidata, partial(_keep_warning, folder))
+        shards = folder / "entities"
+        items = partial(wikidata_lines, sources.wikidata, keep_warning)
         work = partial(entity_lines, wikis=wikis)
-        write_shards(kept, items, work, spread, progress=lambda done: progress("entities", done, 0))
-        entities = map(entity_of, read_shards(kept))
+        write_shards(shards, items, work, spread, progress=lambda done: progress("entities", done, 0))
+        entities: Iterator[Entity] = map(entity_of, read_shards(shards))
     else:
         assert sources.titles is not None  # checked at the beginning
         entities = title_rows(sources.titles, wikis)
-    if sources.types:
-        entities = chain(entities, type_rows(sources.types))
     progress("tables", 0, 1)
-    make_tables(path, entities, _all_redirects(folder))
+    redirects = (json.loads(line) for line in read_shards(folder, "redirects-*.jsonl") if line.startswith("["))
+    make_tables(path, chain(entities, type_rows(sources.types) if sources.types else ()), redirects)
     return path
 
 
-def _keep_warning(folder: Path, message: str) -> None:
-    with atomic_write(folder / "warnings.txt") as file:
-        file.write(message + "\n")
-
-
-def _all_redirects(folder: Path) -> Iterator[tuple[str, str, str]]:
-    for path in sorted(folder.glob("redirects-*.jsonl")):
-        with path.open(encoding="utf-8", newline="\n") as file:
-            for line in file:
-                if line.startswith("["):
-                    wiki, title, target = json.loads(line)
-                    yield wiki, title, target
-
-
-def _articles(
+def _parse_articles(
     dumps: list[Dump], heads: list[dict[str, Any]], tables: Path, limits: Limits, spread: Map, progress: Progress
 ) -> list[Part]:
     totals = [head["counts"]["pages"] - head["counts"]["redirects"] - head["counts"]["others"] for head in heads]
     parts = []
     for number, dump in enumerate(dumps):
         folder, before = tables.parent / f"articles-{number:03d}", sum(totals[:number])
+
+        def only_articles(dump: Dump = dump) -> Iterator[Page]:
+            all_pages = pages(dump, lambda _message: None)
+            return (page for page in all_pages if page.namespace == 0 and page.redirect is None)
+
+        def advance(done: int, before: int = before) -> None:
+            progress("articles", before + done, sum(totals))
+
         work = partial(read_articles, names=dump.names, tables=tables, limits=limits)
-        advance = partial(_advance, progress, before, sum(totals))
-        write_shards(folder, partial(_only_articles, dump), work, spread, progress=advance)
+        write_shards(folder, only_articles, work, spread, progress=advance)
         parts.append((dump, folder))
     return parts
-
-
-def _advance(progress: Progress, before: int, total: int, done: int) -> None:
-    progress("articles", before + done, total)
-
-
-def _only_articles(dump: Dump) -> Iterator[Page]:
-    return (page for page in pages(dump, lambda _message: None) if page.namespace == 0 and page.redirect is None)
-
-
-def _counts(folder: Path) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for line in read_shards(folder):
-        if line.startswith('{"counts"'):
-            counts.update(json.loads(line)["counts"])
-    return dict(sorted(counts.items()))
 
 
 def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: Limits) -> list[str]:
@@ -262,50 +258,54 @@ def read_articles(articles: Sequence[Page], names: Names, tables: Path, limits: 
     entity linked anywhere in the markup, including tables and templates) and `sentences`, each a text with places
     `[start, end, entity]`.
     """
-    counts: Counter[str] = Counter()
-    entity = lru_cache(maxsize=None)(partial(find, _opened(tables), names.wiki))
-    records = (_read_article(article, names, entity, limits, counts) for article in articles)
-    lines = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) + "\n" for one in records if one["links"]]
+    counts: Counter[str] = Counter(articles=len(articles))
+    find_entity = lru_cache(maxsize=None)(partial(find, _open_once(tables), names.wiki))
+    lines = []
+    for article in articles:
+        try:
+            paragraphs, titles = read(article.text, names)
+        except UnreadableError as error:
+            counts[f"articles {error}"] += 1
+            continue
+        entities = [find_entity(link.title) for paragraph in paragraphs for link in paragraph.links]
+        counts["links in text"] += len(entities)
+        counts["links to an entity"] += sum(entity is not None for entity in entities)
+        record = {
+            "page": article.title,
+            "own": find_entity(normal(article.title, names)),
+            "links": dict(Counter(entity for entity in entities if entity)),
+            "linked": sorted({entity for title in titles if (entity := find_entity(title))}),
+            "sentences": list(_read_sentences(paragraphs, names.wiki, find_entity, limits, counts)),
+        }
+        if record["links"]:
+            lines.append(json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n")
     return [*lines, json.dumps({"counts": dict(sorted(counts.items()))}) + "\n"]
 
 
-def _read_article(
-    article: Page, names: Names, entity: Callable[[str], str | None], limits: Limits, counts: Counter[str]
-) -> dict[str, Any]:
-    record: dict[str, Any] = {"page": article.title, "own": entity(normal(article.title, names))}
-    counts["articles"] += 1
-    try:
-        paragraphs, titles = read(article.text, names)
-    except UnreadableError:
-        counts["articles that cannot be parsed"] += 1
-        return record | {"links": {}}
-    known = [entity(link.title) for paragraph in paragraphs for link in paragraph.links]
-    counts["links in text"] += len(known)
-    counts["links to an entity"] += sum(one is not None for one in known)
-    record["links"] = dict(Counter(one for one in known if one))
-    record["linked"] = sorted({one for title in titles if (one := entity(title))})
-    found = (_sentences(one, names.wiki, entity, limits, counts) for one in paragraphs if one.links)
-    record["sentences"] = [sentence for sentences in found for sentence in sentences]
-    return record
-
-
-def _sentences(
-    paragraph: Paragraph, wiki: str, entity: Callable[[str], str | None], limits: Limits, counts: Counter[str]
-) -> list[Any]:
-    """Sentences of a paragraph that link an entity and have no fault."""
-    kept = []
-    for text, links in split(paragraph, wiki):
-        places = [[link.start, link.end, one] for link in links if (one := entity(link.title))]
-        if not places:
+def _read_sentences(
+    paragraphs: list[Paragraph],
+    wiki: str,
+    find_entity: Callable[[str], str | None],
+    limits: Limits,
+    counts: Counter[str],
+) -> Iterator[Any]:
+    """Sentences that link an entity and have no fault."""
+    for paragraph in paragraphs:
+        if not paragraph.links:
             continue
-        problem = MARKUP if is_table(paragraph) else fault(text, links, limits)
-        counts[f"sentences {problem}" if problem else "sentences kept"] += 1
-        if not problem:
-            kept.append([text, places])
-    return kept
+        if len(paragraph.text) > LONGEST_PARAGRAPH:
+            counts["paragraphs too long"] += 1
+        for text, links in split(paragraph, wiki):
+            places = [[link.start, link.end, entity] for link in links if (entity := find_entity(link.title))]
+            if not places:
+                continue
+            problem = MARKUP if is_table(paragraph) else fault(text, links, limits)
+            counts[f"sentences {problem}" if problem else "sentences kept"] += 1
+            if not problem:
+                yield [text, places]
 
 
 @lru_cache(maxsize=1)
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_once(path: Path) -> sqlite3.Connection:
     """The tables, opened once in a process."""
     return open_tables(path)

@@ -19,7 +19,10 @@ from isoglot.wikipedia.titles import WIKIS, Names, language_of
 
 _KEPT = frozenset({"title", "ns", "text", "dbname", "base", "namespace"})
 # The target of a redirect: in a page marked as a redirect, and in one without the mark.
-_REDIRECT = (re.compile(r"\s*#\w+\s*:?\s*\[\[([^\]|#\n]+)"), re.compile(r"(?i)\s*#redirect\s*:?\s*\[\[([^\]|#\n]+)"))
+_REDIRECT = (
+    re.compile(r"\s*#\w+\s*(?::\s*)?\[\[([^\]|#\n]+)"),
+    re.compile(r"(?i)\s*#redirect\s*(?::\s*)?\[\[([^\]|#\n]+)"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 from isoglot.data.entity_vectors import wikipedia2vec
 from isoglot.data.files import temporary_folder
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.dump import Dump, open_dump, pages
 
 MODEL = "wikipedia2vec.pkl"
@@ -86,7 +87,11 @@ class _Pages:
         make, normal = wikipedia2vec("utils.wiki_page").WikiPage, wikipedia2vec("utils.utils").normalize_title
         for dump in self.dumps:
             for page in pages(dump, self.report):
-                if page.namespace == 0 and page.title:
+                if page.namespace != 0 or not page.title:
+                    continue
+                if damage := find_damage(page.text):  # the library's parser is that of `wikitext.read`
+                    self.report(f"{dump.path}: skipped the article {page.title!r} {damage}")
+                else:
                     yield make(page.title, self.language, page.text, normal(page.redirect) if page.redirect else None)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from isoglot.data.entity_vectors import Aligned
 from isoglot.data.readers.entities import TABLE, read_table
-from isoglot.encoders import Encoder, encode
+from isoglot.model import Model, encode
 
 
-def encode_names(encoder: Encoder, folder: str | Path) -> Aligned:
+def encode_names(encoder: Model, folder: str | Path) -> Aligned:
     """Unit vectors (E, D) of the labels in the entities.tsv of a folder that `isoglot wikipedia` wrote, in its order.
 
     Deviation: the paper begins with Wikipedia2Vec's vectors; an encoder that is strong in similarity knows more of the

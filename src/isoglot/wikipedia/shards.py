@@ -83,7 +83,8 @@ def write_shards(
         path = folder / f"{number:06d}.jsonl"
         if not path.exists():
             with atomic_write(path) as file:
-                for jobs, lines in enumerate(spread(work, _cut(block, JOB)), 1):
+                jobs_of_block = (block[start : start + JOB] for start in range(0, len(block), JOB))
+                for jobs, lines in enumerate(spread(work, jobs_of_block), 1):
                     file.writelines(lines)
                     progress(done + min(jobs * JOB, len(block)))
         done += len(block)
@@ -92,12 +93,8 @@ def write_shards(
         file.write(f"{done}\n")
 
 
-def read_shards(folder: Path) -> Iterator[str]:
+def read_shards(folder: Path, pattern: str = "*.jsonl") -> Iterator[str]:
     """The lines of all files of a complete pass, in order."""
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in sorted(folder.glob(pattern)):
         with path.open(encoding="utf-8", newline="\n") as file:
             yield from file
-
-
-def _cut(block: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (block[start : start + size] for start in range(0, len(block), size))

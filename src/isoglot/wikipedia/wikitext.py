@@ -14,12 +14,14 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from isoglot.errors import IsoglotError
+from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
 
 _UNREAD = """
@@ -31,11 +33,6 @@ _BLOCKS = {"blockquote", "br", "center", "dd", "div", "dl", "dt", "hr", "li", "o
 _CLOSING = ",.;:!?)،؛؟।、。"  # no space is left before these where something was left out
 _WORDS = re.compile(r"\s+|\S+")
 _SWITCH = re.compile(r"__\w+?__")
-# The parser looks for the end of each element from its beginning: with many that have none, its time is quadratic.
-_MOST_UNCLOSED = 1_000  # under a second; an article has a few
-_BRACKETS = (("<!--", "-->"), ("<", ">"), ("{|", "|}"), ("{{", "}}"), ("[", "]"))
-_OPENING_TAG = re.compile(r"<([a-zA-Z]+)\b[^<>]*(?<!/)>")
-_SINGLE = {"br", "hr", "img", "li", "meta", "link", "wbr", "dt", "dd", "th", "td", "tr", "p"}  # these need no end
 # An empty pair of brackets with the space before it, or a separator that follows an opening bracket.
 _EMPTY = re.compile(
     r"(?:\s|^)[(\[][\s,;:،؛–—-]*[)\]]|[（［「『][\s,;:，；、/–—-]*[）］」』]|(?<=[(（])[\s,;:،؛，；、]+"
@@ -60,18 +57,21 @@ class Paragraph:
 
 
 class UnreadableError(IsoglotError):
-    """The parser gave up on a page."""
+    """A page that is skipped, with the reason: "that cannot be parsed" and so on."""
 
 
 def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
     """Paragraphs and list items of an article, and the titles of all links in its markup, tables and templates too.
 
-    Raises `UnreadableError` where the parser does, and for thousands of elements that are not closed, which take it
-    minutes; `IsoglotError` when the parser is not installed.
+    Raises `UnreadableError` where the parser does, and for damage with which it would take minutes; `IsoglotError` when
+    the parser is not installed.
     """
-    if (count := _count_unclosed(text)) > _MOST_UNCLOSED:
-        raise UnreadableError(f"the page cannot be parsed: {count:,} elements are opened and not closed")
-    parse = _parser()
+    try:
+        from mwparserfromhell import parse
+    except ImportError as error:
+        raise IsoglotError('wikitext needs mwparserfromhell: pip install "isoglot[wikipedia]"') from error
+    if damage := find_damage(text):
+        raise UnreadableError(damage)
     try:
         code = parse(text)
         builder = _Builder(names)
@@ -79,22 +79,8 @@ def read(text: str, names: Names) -> tuple[list[Paragraph], list[str]]:
         builder.end()
         titles = [resolve(str(link.title), names) for link in code.filter_wikilinks()]
     except (RecursionError, ValueError, RuntimeError) as error:
-        raise UnreadableError(f"the page cannot be parsed: {type(error).__name__}") from error
+        raise UnreadableError("that cannot be parsed") from error
     return builder.paragraphs, [title for kind, title in titles if kind == ARTICLE]
-
-
-def _count_unclosed(text: str) -> int:
-    """How many elements of one kind are opened and not closed, at most."""
-    tags = sum(tag.lower() not in _SINGLE for tag in _OPENING_TAG.findall(text)) - text.count("</")
-    return max(tags, *(text.count(opening) - text.count(closing) for opening, closing in _BRACKETS))
-
-
-def _parser() -> Any:
-    try:
-        import mwparserfromhell
-    except ImportError as error:
-        raise IsoglotError('wikitext needs mwparserfromhell: pip install "isoglot[wikipedia]"') from error
-    return mwparserfromhell.parse
 
 
 class _Builder:
@@ -188,29 +174,26 @@ def _without_empty_brackets(text: str, links: list[Link]) -> tuple[str, list[Lin
     cuts = [found.span() for found in _EMPTY.finditer(text)]
     if not cuts:
         return text, links
-    kept = "".join(_between(text, cuts))
-    shift = len(kept) - len(kept.lstrip())
+    starts, removed = [start for start, _ in cuts], [0, *accumulate(end - start for start, end in cuts)]
+    remaining = _EMPTY.sub("", text)
+    indent = len(remaining) - len(remaining.lstrip())
 
-    def moved(position: int) -> int:
-        return position - shift - sum(min(position, end) - start for start, end in cuts if start < position)
+    def move(position: int) -> int:
+        index = bisect_left(starts, position)
+        inside = max(0, cuts[index - 1][1] - position) if index else 0
+        return position - indent - removed[index] + inside
 
-    places = [Link(moved(link.start), moved(link.end), link.title) for link in links]
-    return kept.strip(), [link for link in places if 0 <= link.start < link.end <= len(kept.strip())]
-
-
-def _between(text: str, cuts: list[tuple[int, int]]) -> Iterator[str]:
-    last = 0
-    for start, end in cuts:
-        yield text[last:start]
-        last = end
-    yield text[last:]
+    moved = [Link(move(link.start), move(link.end), link.title) for link in links]
+    remaining = remaining.strip()
+    return remaining, [link for link in moved if 0 <= link.start < link.end <= len(remaining)]
 
 
 TOO_SHORT, TOO_LONG, MARKUP, ONLY_LINKS = "too short", "too long", "with leftover markup", "of links only"
 
-_MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|''|</?[a-zA-Z]+[^<]*>|\|")
+_MARKUP = re.compile(r"\[\[|\]\]|\{\{|\}\}|\{\||\|\}|''|</?[a-zA-Z][^<]*>|\|")
 _TABLE = re.compile(r"\{\||\|-|\|\}")  # rows of a table that the parser did not see as one
 _LEADING = " ,;:،؛、，；：·"  # separators left at the beginning where a template was removed
+LONGEST_PARAGRAPH = 20_000  # characters; with many quotation marks, the splitter's time is quadratic
 _LONGEST_QUOTATION = 200  # characters; in longer ones sentences end
 _PAIRS = {"«": "»", "「": "」", "『": "』", "“": "”", "(": ")", "（": "）", "《": "》"}
 
@@ -226,10 +209,12 @@ class Limits:
 def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:
     """Each sentence without outer spaces and leading separators, with the links inside it.
 
-    Link offsets are relative to the sentence.
+    Link offsets are relative to the sentence. A paragraph of more than `LONGEST_PARAGRAPH` characters has none.
     """
     text = paragraph.text
-    edges = [0, *_edges(paragraph, wiki), len(text)]
+    if len(text) > LONGEST_PARAGRAPH:
+        return
+    edges = [0, *_find_edges(paragraph, wiki), len(text)]
     inside: list[list[Link]] = [[] for _ in edges]
     for link in paragraph.links:
         inside[bisect_right(edges, link.start) - 1].append(link)
@@ -260,25 +245,33 @@ def fault(sentence: str, links: list[Link], limits: Limits) -> str | None:
     return None if any(letter.isalpha() for piece in outside for letter in piece) else ONLY_LINKS
 
 
-def _edges(paragraph: Paragraph, wiki: str) -> list[int]:
+def _find_edges(paragraph: Paragraph, wiki: str) -> Iterator[int]:
     """Where sentences end inside the paragraph, ascending, none within a link or within quotation marks."""
-    text, edges, place = paragraph.text, [], 0
-    pieces = _segment()(wiki, text)
+    try:
+        from sentencex import segment
+    except ImportError as error:
+        raise IsoglotError('sentences are split with sentencex: pip install "isoglot[wikipedia]"') from error
+    text = paragraph.text
+    pieces = segment(wiki, text)
     if "".join(pieces) != text:
-        return []
+        return
+    quotations = _find_quotations(text)
+    unbroken = [(link.start, link.end) for link in paragraph.links] + quotations
+    # A Japanese sentence continues in hiragana after a quotation that ends with a full stop: 「…。」と言った。
+    unbroken += [(start, end + 1) for start, end in quotations if "\u3041" <= text[end : end + 1] <= "\u309f"]
+    unbroken.sort(reverse=True)
+    place, unbroken_until = 0, 0
     for piece in pieces[:-1]:
         place += len(piece)
-        if not (text[place - 1] == "." and text[place].isdigit()):  # decimals in digits that the splitter does not know
-            edges.append(place)
-    quotations = _quotations(text)
-    barred = [(link.start, link.end) for link in paragraph.links] + quotations
-    # A Japanese sentence continues in hiragana after a quotation that ends with a full stop: 「…。」と言った。
-    barred += [(start, end + 1) for start, end in quotations if "\u3041" <= text[end : end + 1] <= "\u309f"]
-    return [edge for edge in edges if not any(start < edge < end for start, end in barred)]
+        while unbroken and unbroken[-1][0] < place:
+            unbroken_until = max(unbroken_until, unbroken.pop()[1])
+        decimal = text[place - 1] == "." and text[place].isdigit()  # in digits that the splitter does not know
+        if unbroken_until <= place and not decimal:
+            yield place
 
 
-def _quotations(text: str) -> list[tuple[int, int]]:
-    """Spans of brackets and quotation marks that are opened and closed in order."""
+def _find_quotations(text: str) -> list[tuple[int, int]]:
+    """Spans of brackets and quotation marks that are opened and closed in order, without long ones."""
     spans: list[tuple[int, int]] = []
     opened: list[tuple[int, str]] = []
     for place, letter in enumerate(text):
@@ -287,11 +280,3 @@ def _quotations(text: str) -> list[tuple[int, int]]:
         elif opened and letter == opened[-1][1]:
             spans.append((opened.pop()[0], place + 1))
     return [(start, end) for start, end in spans if end - start <= _LONGEST_QUOTATION]
-
-
-def _segment() -> Any:
-    try:
-        from sentencex import segment
-    except ImportError as error:
-        raise IsoglotError('sentences are split with sentencex: pip install "isoglot[wikipedia]"') from error
-    return segment

@@ -14,13 +14,14 @@ from cases_classification import pawsx_data, put
 from torch.nn.functional import dropout
 
 from isoglot.data.sets.normal import Row, Rows
-from isoglot.encoders import TransformerEncoder, encode
+from isoglot.encoders import TransformerEncoder
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks import finetune
 from isoglot.evaluation.tasks.classification import PAWS_X
 from isoglot.evaluation.tasks.finetune import PawsXFinetune, build, predict
 from isoglot.evaluation.vectors import Remembered
+from isoglot.model import encode
 
 QUICK = PawsXFinetune(epochs=6, rate=5e-3, batch=16)
 WORDS = ["cat", "dog", "mat", "park"]

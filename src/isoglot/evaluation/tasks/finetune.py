@@ -33,6 +33,7 @@ from isoglot.evaluation.tasks.classification import (
     read_part,
 )
 from isoglot.evaluation.tasks.linear import Ids
+from isoglot.model.torch_half import torch_half
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -66,7 +67,9 @@ class PawsXFinetune(BaseTask):
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy of each language. Raises `EvaluationError` when `encode` has no transformer behind it."""
-        model = getattr(encode, "model", None)
+        model: Any = getattr(encode, "model", None)
+        if getattr(model, "origin", None):
+            model = model.trainable()
         if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
             what = "vectors without a model" if model is None else f"a {type(model).__name__}"
             raise EvaluationError(
@@ -87,12 +90,10 @@ class PawsXFinetune(BaseTask):
         from torch.nn import functional
         from torch.nn.utils import clip_grad_norm_
 
-        from isoglot.encoders.device import same_randomness_after
-
         device = next(model.backbone.parameters()).device
         gold, expected = (number_labels(rows, PAWS_X.classes) for rows in (train, dev))
         labels = torch.from_numpy(gold).to(device)
-        with same_randomness_after(device):
+        with torch_half("encoders.device").same_randomness_after(device):
             torch.manual_seed(self.seed)  # of the classifier, the order and the dropout
             classifier = build(model, length=self.length)
             layers, total = classifier.layers, self.epochs * -(-len(train) // self.batch)
@@ -128,7 +129,7 @@ class PairClassifier:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        from isoglot.encoders.tokenizer import unpadded
+        from isoglot.model.tokenizer import unpadded
 
         backbone: Any = self.layers["backbone"]
         device = next(backbone.parameters()).device

@@ -21,18 +21,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from numpy.typing import NDArray
+
 from isoglot.data.files import content_digest, exclusive, hidden, writing
-from isoglot.encoders import configs, packed
-from isoglot.encoders.configs import read_json as read_json
-from isoglot.encoders.tokenizer import unpadded
-from isoglot.errors import IsoglotError, OutputError
+from isoglot.errors import EncoderError, IsoglotError, OutputError
+from isoglot.model import configs, packed
+from isoglot.model.configs import read_json as read_json
+from isoglot.model.tokenizer import SavedTokenizer, unpadded
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
-    from isoglot.encoders.tokenizer import SavedTokenizer
 
+GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector
@@ -67,6 +69,13 @@ class Module:
 def is_model(folder: Path) -> bool:
     """Whether a folder has what a saved model begins with."""
     return any((folder / name).is_file() for name in ("modules.json", "config.json", "adapter_config.json"))
+
+
+def is_onnx(folder: Path) -> bool:
+    """Whether the only weights of a model folder are in an ONNX file."""
+    others = ("model.safetensors", "pytorch_model.bin")
+    plain = any((folder / f"{name}{index}").is_file() for name in others for index in ("", ".index.json"))
+    return (folder / GRAPH).is_file() and not plain and not packed.is_packed(folder)
 
 
 def sort_headers(folder: Path) -> None:
@@ -327,10 +336,6 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
 
     It is not read by transformers, which takes long to import and reads every tokenizer.json three times.
     """
-    from tokenizers import Tokenizer
-
-    from isoglot.encoders.tokenizer import SavedTokenizer
-
     files = [folder / name for name in ("tokenizer_config.json", "special_tokens_map.json")]
     if not all(file.is_file() for file in files) or (folder / "added_tokens.json").exists():
         return None
@@ -342,10 +347,21 @@ def read_tokenizer(folder: Path) -> SavedTokenizer | None:
     known |= {"padding_side", "truncation_side", *_TOKENS}
     if settings.get("tokenizer_class") != "PreTrainedTokenizerFast" or special != named or settings.keys() - known:
         return None
-    with packed.tokenizer_file(folder) as file:
-        backend = Tokenizer.from_file(str(file))
+    backend = packed.read_tokenizer(folder)
     length, inputs = settings.get("model_max_length", int(1e30)), settings.get("model_input_names", _INPUTS)
     return SavedTokenizer(backend, int(length), tuple(inputs), named)
+
+
+def read_arrays(folder: Path) -> dict[str, NDArray[Any]]:
+    """The weights in model.safetensors of a module folder. Raises EncoderError."""
+    from safetensors.numpy import load_file
+
+    try:
+        return load_file(folder / "model.safetensors")
+    except Exception as error:  # the reader has exceptions of its own, and NumPy has no bfloat16
+        raise EncoderError(
+            f"{folder}: the weights cannot be read: {error}; save or download the model again"
+        ) from error
 
 
 def read_modules(folder: Path) -> list[Module]:

@@ -11,13 +11,15 @@ not (GloVe, USE), and for isoglot's faster encoding.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.encoders.base import Encoder, identity
 from isoglot.errors import EncoderError
+
+if TYPE_CHECKING:
+    from isoglot.model.base import Model
 
 
 class MtebModel:
@@ -28,14 +30,14 @@ class MtebModel:
     `mteb` is not installed.
     """
 
-    def __init__(self, encoder: Encoder, *, name: str = "") -> None:
-        name = name or encoder.name or type(encoder).__name__
-        self.encoder, self.name = encoder, name if "/" in name else f"isoglot/{name}"
-        self.mteb_model_meta = _meta(encoder, self.name)
+    def __init__(self, model: Model, *, name: str = "") -> None:
+        name = name or model.name or type(model).__name__
+        self.model, self.name = model, name if "/" in name else f"isoglot/{name}"
+        self.mteb_model_meta = _meta(model, self.name)
 
     def encode(self, inputs: Any, **_settings: Any) -> NDArray[np.floating[Any]]:
         """Vectors (N, D) of the texts of all batches; the task and batch size that `mteb` passes are not needed."""
-        return self.encoder.encode([text for batch in inputs for text in batch["text"]])
+        return self.model.encode([text for batch in inputs for text in batch["text"]])
 
     def similarity(self, first: Any, second: Any) -> Any:
         """Cosines (N, M) of N with M vectors."""
@@ -50,12 +52,12 @@ class MtebModel:
         return pairwise_cos_sim(first, second)
 
 
-def _meta(encoder: Encoder, name: str) -> Any:
+def _meta(model: Model, name: str) -> Any:
     try:
         from mteb.models import ModelMeta
     except ImportError as error:
         raise EncoderError('mteb is not installed: pip install "isoglot[interop]"') from error
-    known: dict[str, Any] = {"name": name, "revision": identity(encoder)[:16], "embed_dim": encoder.dim}
-    known |= {"max_tokens": encoder.max_length, "framework": ["PyTorch"], "similarity_fn_name": "cosine"}
+    known: dict[str, Any] = {"name": name, "revision": model.identity()[:16], "embed_dim": model.dim}
+    known |= {"max_tokens": model.max_length, "framework": ["PyTorch"], "similarity_fn_name": "cosine"}
     required = {field for field, info in ModelMeta.model_fields.items() if info.is_required()}
     return ModelMeta(**dict.fromkeys(required - set(known)), **known)

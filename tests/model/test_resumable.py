@@ -15,15 +15,17 @@ import numpy as np
 import pytest
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.encoders import StaticEncoder, encode, engine
-from isoglot.encoders.resumable import encode_file, partial_path
+from isoglot.encoders import StaticEncoder
 from isoglot.errors import CorpusError, EncoderError, OutputError
+from isoglot.model import encode, engine
+from isoglot.model.resumable import encode_file, partial_path
 from isoglot.store import Rows, journal_of
 
 SLOW = """
 import sys, time
-from isoglot.encoders import engine, load
-from isoglot.encoders.resumable import encode_file
+from isoglot.encoders import load
+from isoglot.model import engine
+from isoglot.model.resumable import encode_file
 engine.STATIC_WINDOW = 4
 encoder = load(sys.argv[1])
 encode_file(encoder, sys.argv[2], output=sys.argv[3], progress=lambda done, total: time.sleep(0.05))

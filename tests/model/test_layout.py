@@ -7,8 +7,8 @@ import json
 import pytest
 
 from conftest import SENTENCES
-from isoglot.encoders import layout
 from isoglot.errors import EncoderError, OutputError
+from isoglot.model import layout
 
 
 def names(folder):

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 from unicodedata import normalize
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import torch
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from isoglot.data.batch import Tokens
+from isoglot.data.tokens import Tokens
 from isoglot.errors import EncoderError
 
 UNKNOWN = "<unk>"
@@ -32,6 +32,8 @@ _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
 _ALPHABET = 6_000  # most characters of a tokenizer that is trained
 _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so they are reduced to ids block by block
+
+_PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokenizer
 
 _guard = threading.Lock()  # for the table below
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
@@ -197,7 +199,7 @@ def ragged(
         counts = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         lengths.append(counts)
         ids.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum())))
-    return Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(lengths)))
+    return Tokens(np.concatenate(ids), np.concatenate(lengths))
 
 
 def disable_extras(tokenizer: Tokenizer) -> None:
@@ -244,3 +246,40 @@ def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:
     with unpadded(tokenizer, max_length):
         text = tokenizer.to_str() + "\0" + prompt
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def lowercase(tokenizer: Any) -> None:
+    """Make a tokenizer read its texts in lower case."""
+    before = [tokenizer.normalizer] if tokenizer.normalizer is not None else []
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Lowercase(), *before])
+
+
+def require_tokenizer(tokenizer: Any, rows: int, folder: Path) -> None:
+    """Raise EncoderError for a tokenizer with ids beyond the embedding table, or one that knows no text.
+
+    transformers makes an empty tokenizer where the files of one are missing.
+    """
+    size = tokenizer.get_vocab_size(with_added_tokens=True)
+    numbers: Iterable[int] = range(size)
+    if None in map(tokenizer.id_to_token, numbers):  # with gaps; all pieces would be slow
+        numbers = sorted(set(tokenizer.get_vocab(with_added_tokens=True).values()))
+    largest = max(numbers, default=-1)
+    if largest >= rows:
+        raise EncoderError(
+            f"{folder}: the tokenizer has {size} pieces, of which {tokenizer.id_to_token(largest)!r} is number "
+            f"{largest}, and the embedding table has {rows} rows; it belongs to another model"
+        )
+    named = getattr(tokenizer.model, "unk_token", None)
+    unknown = {getattr(tokenizer.model, "unk_id", None), None if named is None else tokenizer.token_to_id(named)}
+    nothing = set(tokenizer.get_added_tokens_decoder()) | unknown
+    pieces = [number for number in numbers if number not in nothing]
+    probes = [tokenizer.decode([number]) for number in pieces[:: max(1, len(pieces) // _PROBES)]]
+    try:
+        encodings = tokenizer.encode_batch(probes, add_special_tokens=False)
+    except Exception as error:  # the library's class for all errors, such as an unk_token without a number
+        raise EncoderError(f"{folder}: the tokenizer can't be used: {' '.join(str(error).split())[:300]}") from error
+    if nothing.issuperset(number for encoding in encodings for number in encoding.ids):
+        raise EncoderError(
+            f"{folder}: the tokenizer knows no text: every piece is special or unknown; its files are missing or "
+            "damaged; save or download the model again"
+        )

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoglot.encoders import card, encode, load, packaged
+from isoglot.encoders import load
 from isoglot.errors import EncoderError
+from isoglot.model import card, encode, packaged
 
 NAME = "glove-6b-50d"
 
@@ -126,9 +127,10 @@ def test_installed_models_give_sensible_vectors(name, monkeypatch, tmp_path):
 @pytest.mark.slow
 def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
     """Tatoeba, Korean to English with the prompt: .778, which the converted weights must meet within .003."""
-    from isoglot.encoders import encode, load
+    from isoglot.encoders import load
     from isoglot.errors import EncoderError
     from isoglot.evaluation.evaluate import evaluate
+    from isoglot.model import encode
     from isoglot.settings import BUNDLED
 
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path))

@@ -7,41 +7,40 @@ alone, up to rounding. A window is some thousand texts, so that ten million line
 vectors, and not even that when these go to a file. Windows depend on the texts alone: the same stream is always cut in
 the same places, so a resumed encoding equals an uninterrupted one byte for byte.
 
-A thread computes a whole chunk. If all of torch's threads shared each matmul, they would wait for each other some
-hundred times per chunk: on two cores that was 17 to 40 % slower. Worker processes have one thread each; the parent
-reads, tokenises and packs, a worker receives the token ids of a chunk and returns its rows. Chunks and rows do not
-depend on the number of threads or workers. Weights on a CPU are shared memory, not copies. Workers are spawned, not
-forked, because torch's threads do not survive a fork; a script that uses them therefore needs the usual `if __name__ ==
-"__main__":`.
+A thread computes a whole chunk. If all threads shared each matmul, they would wait for each other some hundred times
+per chunk: on two cores that was 17 to 40 % slower. Worker processes have one thread each; the parent reads, tokenises
+and packs, a worker receives the token ids of a chunk and returns its rows. Chunks and rows do not depend on the number
+of threads or workers. Workers are spawned, not forked, because threads do not survive a fork; a script that uses them
+therefore needs the usual `if __name__ == "__main__":`.
 """
 
 from __future__ import annotations
 
-import threading
+import hashlib
+import multiprocessing
+import os
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import DTypeLike, NDArray
-from torch import Tensor
 
-from isoglot.data.batch import Tokens, pack
+from isoglot.data.tokens import Tokens, pack
 from isoglot.data.vectors import not_finite, unit
-from isoglot.encoders.base import Encoder, evaluating
-from isoglot.encoders.device import autocast, resolve, settle
 from isoglot.errors import EncoderError, shown
 from isoglot.processes import start_worker
 from isoglot.progress import Progress
 
 Rows = NDArray[np.floating]
+Self = TypeVar("Self", bound="Engine")
 Blocks = Callable[[Iterable[str]], Iterator[tuple["Window", Rows]]]
 Apply = Callable[[Iterable[Tokens]], Iterator[Rows]]  # chunks to raw rows (N, width), in order
 Cut = Callable[[NDArray[np.integer], int], list[NDArray[np.int64]]]  # lengths and a budget of tokens to rows of chunks
@@ -56,9 +55,11 @@ _PARTS = 8  # chunks of a small window on a CPU, of LEAST_TOKENS each at least
 _STEP = 64  # texts between two checks of their length
 _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none waits for the parent
 
-_alone = threading.RLock()  # for encoders whose forward is not thread-safe
-_starting = threading.Lock()
-_task: partial[Rows]  # in a worker process: its encoder and plan, set when it starts
+PRECISIONS = ("float32", "bfloat16", "tf32", "int8", "auto")
+_SHORT = {"fp32": "float32", "bf16": "bfloat16"}
+
+_limits: list[int] = []  # of `limit_cores`, the innermost last
+_task: Callable[[Tokens], Rows]  # in a worker process: its model and plan, set when it starts
 
 
 # What is requested
@@ -77,8 +78,182 @@ class Plan:
     precision: str
 
 
+class Engine:
+    """What computes the vectors of a model.
+
+    name         how results name the model: a packaged name, a hub id, or the name of a folder
+    dim          width D of the vectors
+    max_length   maximum tokens per text, special tokens included
+    pooling      how a sentence's token states are pooled; "" if the model has no choice
+    normalizes   whether the model was saved with a Normalize module: `encode` then gives unit vectors by default
+    pads         whether chunks are padded to their longest row, so that they should have rows of similar length
+    pad          id of the padding token; None without padding
+    concurrent   whether several threads may compute chunks at once, each on one core; on a CPU that is faster than one
+                 chunk on all cores, unless a chunk is too little work for a thread
+    overlaps     whether `begin` returns before the rows are computed, as on an accelerator
+    """
+
+    name: str = ""
+    dim: int
+    max_length: int
+    pooling: str = ""
+    normalizes: bool = False
+    pads: bool = True
+    pad: int | None = None
+    concurrent: bool = False
+    overlaps: bool = False
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids of each text, truncated to `max_length`, special tokens added; an empty text has a row too.
+
+        prompt   put before every text instead of the model's own; None: its own
+
+        Any number of threads may call it.
+        """
+        raise NotImplementedError
+
+    def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
+        """Start computing the rows (N, `plan.width`) of a chunk in float32; call the result to wait for them."""
+        raise NotImplementedError
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest that changes when the ids of any text would change: the key of token caches."""
+        raise NotImplementedError
+
+    @property
+    def kind(self) -> str:
+        """Name of the class, the same for all engines of a model."""
+        return type(self).__qualname__
+
+    @property
+    def parameters_count(self) -> int:
+        """Number of weights."""
+        raise NotImplementedError
+
+    def add_weights(self, checksum: Any) -> None:
+        """Update a checksum of `hashlib` with all weights, for `identity`."""
+        raise NotImplementedError
+
+    @property
+    def device(self) -> Any:
+        """The device on which vectors are computed."""
+        return "cpu"
+
+    def describe(self, precision: str | None = None) -> str:
+        """One line about device, threads and precision."""
+        cores = available_cores()
+        threads = f", {cores} thread{'' if cores == 1 else 's'}" if str(self.device) == "cpu" else ""
+        return f"device: {self.device}{threads}, {self.settle(precision)}"
+
+    def evaluating(self: Self) -> Self:
+        """The model in evaluation mode: itself, or a copy that shares its weights."""
+        return self
+
+    def settle(self, precision: str | None, place: Any = None) -> str:
+        """The precision by its full name. None and `auto`: the model's own. Raises ValueError for an unknown one.
+
+        place   the device that computes; None: the model's own
+        """
+        del place
+        name = full_name(precision) or "auto"
+        return self.precision if name == "auto" else name
+
+    @property
+    def precision(self) -> str:
+        """The precision in which the model computes by default."""
+        return "float32"
+
+    @property
+    def threads(self) -> int:
+        """Threads that compute chunks at the same time."""
+        return available_cores() if self.concurrent else 1
+
+    def start_threads(self, count: int) -> ThreadPoolExecutor:
+        """A pool of threads, each of which computes on one core."""
+        return ThreadPoolExecutor(count, "isoglot-encode")
+
+    def places(self, workers: int | Sequence[Any]) -> list[Any]:
+        """The device of each worker process; none: this process.
+
+        Raises ValueError for less than one worker, EncoderError for a device that is absent.
+        """
+        if isinstance(workers, int):
+            if not 1 <= workers <= _MOST_WORKERS:
+                raise ValueError(f"workers must be 1 to {_MOST_WORKERS}, or a list of devices, got {workers}")
+            return [self.device] * workers if workers > 1 else []
+        devices = [] if isinstance(workers, str) else [self._place(device) for device in workers]
+        if not devices:
+            raise ValueError(
+                f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}"
+            )
+        return devices
+
+    def _place(self, device: Any) -> Any:
+        """A device by its name. Raises EncoderError if the engine can't compute there."""
+        if str(device) != "cpu":
+            raise EncoderError(f"device {str(device)!r}: this model runs on the CPU; load it with engine='torch'")
+        return "cpu"
+
+    def move(self: Self, place: str) -> Self:
+        """In a worker process: the model on the worker's device, for one thread."""
+        del place
+        return self
+
+    def at(self: Self, precision: str) -> Engine:
+        """The engine that computes in a settled precision."""
+        del precision
+        return self
+
+    def identity(self) -> str:
+        """Hexadecimal digest of weights, tokenizer, truncation, prompt and pooling; a second per gigabyte of weights.
+
+        Two models of one identity give the same vectors up to rounding; device and batch size are not part of it.
+        """
+        facts = [f"{self.kind} {self.fingerprint}", f"dim={self.dim}", f"pads={self.pads}"]
+        facts += [f"pooling={self.pooling}"] if self.pooling else []
+        facts += [f"normalizes={self.normalizes}"]
+        facts += [] if self.pad is None else [f"pad={self.pad}"]
+        checksum = hashlib.sha256("\n".join(facts).encode())
+        self.add_weights(checksum)
+        return checksum.hexdigest()
+
+
+def full_name(precision: str | None) -> str | None:
+    """The full name of a precision; None for None. Raises ValueError for an unknown one."""
+    name = None if precision is None else _SHORT.get(precision, precision)
+    if name is not None and name not in PRECISIONS:
+        raise ValueError(f"precision must be one of {', '.join(PRECISIONS)}, got {precision!r}")
+    return name
+
+
+def available_cores() -> int:
+    """Cores that this process may use: `OMP_NUM_THREADS` if it is set, else those that the system grants."""
+    if _limits:
+        return _limits[-1]
+    with suppress(ValueError):
+        return max(1, int(os.environ.get("OMP_NUM_THREADS", "")))
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def limit_cores(count: int) -> Iterator[None]:
+    """Compute with at most this many cores inside the block, torch included if it is imported."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    _limits.append(count)
+    if torch:
+        torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        _limits.pop()
+        if torch:
+            torch.set_num_threads(before)
+
+
 def plan(
-    encoder: Encoder,
+    model: Engine,
     *,
     normalize_embeddings: bool | None = None,
     batch_size: int | None = None,
@@ -86,15 +261,15 @@ def plan(
     truncate_dim: int | None = None,
     dtype: DTypeLike = np.float32,
     precision: str | None = None,
-    devices: Iterable[torch.device] = (),
+    devices: Iterable[Any] = (),
 ) -> Plan:
-    """Settings of `Encoder.encode`, checked and completed. `devices`: where it runs, if not where the encoder is.
+    """Settings of `Model.encode`, checked and completed. `devices`: where it runs, if not where the model is.
 
     Raises ValueError for an impossible value.
     """
-    width = encoder.dim if truncate_dim is None else truncate_dim
-    if not 1 <= width <= encoder.dim:
-        raise ValueError(f"truncate_dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {width}")
+    width = model.dim if truncate_dim is None else truncate_dim
+    if not 1 <= width <= model.dim:
+        raise ValueError(f"truncate_dim must lie between 1 and the model's {model.dim} dimensions, got {width}")
     for name, value in (("batch_tokens", batch_tokens), ("batch_size", batch_size)):
         if value is not None and not 1 <= value < 1 << 63:
             raise ValueError(f"{name} must be {'at least 1' if value < 1 else 'below 2**63'}, got {value}")
@@ -104,34 +279,20 @@ def plan(
         raise TypeError(f"dtype must be a kind of float, such as float32 or float16, got {shown(dtype)}") from error
     if kind.kind != "f":
         raise ValueError(f"dtype must be a kind of float, such as float32 or float16, got {kind}")
-    unit = encoder.normalizes if normalize_embeddings is None else normalize_embeddings
-    where = next(iter(devices), encoder.device)
+    unit = model.normalizes if normalize_embeddings is None else normalize_embeddings
+    place = next(iter(devices), model.device)
     budget, window = STATIC_TOKENS, STATIC_WINDOW
-    if encoder.pads:
-        budget, window = (CPU_TOKENS, CPU_WINDOW) if where.type == "cpu" else (DEVICE_TOKENS, DEVICE_WINDOW)
-    return Plan(width, unit, kind.str, batch_tokens or budget, batch_size, window, settle(precision, where))
+    if model.pads:
+        budget, window = (CPU_TOKENS, CPU_WINDOW) if str(place) == "cpu" else (DEVICE_TOKENS, DEVICE_WINDOW)
+    settled = model.settle(precision, place)
+    return Plan(width, unit, kind.str, batch_tokens or budget, batch_size, window, settled)
 
 
-def places(encoder: Encoder, workers: int | Sequence[str | torch.device]) -> list[torch.device]:
-    """The device of each worker process; none: this process.
-
-    Raises ValueError for less than one worker, EncoderError for a device that is absent.
-    """
-    if isinstance(workers, int):
-        if not 1 <= workers <= _MOST_WORKERS:
-            raise ValueError(f"workers must be 1 to {_MOST_WORKERS}, or a list of devices, got {workers}")
-        return [encoder.device] * workers if workers > 1 else []
-    devices = [] if isinstance(workers, str) else [resolve(name) for name in workers]
-    if not devices:
-        raise ValueError(f"workers must be a number or a list of devices such as ['cuda:0', 'cuda:1'], got {workers!r}")
-    return devices
-
-
-def encode(encoder: Encoder, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
+def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: Any) -> Rows:
     """Vectors (N, D) of N texts, or (D,) of a string. `engaged` is passed to `engine`."""
     single = isinstance(texts, str)
     given = checked(texts)
-    with engine(encoder, asked, **engaged) as blocks:
+    with engine(model, asked, **engaged) as blocks:
         rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
     return rows[0] if single else rows
 
@@ -149,11 +310,11 @@ def checked(texts: object) -> Iterable[str]:
 
 @contextmanager
 def engine(
-    encoder: Encoder,
+    model: Engine,
     asked: Plan,
     *,
     prompt: str | None = None,
-    places: Sequence[torch.device] = (),
+    places: Sequence[Any] = (),
     progress: Progress | None = None,
     share: Callable[[Apply], Apply] | None = None,
 ) -> Iterator[Blocks]:
@@ -162,15 +323,11 @@ def engine(
     `share` makes a function that divides the chunks of a window among several processes, all of which encode the same
     texts, of one that computes chunks in this process.
     """
-    if asked.precision == "int8":
-        from isoglot.encoders.int8 import quantize
-
-        encoder = quantize(encoder)
-    encoder = evaluating(encoder)
-    where = next(iter(places), encoder.device)
-    cut = partial(runs if not encoder.pads else _finely if where.type == "cpu" else pack, most=asked.most)
-    tokenize = encoder.tokenize if prompt is None else partial(encoder.tokenize, prompt=prompt)
-    with _applying(encoder, asked, places) as apply:
+    model = model.at(asked.precision).evaluating()
+    on_cpu = str(next(iter(places), model.device)) == "cpu"
+    cut = partial(cut_runs if not model.pads else cut_small_windows if on_cpu else pack, most=asked.most)
+    tokenize = model.tokenize if prompt is None else partial(model.tokenize, prompt=prompt)
+    with run_chunks(model, asked, places) as apply:
         if share is not None:
             apply = share(apply)
 
@@ -186,7 +343,7 @@ def engine(
 
             with closing(windows(texts, asked.window, tokenize)) as parts:  # type: ignore[type-var]
                 for part in parts:
-                    rows = _computed(part, asked, cut, pads=encoder.pads, apply=apply, tick=tick)
+                    rows = compute_window(part, asked, cut, pads=model.pads, apply=apply, tick=tick)
                     yield part, rows if part.rows is None else rows[part.rows]
 
         yield blocks
@@ -299,13 +456,15 @@ def _cut(texts: Iterable[str], size: int) -> Iterator[tuple[int, list[str]]]:
 # Windows to rows
 
 
-def _computed(part: Window, asked: Plan, cut: Cut, *, pads: bool, apply: Apply, tick: Callable[[int], None]) -> Rows:
+def compute_window(
+    part: Window, asked: Plan, cut: Cut, *, pads: bool, apply: Apply, tick: Callable[[int], None]
+) -> Rows:
     """Rows (N, width) of the N distinct texts of a window in their order, normalised if the plan requests it.
 
     `cut` divides rows of some lengths into chunks; `tick` is called with the size of every finished chunk. Raises
     EncoderError, naming the text, for a vector that is not finite.
     """
-    tokens, lengths = part.tokens, part.tokens.lengths.numpy()
+    tokens, lengths = part.tokens, part.tokens.lengths
     chunks = cut(lengths, asked.budget)
     out: Rows = np.zeros((len(tokens), asked.width), dtype=asked.dtype)
     for chunk, rows in zip(chunks, apply(_pieces(tokens, chunks, pads)), strict=True):
@@ -318,7 +477,7 @@ def _computed(part: Window, asked: Plan, cut: Cut, *, pads: bool, apply: Apply, 
     return out
 
 
-def _finely(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
+def cut_small_windows(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
     """As `pack`, but a small window is cut into several chunks: they need less padding and occupy more threads.
 
     Their number does not depend on that of the threads, processes or ranks, and so the vectors do not either.
@@ -326,7 +485,7 @@ def _finely(lengths: NDArray[np.integer], budget: int, *, most: int | None = Non
     return pack(lengths, min(budget, max(LEAST_TOKENS, int(lengths.sum()) // _PARTS)), most=most)
 
 
-def runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
+def cut_runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) -> list[NDArray[np.int64]]:
     """The rows in their order, cut where the tokens so far pass another `budget`, and at `most` rows."""
     rounds = lengths.cumsum() // budget
     found: list[NDArray[np.int64]] = np.split(np.arange(len(lengths)), np.flatnonzero(np.diff(rounds)) + 1)
@@ -338,9 +497,10 @@ def runs(lengths: NDArray[np.integer], budget: int, *, most: int | None = None) 
 def _pieces(tokens: Tokens, chunks: list[NDArray[np.int64]], pads: bool) -> Iterator[Tokens]:
     """The tokens of each chunk. Sorted once, so that a chunk is a slice and not a gather."""
     if pads:
-        tokens = tokens.select(torch.from_numpy(np.concatenate([np.empty(0, np.int64), *chunks])))
-    lengths = torch.split(tokens.lengths, [len(chunk) for chunk in chunks])
-    ids = torch.split(tokens.ids, [int(counts.sum()) for counts in lengths])
+        tokens = tokens.select(np.concatenate([np.empty(0, np.int64), *chunks]))
+    ends = np.cumsum([len(chunk) for chunk in chunks])
+    lengths = np.split(tokens.lengths, ends[:-1])
+    ids = np.split(tokens.ids, np.cumsum([counts.sum() for counts in lengths])[:-1])
     return map(Tokens, ids, lengths)
 
 
@@ -350,34 +510,16 @@ def _require_finite(rows: Rows, chunk: NDArray[np.int64], texts: list[str], why:
         raise EncoderError(f"the encoder's vector of {text[:60]!r} is not finite (NaN or infinity): {why}")
 
 
-def _applied(encoder: Encoder, asked: Plan, piece: Tokens) -> Rows:
+def _compute(model: Engine, plan: Plan, piece: Tokens) -> Rows:
     """The raw rows (N, width) of one chunk, in float32."""
-    return _begun(encoder, asked, piece)()
+    return model.begin(piece, plan)()
 
 
-def _begun(encoder: Encoder, asked: Plan, piece: Tokens) -> Callable[[], Rows]:
-    """A chunk that is being computed; call the result to wait for its rows. Only an accelerator makes one wait."""
-    device = encoder.device
-    with torch.inference_mode(), autocast(asked.precision, device), nullcontext() if encoder.concurrent else _alone:
-        rows: Tensor = encoder(piece)[:, : asked.width].float().to("cpu", non_blocking=True)
-    copied = None if device.type == "cpu" else torch.Event(device)
-    if copied is not None:  # by default on the stream of the current device, which may be another one
-        copied.record(torch.accelerator.current_stream(device))
-
-    def finish() -> Rows:
-        if copied is not None:
-            copied.synchronize()
-        found: Rows = rows.numpy()
-        return found
-
-    return finish
-
-
-def _overlapped(encoder: Encoder, asked: Plan, pieces: Iterable[Tokens]) -> Iterator[Rows]:
+def _overlap(model: Engine, plan: Plan, pieces: Iterable[Tokens]) -> Iterator[Rows]:
     """The rows of each chunk: while the host handles those of one, the accelerator computes the next ones."""
     waiting: deque[Callable[[], Rows]] = deque()
     for piece in pieces:
-        waiting.append(_begun(encoder, asked, piece))
+        waiting.append(model.begin(piece, plan))
         if len(waiting) == _AHEAD:
             yield waiting.popleft()()
     while waiting:
@@ -388,29 +530,26 @@ def _overlapped(encoder: Encoder, asked: Plan, pieces: Iterable[Tokens]) -> Iter
 
 
 @contextmanager
-def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> Iterator[Apply]:
+def run_chunks(model: Engine, plan: Plan, places: Sequence[Any]) -> Iterator[Apply]:
     """A function from chunks to rows: in this process if `places` is empty, else with a worker for each place.
 
-    This process computes as many chunks in parallel as torch has threads, if the encoder is thread-safe. Raises
-    EncoderError when a worker dies.
+    This process computes as many chunks in parallel as the model has threads. Raises EncoderError when a worker dies.
     """
-    if not places and encoder.device.type != "cpu":
-        yield partial(_overlapped, encoder, plan)
+    if not places and model.overlaps:
+        yield partial(_overlap, model, plan)
         return
     if not places:
-        with _threading(encoder, partial(_applied, encoder, plan)) as apply:
+        with _run_threads(model, partial(_compute, model, plan)) as apply:
             yield apply
         return
-    from torch import multiprocessing
-
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     for place in places:
         queue.put(str(place))
-    pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(encoder, plan, queue))
+    pool = ProcessPoolExecutor(len(places), context, initializer=_start, initargs=(model, plan, queue))
 
     def submit(piece: Tokens) -> Future[Rows]:
-        return pool.submit(_work, piece.ids.numpy(), piece.lengths.numpy())
+        return pool.submit(_work, piece)
 
     try:
         yield partial(_spread, submit, _AHEAD * len(places))
@@ -424,10 +563,9 @@ def _applying(encoder: Encoder, plan: Plan, places: Sequence[torch.device]) -> I
 
 
 @contextmanager
-def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[Apply]:
-    """As many threads as torch has, each with one of torch's; a single chunk is computed with all of them."""
-    with _starting:  # a thread's first look at the setting, while a pool starts, would find that of the pool
-        threads = torch.get_num_threads() if encoder.concurrent else 1
+def _run_threads(model: Engine, work: Callable[[Tokens], Rows]) -> Iterator[Apply]:
+    """As many threads as the model has, each on one core; a single chunk is computed by the calling thread."""
+    threads = model.threads
     if threads == 1:
         yield partial(map, work)
         return
@@ -436,34 +574,15 @@ def _threading(encoder: Encoder, work: Callable[[Tokens], Rows]) -> Iterator[App
 
         def apply(pieces: Iterable[Tokens]) -> Iterator[Rows]:
             nonlocal pool
-            rest = iter(pieces)
-            head = list(islice(rest, 2))
+            pieces = iter(pieces)
+            head = list(islice(pieces, 2))
             if len(head) == 1:
                 return map(work, head)
-            made = pool = pool or single_threads(threads)
-            stack.callback(made.shutdown, cancel_futures=True)
-            return _spread(lambda piece: made.submit(work, piece), _AHEAD * threads, chain(head, rest))
+            started = pool = pool or model.start_threads(threads)
+            stack.callback(started.shutdown, cancel_futures=True)
+            return _spread(lambda piece: started.submit(work, piece), _AHEAD * threads, chain(head, pieces))
 
         yield apply
-
-
-def single_threads(count: int) -> ThreadPoolExecutor:
-    """A pool of `count` threads that compute with one of torch's threads each; the caller keeps as many as it has."""
-    pool = ThreadPoolExecutor(count, "isoglot-encode")
-    started = threading.Barrier(count + 1)
-
-    def start() -> None:
-        torch.get_num_threads()  # the first call in a thread copies the global setting; later ones do not
-        torch.set_num_threads(1)
-        started.wait()
-
-    with _starting:  # a thread's setting is also the initial one of later threads, until it is reset
-        own = torch.get_num_threads()
-        for _ in range(count):
-            pool.submit(start)
-        started.wait()
-        torch.set_num_threads(own)
-    return pool
 
 
 def _spread(submit: Callable[[Tokens], Future[Rows]], ahead: int, pieces: Iterable[Tokens]) -> Iterator[Rows]:
@@ -476,15 +595,11 @@ def _spread(submit: Callable[[Tokens], Future[Rows]], ahead: int, pieces: Iterab
         yield waiting.popleft().result()
 
 
-def _start(encoder: Encoder, plan: Plan, places: Any) -> None:
+def _start(model: Engine, plan: Plan, places: Any) -> None:
     global _task
     start_worker()
-    torch.set_num_threads(1)
-    place = torch.device(places.get())
-    if place.type != "cpu":  # or every worker would also open a context on the first device
-        torch.accelerator.set_device_index(place)
-    _task = partial(_applied, encoder.to(place).eval(), plan)
+    _task = partial(_compute, model.move(places.get()), plan)
 
 
-def _work(ids: NDArray[np.int64], lengths: NDArray[np.int64]) -> Rows:
-    return _task(Tokens(torch.from_numpy(ids), torch.from_numpy(lengths)))
+def _work(piece: Tokens) -> Rows:
+    return _task(piece)

@@ -9,9 +9,10 @@ import pytest
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
 from isoglot.data.files import digest
-from isoglot.encoders import StaticEncoder, average, card, load, packaged, trim
-from isoglot.encoders.card import Card, Data
+from isoglot.encoders import StaticEncoder, average, load, trim
 from isoglot.errors import EncoderError
+from isoglot.model import card, packaged
+from isoglot.model.card import Card, Data
 
 PAIRS = [("Guten Morgen", "Good morning"), ("Gute Nacht", "Good night"), ("Danke", "Thanks")]
 
@@ -127,7 +128,7 @@ def included(tmp_path, monkeypatch):
     """Two models of our own, and the cache in a folder of the test."""
     monkeypatch.setattr(packaged, "INCLUDED", tmp_path / "models")
     monkeypatch.setattr(packaged, "DEFAULT", "isoglot-small")
-    monkeypatch.setattr("isoglot.encoders.loading.DEFAULT", "isoglot-small")
+    monkeypatch.setattr("isoglot.model.finding.DEFAULT", "isoglot-small")
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("ISOGLOT_MODEL", raising=False)
     small = build_transformer(normalizes=True).eval()

@@ -18,8 +18,9 @@ from types import MappingProxyType
 
 from isoglot import environment
 from isoglot.data.files import content_digest, digest, exclusive, file_state
-from isoglot.encoders import card, layout
 from isoglot.errors import EncoderError, nearest
+from isoglot.model import card, layout
+from isoglot.model.torch_half import torch_half
 
 Convert = Callable[[Mapping[str, Path], Path], None]
 
@@ -45,21 +46,17 @@ class Source:
 
 
 def _e5(files: Mapping[str, Path], folder: Path) -> None:
-    from isoglot.encoders.converters import convert_e5
-
-    convert_e5(files["e5-small-q4.bin"], files["tokenizer.json"], folder)
+    torch_half("encoders.converters").convert_e5(files["e5-small-q4.bin"], files["tokenizer.json"], folder)
 
 
 def _glove(files: Mapping[str, Path], folder: Path) -> None:
-    from isoglot.encoders.converters import convert_glove
-
-    convert_glove(files["glove_6B_index.parquet"], files["glove_6B_50d_emb.npy"], folder)
+    torch_half("encoders.converters").convert_glove(
+        files["glove_6B_index.parquet"], files["glove_6B_50d_emb.npy"], folder
+    )
 
 
 def _use(_files: Mapping[str, Path], folder: Path) -> None:
-    from isoglot.encoders.converters import UseEncoder
-
-    UseEncoder().save(folder)
+    torch_half("encoders.converters").UseEncoder().save(folder)
 
 
 def _copied(files: Mapping[str, Path], folder: Path) -> None:

@@ -17,14 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from isoglot.data.files import check_output, exclusive, read_texts
-from isoglot.encoders.base import Encoder, identity
-from isoglot.encoders.engine import Window, engine, plan
-from isoglot.encoders.engine import places as places_of
 from isoglot.errors import EncoderError, OutputError
+from isoglot.model.engine import Engine, Window, engine, plan
 from isoglot.progress import Progress
 from isoglot.store import Rows, journal_of
 
@@ -33,12 +30,12 @@ _WHAT = {"encoder": "model", "settings": "set of settings"}
 
 
 def encode_file(
-    encoder: Encoder,
+    model: Engine,
     source: str | Path | Iterable[str],
     *,
     output: str | Path,
     prompt: str | None = None,
-    workers: int | Sequence[str | torch.device] = 1,
+    workers: int | Sequence[Any] = 1,
     keep: bool = False,
     progress: Progress | None = None,
     report: Callable[[str], None] | None = None,
@@ -53,7 +50,7 @@ def encode_file(
               and encodes nothing; what another file, other settings or another model left is replaced
     progress  called with (texts done, texts in all, if that is known); repeated texts of this run count once
     report    called with a line about the number of texts already encoded
-    settings  of `Encoder.encode`: normalize_embeddings, batch_size, batch_tokens, truncate_dim, dtype, precision
+    settings  of `Model.encode`: normalize_embeddings, batch_size, batch_tokens, truncate_dim, dtype, precision
 
     Raises CorpusError for an input that can't be read, EncoderError if the run
     that was stopped had another model, other settings or other texts, and OutputError if the output can't be written,
@@ -66,18 +63,18 @@ def encode_file(
         check_output(each, inputs=[given])
     if target.exists() and not target.is_file():
         raise OutputError(f"{target}: is not a regular file, as resuming needs; choose the name of a .npy file")
-    places = places_of(encoder, workers)
-    asked = plan(encoder, **settings, devices=places)
+    places = model.places(workers)
+    asked = plan(model, **settings, devices=places)
     if given is not None:
         next(read_texts(given))  # raises for a file that can't be read before anything is written
-    note = {"encoder": identity(encoder), "settings": {**asdict(asked), "prompt": prompt}}
+    note = {"encoder": model.identity(), "settings": {**asdict(asked), "prompt": prompt}}
     before = 0
 
     def tick(done: int, _total: int | None) -> None:
         if progress is not None:
             progress(before + done, len(source) if isinstance(source, Sequence) and given is None else None)
 
-    with exclusive(target), engine(encoder, asked, prompt=prompt, places=places, progress=tick) as blocks:
+    with exclusive(target), engine(model, asked, prompt=prompt, places=places, progress=tick) as blocks:
         rows, texts, hashed = _begun(path, source, note, replace=keep)
         before = len(rows)
         if before and report is not None:

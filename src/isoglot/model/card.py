@@ -1,7 +1,7 @@
 """Model cards: description, training data, scores and weaknesses of a saved model.
 
 The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` next to it is rendered from them.
-`Encoder.save` writes both; training adds the data, and `describe` adds facts that are known later, such as scores.
+`Model.save` writes both; training adds the data, and `describe` adds facts that are known later, such as scores.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pydantic import BaseModel, ConfigDict, field_validator
 
 from isoglot.data.files import atomic_write, digest
 from isoglot.data.languages import canonical, is_language
-from isoglot.encoders import configs
+from isoglot.model import configs
 
 if TYPE_CHECKING:
-    from isoglot.encoders.base import Encoder
+    from isoglot.model.base import Model
 
 FILE, README = "isoglot.card.json", "README.md"
 _TEMPLATE = "card.md.jinja"
-_CHECKED = (".safetensors", "tokenizer.json", "tokenizer.json.xz")
+_CHECKED = (".safetensors", ".onnx", "tokenizer.json", "tokenizer.json.xz")
 
 
 class _Facts(BaseModel):
@@ -119,12 +119,12 @@ def read(folder: Path) -> Card | None:
     return configs.read(path, Card) if path.is_file() else None
 
 
-def write(folder: Path, encoder: Encoder, *, name: str | None, weights: str) -> None:
+def write(folder: Path, model: Model, *, name: str | None, weights: str) -> None:
     """Write the card of an encoder that was just written into `folder`."""
-    own = encoder.card or Card()
+    own = model.card or Card()
     facts = {
-        "name": name or own.name, "kind": type(encoder).__name__, "dim": encoder.dim, "max_length": encoder.max_length,
-        "parameters": sum(weight.numel() for weight in encoder.parameters()), "weights": weights,
+        "name": name or own.name, "kind": model.kind, "dim": model.dim, "max_length": model.max_length,
+        "parameters": model.parameters_count, "weights": weights,
         "checksums": _checksums(folder),
     }  # fmt: skip
     _write(folder, own.model_copy(update=facts))
@@ -153,7 +153,7 @@ def render(card: Card, *, size: int = 0) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("isoglot", "encoders"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader("isoglot", "model"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         autoescape=False, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")

@@ -1,0 +1,394 @@
+"""A transformer as one ONNX file that any ONNX Runtime opens, and the weights in such a file.
+
+The graph takes `input_ids` and `attention_mask` (N, T) and gives `sentence_embedding` (N, D), the vector after pooling
+and dense layers, not normalised, and `last_hidden_state` (N, T, H). Every initializer has the name that the parameter
+has in the model, so `read_graph` finds the weights again, and a model that is shipped as ONNX can be trained further.
+
+All rounding is symmetric, with the scales of least squared error (`packing.fit`):
+
+* The word table has 4 or 8 bits, and a scale for each 32 values of a row. `GatherBlockQuantized` looks words up without
+  expanding the table.
+* Weights of linear layers have a scale for each output; the inputs of a layer are rounded when it runs, with one scale
+  for the whole batch. So a row depends, in its third digit, on the other texts of its batch. Weights use seven bits,
+  because processors without VNNI add pairs of products in 16 bits, where eight-bit weights overflow.
+* The inputs of the second layers of feed-forward blocks have a few values far greater than the rest, and one scale for
+  all would leave little of the rest. They and their weights have a scale for every 128 values of a row, and eight bits.
+  For the other layers such scales cost more time than they are worth.
+* Vectors, position tables and the layers after the pooling stay float32.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from isoglot.encoders import adapters, packing
+from isoglot.encoders.base import Encoder, evaluating
+from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS, TransformerEncoder
+from isoglot.errors import EncoderError, naming_extras
+from isoglot.model import card, layout
+
+INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
+WORDS = ("input", packing.FULL, *packing.BITS)
+LAYERS = (packing.FULL, "int8")
+BLOCK = 32  # values of a row of the word table that share a scale
+
+_SECOND_BLOCK = 128  # values that share a scale in the second layers of feed-forward blocks
+_LEVEL = 64  # weights of the other linear layers lie in [-64, 64)
+_INT8_INPUTS = 4  # accuracy_level of MatMulNBits
+_QUANTIZED, _SCALES, _UNIT = ".quantized", ".scales", ".unit"
+_MICROSOFT = "com.microsoft"
+
+
+def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str = "int8", block: int = BLOCK) -> bytes:
+    """The ONNX model of an encoder; the same encoder gives the same bytes.
+
+    words    the word table: float32, int8 or int4; "input": none, and the graph takes `words` (N, T, H), the rows of
+             the table, instead of `input_ids`
+    layers   the linear layers of the backbone: int8 or float32
+    block    values of a row of the word table that share a scale: 16 times a power of two
+
+    Raises MissingExtraError without the package onnx, EncoderError if the model can't be exported, ValueError for other
+    settings.
+    """
+    for name, given, known in (("words", words, WORDS), ("layers", layers, LAYERS)):
+        if given not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {given!r}")
+    if block < 16 or block & (block - 1):
+        raise ValueError(f"block must be 16 times a power of two, got {block}")
+    with naming_extras():
+        import onnx
+    backbone = adapters.merged(encoder.backbone)
+    table = backbone.get_input_embeddings().weight.detach().cpu().float()
+    model = onnx.load_model_from_string(_traced(encoder, backbone, from_ids=words != "input"))
+    graph = _Graph(model)
+    if words != "input":
+        graph.set_table(_table_name(backbone), table, words, block)
+    if layers != packing.FULL:
+        graph.round_layers()
+    graph.rename("backbone.", "")
+    model.producer_name, model.producer_version = "isoglot", ""
+    try:
+        return cast(bytes, model.SerializeToString(deterministic=True))
+    except Exception as error:  # a message of more than 2 GB, reported in several ways
+        raise EncoderError(f"the model is too large for one ONNX file: {error}; use words='int8'") from error
+
+
+def write_onnx(
+    encoder: Encoder,
+    folder: str | Path,
+    *,
+    name: str | None = None,
+    words: str = "int4",
+    layers: str = "int8",
+    block: int = BLOCK,
+    compress: bool = False,
+) -> None:
+    """Write a model folder whose weights are `onnx/model_quantized.onnx`, atomically.
+
+    `isoglot.load` opens it, and any ONNX Runtime runs its graph; see `build_graph` for the settings. `compress` writes
+    tokenizer.json.xz, a quarter of the size, which other programs don't read.
+
+    Raises EncoderError for an encoder that is not a transformer, OutputError if the folder can't be replaced.
+    """
+    if not isinstance(encoder, TransformerEncoder):
+        raise EncoderError(
+            f"{folder}: only transformers can be exported to ONNX, and this is a {type(encoder).__name__}"
+        )
+    data = build_graph(encoder, words=words, layers=layers, block=block)
+    with layout.replacing(folder) as new:
+        encoder.write_settings(new, name=name)
+        if compress:
+            packing.compress_tokenizer(new / "tokenizer.json")
+        (new / layout.GRAPH).parent.mkdir()
+        (new / layout.GRAPH).write_bytes(data)
+        layout.sort_headers(new)
+        card.write(new, encoder, name=name, weights=f"ONNX, layers {layers}, words {words}")
+
+
+def read_graph(path: str | Path) -> dict[str, Tensor]:
+    """The weights in a file of `build_graph`, in float32, under the names that they have in the backbone.
+
+    Those of layers after the pooling are among them, as `projections.0.linear.weight`; a pooler is not.
+
+    Raises MissingExtraError without the package onnx, EncoderError if the file is damaged or was not written by this
+    library.
+    """
+    with naming_extras():
+        import onnx
+    try:
+        model = onnx.load_model(path, load_external_data=False)
+        weights = dict(_weights(model))
+    except Exception as error:  # of protobuf and of NumPy
+        raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
+    if model.producer_name != "isoglot":
+        raise EncoderError(f"{path}: was not written by isoglot, so its weights have other names; save the model again")
+    return weights
+
+
+# Tracing
+
+
+class _Traced(nn.Module):
+    """What is exported: ids, or the rows of their words, and a mask to vectors and states."""
+
+    def __init__(self, backbone: nn.Module, projections: nn.ModuleList, pooling: str, *, from_ids: bool) -> None:
+        super().__init__()
+        self.backbone, self.projections, self.pooling = backbone, projections, pooling
+        self.key = "input_ids" if from_ids else "inputs_embeds"
+
+    def forward(self, words: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        layered = self.pooling in FIRST_LAYER
+        output = self.backbone(**{self.key: words}, attention_mask=mask, output_hidden_states=layered)
+        states = output.hidden_states if layered else (output.last_hidden_state,)
+        vectors = POOLINGS[self.pooling](states, mask)
+        for projection in self.projections:
+            vectors = projection(vectors)
+        return vectors, states[-1]
+
+
+def _traced(encoder: TransformerEncoder, backbone: Any, *, from_ids: bool) -> bytes:
+    """The plain graph, in which the word table has two rows: it is traced only for its place."""
+    own: Any = evaluating(backbone, always_copy=True)  # another thread may be encoding with it
+    config = copy.deepcopy(own.config)
+    config._attn_implementation = "eager"  # plain standard operators, which any runtime has
+    for module in own.modules():
+        if getattr(module, "config", None) is backbone.config:
+            module.config = config
+    width = own.get_input_embeddings().weight.shape[1]
+    if from_ids:
+        own.set_submodule(_table_name(own), nn.Embedding(2, width))
+    projections = evaluating(cast(Any, encoder.projections), always_copy=True)
+    traced = _Traced(own, cast(nn.ModuleList, projections), encoder.pooling, from_ids=from_ids)
+    if any((weight.device.type, weight.dtype) != ("cpu", torch.float32) for weight in traced.parameters()):
+        traced = copy.deepcopy(traced).to("cpu", torch.float32)
+    traced.training = True  # equal weights stay apart, as in training, and so have their own names
+    free = {0: "rows", 1: "tokens"}
+    inputs = INPUTS if from_ids else ("words", "mask")
+    example = torch.ones(2, 3, dtype=torch.long) if from_ids else torch.zeros(2, 3, width)
+    with tempfile.TemporaryDirectory(prefix="isoglot-onnx-") as folder, _quiet(), torch.inference_mode(False):
+        path = Path(folder, "plain.onnx")
+        torch.onnx.export(
+            traced,
+            (example, torch.ones(2, 3, dtype=torch.long)),
+            str(path),
+            input_names=list(inputs),
+            output_names=list(OUTPUTS),
+            dynamic_axes={**dict.fromkeys((*inputs, OUTPUTS[1]), free), OUTPUTS[0]: {0: "rows"}},
+            opset_version=17,
+            dynamo=False,
+            do_constant_folding=False,  # folded weights lose their names
+            training=torch.onnx.TrainingMode.PRESERVE,
+        )
+        return path.read_bytes()
+
+
+def _table_name(backbone: Any) -> str:
+    """The name of the module that is the word table."""
+    table = backbone.get_input_embeddings()
+    return next(str(name) for name, module in backbone.named_modules() if module is table)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the exporter's advice, which does not concern our users."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+# Rounding
+
+
+class _Graph:
+    """A traced model, of which nodes are replaced."""
+
+    def __init__(self, model: Any) -> None:
+        import onnx
+
+        self.helper, self.from_array, self.to_array = (
+            onnx.helper,
+            onnx.numpy_helper.from_array,
+            onnx.numpy_helper.to_array,
+        )
+        self.model, self.graph = model, model.graph
+        self.weights = {weight.name: weight for weight in self.graph.initializer}
+
+    def add(self, name: str, values: NDArray[Any]) -> str:
+        """A new initializer, unless there is one of this name; its name."""
+        if name not in self.weights:
+            self.graph.initializer.append(self.from_array(np.ascontiguousarray(values), name))
+            self.weights[name] = self.graph.initializer[-1]
+        return name
+
+    def node(self, kind: str, inputs: list[str], outputs: list[str], **settings: Any) -> Any:
+        """A node that is not yet in the graph, named after its first output."""
+        return self.helper.make_node(kind, inputs, outputs, name=f"{outputs[0]}_{kind}", **settings)
+
+    def replace(self, nodes: Mapping[int, list[Any]]) -> None:
+        """Put other nodes in the places of those with these numbers, and remove what nothing uses any more."""
+        kept = [new for place, node in enumerate(self.graph.node) for new in nodes.get(place, [node])]
+        used = {name for node in kept for name in node.input} | {output.name for output in self.graph.output}
+        kept = [node for node in kept if used.intersection(node.output)]
+        used = {name for node in kept for name in node.input}
+        weights = [weight for weight in self.graph.initializer if weight.name in used]
+        del self.graph.node[:], self.graph.initializer[:]
+        self.graph.node.extend(kept)
+        self.graph.initializer.extend(weights)
+
+    def set_table(self, module: str, table: Tensor, form: str, block: int) -> None:
+        """Give the table of words its rows, in this form."""
+        name = f"backbone.{module}.weight"
+        if form == packing.FULL:
+            self.weights[name].CopyFrom(self.from_array(table.numpy(), name))
+            return
+        bits = packing.BITS[form]
+        level = 1 << (bits - 1)
+        if table.shape[1] % 2:
+            raise EncoderError(f"a word table of odd width, {table.shape[1]}, can't be rounded; use words='float32'")
+        integers, scales, unit = _in_blocks(table, block, level, power_of_two=True)
+        stored = (integers.reshape(len(table), -1)[:, : table.shape[1]].short() + level).to(torch.uint8)
+        if bits == 4:
+            stored = stored[:, 0::2] | (stored[:, 1::2] << 4)
+        self.add(name + _QUANTIZED, stored.numpy())
+        self.add(name + _SCALES, scales.numpy())
+        self.add(name + _UNIT, np.float32(unit))
+        wide, scaled = f"{name}.wide", f"{name}.scaled"
+        settings = {"gather_axis": 0, "quantize_axis": 1, "block_size": block, "bits": bits}
+        new = {}
+        for place, node in enumerate(self.graph.node):
+            if name in node.input:
+                rows = [name + _QUANTIZED, node.input[1], scaled]
+                new[place] = [
+                    self.node("Cast", [name + _SCALES], [wide], to=1),  # done once, when a session begins
+                    self.node("Mul", [wide, name + _UNIT], [scaled]),
+                    self.node("GatherBlockQuantized", rows, list(node.output), domain=_MICROSOFT, **settings),
+                ]
+        self.replace(new)
+        self._use_microsoft()
+
+    def round_layers(self) -> None:
+        """Compute in eight bits what multiplies by a weight of the backbone."""
+        turned = {node.output[0]: node.input[0] for node in self.graph.node if node.op_type == "Transpose"}
+        new, rounded = {}, set[str]()
+        for place, node in enumerate(self.graph.node):
+            name = turned.get(node.input[1], "") if node.op_type == "MatMul" else ""
+            if name in self.weights:
+                weight = torch.from_numpy(self.to_array(self.weights[name]).copy())  # (outputs, inputs)
+                blocks = weight.shape[0] < weight.shape[1]
+                new[place] = (
+                    self._in_blocks(node, name, weight) if blocks else self._by_output(node, name, weight, rounded)
+                )
+        self.replace(new)
+        self._use_microsoft()
+
+    def _in_blocks(self, node: Any, name: str, weight: Tensor) -> list[Any]:
+        outputs, inputs = weight.shape
+        if name + _QUANTIZED not in self.weights:
+            integers, scales, unit = _in_blocks(weight, _SECOND_BLOCK, 128)
+            self.add(name + _QUANTIZED, (integers.short() + 128).to(torch.uint8).numpy())
+            self.add(name + _SCALES, (scales.float() * unit).numpy())
+        settings = {"K": inputs, "N": outputs, "bits": 8, "block_size": _SECOND_BLOCK, "accuracy_level": _INT8_INPUTS}
+        given = [node.input[0], name + _QUANTIZED, name + _SCALES]
+        return [self.node("MatMulNBits", given, list(node.output), domain=_MICROSOFT, **settings)]
+
+    def _by_output(self, node: Any, name: str, weight: Tensor, rounded: set[str]) -> list[Any]:
+        if name + _QUANTIZED not in self.weights:
+            integers, scales, unit = _in_blocks(weight, weight.shape[1], _LEVEL)
+            self.add(name + _QUANTIZED, integers[:, 0].T.numpy())
+            self.add(name + _SCALES, (scales[:, 0].float() * unit).numpy())
+        given, (output,) = node.input[0], node.output
+        whole, scale, zero = (f"{given}.{part}" for part in ("whole", "scale", "zero"))
+        new = [] if given in rounded else [self.node("DynamicQuantizeLinear", [given], [whole, scale, zero])]
+        rounded.add(given)
+        return [
+            *new,
+            self.node("MatMulInteger", [whole, name + _QUANTIZED, zero], [f"{output}.sums"]),
+            self.node("Cast", [f"{output}.sums"], [f"{output}.wide"], to=1),
+            self.node("Mul", [scale, name + _SCALES], [f"{output}.scales"]),
+            self.node("Mul", [f"{output}.wide", f"{output}.scales"], [output]),
+        ]
+
+    def _use_microsoft(self) -> None:
+        if all(opset.domain != _MICROSOFT for opset in self.model.opset_import):
+            self.model.opset_import.append(self.helper.make_opsetid(_MICROSOFT, 1))
+
+    def rename(self, prefix: str, new: str) -> None:
+        """Replace a prefix of the names of initializers."""
+        for weight in self.graph.initializer:
+            if weight.name.startswith(prefix):
+                weight.name = new + weight.name.removeprefix(prefix)
+        for node in self.graph.node:
+            for place, name in enumerate(node.input):
+                if name in self.weights and name.startswith(prefix):
+                    node.input[place] = new + name.removeprefix(prefix)
+
+
+def _in_blocks(values: Tensor, block: int, level: int, *, power_of_two: bool = False) -> tuple[Tensor, Tensor, float]:
+    """Integers (N, blocks, `block`) in [-level, level) and float16 scales (N, blocks) of a matrix (N, D), and the unit
+    of the scales, which keeps small ones out of float16's subnormal range; a power of two rounds no scale.
+    """
+    rows, columns = values.shape
+    padded = nn.functional.pad(values, (0, -columns % block)).reshape(-1, block)
+    largest = float(values.abs().max())
+    if not math.isfinite(largest):
+        raise EncoderError("weights that are not finite can't be rounded; save or download the model again")
+    unit = largest / level or 1.0
+    unit = 2.0 ** math.floor(math.log2(unit)) if power_of_two else unit
+    integers, scales = packing.fit(padded / unit, level)
+    return integers.reshape(rows, -1, block), scales.reshape(rows, -1), unit
+
+
+# Reading
+
+
+def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
+    from onnx import numpy_helper
+
+    stored = {weight.name: numpy_helper.to_array(weight) for weight in model.graph.initializer}
+    parts = set[str]()
+    for node in model.graph.node:
+        name = next((name for name in node.input if name.endswith(_QUANTIZED)), None)
+        if name is None or name in parts:
+            continue
+        base = name.removesuffix(_QUANTIZED)
+        parts.update((name, base + _SCALES, base + _UNIT))
+        settings = {part.name: part.i for part in node.attribute}
+        integers, scales = stored[name], stored[base + _SCALES].astype(np.float32)
+        if node.op_type == "MatMulInteger":
+            values = integers.T * scales[:, None]
+        elif node.op_type == "MatMulNBits":
+            values = ((integers.astype(np.float32) - 128) * scales[:, :, None]).reshape(len(integers), -1)
+            values = values[:, : settings["K"]]
+        else:
+            values = _expanded(integers, scales * stored[base + _UNIT], settings["bits"], settings["block_size"])
+        yield base, torch.from_numpy(np.ascontiguousarray(values, np.float32))
+    for name, values in stored.items():
+        if name not in parts:
+            yield name, torch.from_numpy(values.copy())
+
+
+def _expanded(stored: NDArray[np.uint8], scales: NDArray[np.float32], bits: int, block: int) -> NDArray[np.float32]:
+    """The float32 values of a word table."""
+    if bits == 4:
+        stored = np.stack([stored & 15, stored >> 4], axis=2).reshape(len(stored), -1)
+    values = stored.astype(np.float32) - (1 << (bits - 1))
+    values *= np.repeat(scales, block, axis=1)[:, : values.shape[1]]
+    return values

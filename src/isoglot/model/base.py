@@ -1,0 +1,316 @@
+"""`Model`: texts to vectors, with everything that callers use. This package needs no torch.
+
+A model tokenises texts and computes the vectors of chunks of tokens; all else (windows, duplicates, threads, worker
+processes, files, caches) is built on these two. What computes is one of three engines: a static table in NumPy
+(`static.py`), a graph in ONNX Runtime (`onnx.py`), or torch (`isoglot.encoders`, whose encoders are models too).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from isoglot.arguments import check_arguments
+from isoglot.data.vectors import as_array, unit
+from isoglot.errors import EncoderError, nearest, shown
+from isoglot.model import engine
+from isoglot.model.engine import Engine
+from isoglot.model.resumable import encode_file
+from isoglot.model.torch_half import torch_half
+from isoglot.progress import Progress, bar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from isoglot.encoders.base import Encoder
+    from isoglot.model.card import Card
+    from isoglot.model.mteb import MtebModel
+
+
+# What members of sentence-transformers' models are called here.
+_ELSEWHERE = {
+    "fit": "isoglot.train(model, pairs)",
+    "save_pretrained": "save(folder)",
+    "save_to_hub": "save(folder), and upload the folder",
+    "push_to_hub": "save(folder), and upload the folder",
+    "encode_multi_process": "encode(texts, workers=4)",
+    "start_multi_process_pool": "encode(texts, workers=4)",
+    "evaluate": "isoglot.evaluate(model, ...)",
+}
+_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
+
+
+class Model(Engine):
+    """An engine and all that callers use.
+
+    origin       argument with which `isoglot.load` can open it again; "" for a model made or changed in memory
+    prompt       put before every text unless a call passes another; Towers: each tower has its own
+    prompts      further prompts by name, such as query and document, for `prompt_name`
+    card         training data and scores for the model card; None if unknown
+    """
+
+    origin: str = ""
+    prompt: str = ""
+    prompts: Mapping[str, str] = MappingProxyType({})
+    card: Card | None = None
+
+    @check_arguments()
+    def save(
+        self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
+    ) -> None:
+        """Write the model and its card to `folder`, atomically; a model that was there before is replaced.
+
+        name      what results call the model when it is loaded; None: the folder's own name
+        weights   float32: a sentence-transformers folder. float16, int8 or int4: a packed folder, a half, a quarter or
+                  an eighth of the size, which `isoglot.load` expands to float32. onnx: a graph for ONNX Runtime
+        words     another form for the word table, most of a small multilingual model; None: that of `weights`
+
+        Raises ValueError for an unknown form, OutputError if the folder can't be replaced, EncoderError if the model
+        can't be saved in this form.
+        """
+        self.trainable().save(folder, name=name, weights=weights, words=words)
+
+    def trainable(self) -> Encoder:
+        """The model as an encoder of torch, which `isoglot.train` trains.
+
+        Raises EncoderError without torch, or if the model was made in memory.
+        """
+        if not self.origin:
+            raise EncoderError(f"{self.name or 'the model'} has no folder to be opened from; pass isoglot.load(folder)")
+        encoder: Encoder = torch_half("encoders").load(
+            self.origin, device="cpu", prompt=self.prompt, max_length=self.max_length
+        )
+        return encoder
+
+    def at(self, precision: str) -> Model:
+        """The model that computes in a settled precision. Raises EncoderError if there is none."""
+        if precision == self.precision:
+            return self
+        try:
+            return self.trainable().at(precision)
+        except EncoderError as error:
+            raise EncoderError(
+                f"{self.name or 'this model'} computes in {self.precision}, and another precision needs torch: {error}"
+            ) from error
+
+    @property
+    def max_seq_length(self) -> int:
+        """The same as `max_length`."""
+        return self.max_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        if value < 1:
+            raise ValueError(f"max_length must be at least 1, got {value}")
+        self.max_length = value
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """The same as `dim`."""
+        return self.dim
+
+    def get_embedding_dimension(self) -> int:
+        """The same as `dim`."""
+        return self.dim
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ELSEWHERE:
+            raise AttributeError(f"a model has no {name}; use {_ELSEWHERE[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.summary})"
+
+    @property
+    def summary(self) -> str:
+        """What `repr` shows."""
+        return f"{self.name or 'unnamed'}, dim={self.dim}, max_length={self.max_length}, device={self.device}"
+
+    @overload
+    def encode(
+        self, texts: str | Iterable[str], *, convert_to_tensor: Literal[False] = False, **settings: Any
+    ) -> NDArray[np.floating]: ...
+
+    @overload
+    def encode(self, texts: str | Iterable[str], *, convert_to_tensor: Literal[True], **settings: Any) -> Tensor: ...
+
+    @check_arguments(  # type: ignore[misc]  # the overloads name only the argument that decides the type
+        convert_to_numpy="arrays are the default; leave it out",
+        device="isoglot.load(name, device=...)",
+        sentences="pass the texts first",
+        inputs="pass the texts first",
+        output_value="only vectors of sentences are given; leave it out",
+        pool="pass workers=4, or a list of devices",
+    )
+    def encode(
+        self,
+        texts: str | Iterable[str],
+        *,
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = None,
+        normalize_embeddings: bool | None = None,
+        convert_to_tensor: bool = False,
+        prompt: str | None = None,
+        prompt_name: str | None = None,
+        truncate_dim: int | None = None,
+        precision: str | None = None,
+        dtype: DTypeLike = np.float32,
+        batch_tokens: int | None = None,
+        workers: int | Sequence[Any] = 1,
+        output: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> NDArray[np.floating] | Tensor:
+        """Vectors (N, D) of N texts in their order, or (D,) of a single string; no texts give (0, D).
+
+        texts                 a string, a list, or any iterable, which is read once and never stored as a whole
+        batch_size            maximum texts per chunk; None: as many as `batch_tokens` allows
+        batch_tokens          padded tokens per chunk; None: 512 on a CPU, tens of thousands elsewhere
+        show_progress_bar     None: on a terminal or in a notebook, when the work is long
+        normalize_embeddings  scale every vector to length one, after truncation (a zero vector stays zero); None: if
+                              the model was saved with a Normalize module
+        convert_to_tensor     return a torch tensor on the model's device, not an array
+        prompt                put before every text instead of the model's own; None keeps that, "" is none
+        prompt_name           a key of `prompts`, instead of `prompt`
+        truncate_dim          number of leading dimensions to keep
+        precision             float32, bfloat16, tf32 (on CUDA), int8 (transformers on a CPU), or auto. None: that of
+                              the model's graph if it has one, else float32 on a CPU and auto elsewhere. auto: that of
+                              the graph, else bfloat16 where the hardware has it, else float32
+        dtype                 of the array: float32, float16 or float64
+        workers               number of processes, each with one thread, or a list of devices, a process for each
+        output                .npy file to write; the result is a read-only memory map of it. The same call resumes what
+                              was stopped, from `OUTPUT.partial`
+        progress              called with (distinct texts done, total or None) after every chunk
+
+        The model computes in evaluation mode regardless of its current mode, and is not modified: any number of
+        threads may encode with it at once, each with its own prompt and settings.
+
+        Raises TypeError for texts of another type, ValueError for an impossible setting, EncoderError if a vector is
+        not finite, the precision is not available, or a worker dies.
+        """
+        settings: dict[str, Any] = {
+            "normalize_embeddings": normalize_embeddings, "batch_size": batch_size, "batch_tokens": batch_tokens,
+            "truncate_dim": truncate_dim, "dtype": dtype, "precision": precision,
+        }  # fmt: skip
+        if prompt is None and prompt_name is not None:
+            prompt = self._named_prompt(prompt_name)
+        with bar("encoding", show=show_progress_bar, progress=progress) as tick:
+            if output is not None:
+                rows = encode_file(
+                    self, engine.checked(texts), output=output, prompt=prompt, workers=workers, progress=tick,
+                    **settings,
+                )  # fmt: skip
+            else:
+                places = self.places(workers)
+                plan = engine.plan(self, **settings, devices=places)
+                rows = engine.encode(self, texts, plan, prompt=prompt, places=places, progress=tick)
+        if not convert_to_tensor:
+            return rows
+        tensor: Tensor = torch_half("encoders").to_tensor(rows, self.device)
+        return tensor
+
+    def encode_query(self, texts: str | Iterable[str], **settings: Any) -> Any:
+        """`encode` with the prompt named query, if the model has one and no prompt is passed."""
+        return self._encode_as(_QUERY, texts, settings)
+
+    def encode_document(self, texts: str | Iterable[str], **settings: Any) -> Any:
+        """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
+        return self._encode_as(_DOCUMENT, texts, settings)
+
+    @check_arguments()
+    def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
+        """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
+        rows, columns = (unit(self._vectors(side)) for side in (a, b))
+        if rows.shape[1] != columns.shape[1]:
+            raise ValueError(f"similarity needs two sides of one width, got {rows.shape} and {columns.shape}")
+        return np.asarray(rows @ columns.T, np.float32)
+
+    @check_arguments()
+    def similarity_pairwise(self, a: Any, b: Any) -> NDArray[np.float32]:
+        """(N,) cosines of N texts or vectors with those at the same places of the other side."""
+        first, second = (unit(self._vectors(side)) for side in (a, b))
+        if first.shape != second.shape:
+            raise ValueError(f"pairs need two sides of one shape, got {first.shape} and {second.shape}")
+        return np.asarray((first * second).sum(axis=1), np.float32)
+
+    @check_arguments()
+    def for_mteb(self, *, name: str = "") -> MtebModel:
+        """The model for `mteb.evaluate`; `name` (organisation/model) replaces its own in the results."""
+        from isoglot.model.mteb import MtebModel
+
+        return MtebModel(self, name=name)
+
+    def _encode_as(self, names: Sequence[str], texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
+        if settings.get("prompt") is None and settings.get("prompt_name") is None:
+            settings["prompt"] = next((self.prompts[name] for name in names if name in self.prompts), None)
+        return self.encode(texts, **settings)
+
+    def _named_prompt(self, name: str) -> str:
+        if name not in self.prompts:
+            hint = nearest(name, self.prompts) if self.prompts else "this model was saved without any"
+            raise ValueError(f"prompt_name {name!r} is unknown; {hint}")
+        return self.prompts[name]
+
+    def _vectors(self, side: Any) -> NDArray[np.float32]:
+        given = texts_or_vectors(side, "similarity")
+        rows = np.asarray(self.encode(given)) if isinstance(given, list) else given
+        if rows.ndim not in (1, 2):
+            raise TypeError(f"similarity takes texts or vectors (N, D), got {shown(side)}")
+        return np.atleast_2d(rows).astype(np.float32, copy=False)
+
+
+def encode(model: Model, texts: str | Iterable[str], **settings: Any) -> NDArray[np.floating]:
+    """`model.encode(texts, **settings)`: see `Model.encode` for the settings. Raises TypeError without a model."""
+    if isinstance(model, Model):
+        return cast("NDArray[np.floating]", model.encode(texts, **settings))
+    if isinstance(model, str | Path):
+        raise TypeError(
+            f"encode needs a model, got the name {str(model)!r}: isoglot.load({str(model)!r}).encode(texts)"
+        )
+    raise TypeError(f"encode needs a model and texts, got {type(model).__name__}: isoglot.load().encode(texts)")
+
+
+def texts_or_vectors(given: Any, caller: str) -> list[str] | NDArray[Any]:
+    """An argument that is either: texts, a single one too, as a list of strings, or vectors as an array of numbers.
+
+    Texts may be all that `encode` takes; vectors an array, a tensor, a list of these, or a list of lists of numbers.
+    Raises TypeError, naming the `caller`, for anything else.
+    """
+    takes = f"{caller} takes texts or vectors (N, D)"
+    if hasattr(given, "__array__") and (table := as_array(given)).dtype.kind in "fiu":
+        return table
+    try:
+        texts = engine.checked(given)
+    except TypeError as error:
+        raise TypeError(f"{takes}: {error}") from None
+    items = list(texts)
+    other = next((at for at, item in enumerate(items) if not isinstance(item, str)), None)
+    if other is None:
+        return items
+    rows: list[Any] = [as_array(item) if hasattr(item, "__array__") else item for item in items]
+    with suppress(ValueError):  # rows of different lengths
+        if not any(isinstance(row, str) for row in rows) and (table := np.asarray(rows)).dtype.kind in "fiu":
+            return table
+    raise TypeError(f"{takes}, and item {other} is {shown(items[other])}")
+
+
+def readable(text: str) -> str:
+    """The text as models read it and as UTF-8 can represent it: with U+FFFD instead of lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def cache_key(model: Model, precision: str | None = None) -> str:
+    """Name for cached vectors: the identity and, if it isn't float32, the precision, by default that of `encode`.
+
+    An accelerator encodes in bfloat16, so its vectors are kept apart from those of a CPU.
+    """
+    precision = model.settle(precision)
+    return model.identity() if precision == "float32" else f"{model.identity()}-{precision}"

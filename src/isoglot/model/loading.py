@@ -1,0 +1,102 @@
+"""Opens a model by name or folder, and chooses the engine that computes its vectors."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import platform
+from pathlib import Path
+from typing import Any
+
+from isoglot import environment
+from isoglot.arguments import check_arguments
+from isoglot.errors import EncoderError
+from isoglot.model import layout
+from isoglot.model.base import Model
+from isoglot.model.finding import default_name, find, folder_name
+from isoglot.model.onnx import OnnxModel
+from isoglot.model.static import StaticModel, is_static
+from isoglot.model.torch_half import torch_half
+
+ENGINES = ("static", "onnx", "torch")
+_DRIVERS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri", "/dev/dxg")  # of CUDA, ROCm, XPU, and CUDA in WSL
+
+
+@check_arguments(name="to encode texts: isoglot.load().encode(texts)")
+def load(
+    name: str | Path | None = None,
+    *,
+    device: Any = "auto",
+    engine: str | None = None,
+    pooling: str | None = None,
+    prompt: str | None = None,
+    max_length: int | None = None,
+    allow_download: bool = False,
+    **training: Any,
+) -> Model:
+    """Open a model by folder, packaged name, or hub id, looked for in this order.
+
+    A folder that contains an adapter alone opens as its backbone, found in the same way, with the adapter merged.
+
+    name                          None: `$ISOGLOT_MODEL`, else `DEFAULT`
+    device                        auto: the accelerator (CUDA, XPU or MPS) if there is one, else the CPU
+    engine                        static (NumPy, for static models), onnx (ONNX Runtime on a CPU, for folders with a
+                                  graph), torch (everything; needs the extra `torch`); None: torch for an accelerator,
+                                  a change of pooling, or training; else static or onnx where it can; else torch
+    pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
+    allow_download                download a hub id that is not in the local cache; else the network is not touched
+    training                      settings of an encoder of torch: see `isoglot.encoders.load`
+
+    Raises EncoderError for an unknown model or device, a damaged model, a model with unsupported modules, and one that
+    the engine can't run.
+    """
+    name = default_name() if name is None else name
+    if engine is not None and engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+    on_accelerator = wants_accelerator(str(device))
+    folder = find(str(name), allow_download=allow_download)
+    settings = {key: value for key, value in {"prompt": prompt, "max_length": max_length}.items() if value is not None}
+    fits = _engine_for(folder)
+    if engine is None:
+        needs_torch = pooling is not None or training or fits is None or on_accelerator
+        engine = "torch" if needs_torch else fits
+    if engine == "torch":
+        encoder: Model = torch_half("encoders").load(name, device=device, pooling=pooling, **settings, **training)
+        return encoder
+    if engine != fits:
+        raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
+    kind = StaticModel if engine == "static" else OnnxModel
+    try:
+        model = kind.open(layout.read_modules(folder), folder, settings)
+    except (ValueError, TypeError) as error:
+        raise EncoderError(f"{folder}: {error}; save or download the model again") from error
+    model.name = model.name or folder_name(str(name))
+    model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
+    logging.getLogger(__name__).info("%s: engine %s, precision %s", model.name, engine, model.precision)
+    return model
+
+
+def _engine_for(folder: Path) -> str | None:
+    """The engine without torch that runs a folder; None if there is none."""
+    if not (folder / "modules.json").is_file():
+        return None
+    if is_static(layout.read_modules(folder)):
+        return "static"
+    return "onnx" if layout.is_onnx(folder) else None
+
+
+def wants_accelerator(device: str) -> bool:
+    """Whether a device is an accelerator; for `auto`, whether torch finds one.
+
+    torch is imported only where there is a driver, because that takes longer than all else. Raises EncoderError for a
+    device that is not there.
+    """
+    name = environment.default_device() if device == "auto" else device
+    if name == "cpu":
+        return False
+    if name == "auto":
+        is_mac = platform.system() == "Darwin" and platform.machine() == "arm64"
+        has_driver = is_mac or any(Path(path).exists() for path in _DRIVERS)
+        if not has_driver or importlib.util.find_spec("torch") is None:
+            return False
+    return bool(str(torch_half("encoders.device").resolve(name)) != "cpu")

@@ -1,0 +1,161 @@
+"""A transformer as a graph for ONNX Runtime, on a CPU.
+
+A folder that `isoglot export` writes holds the graph, `onnx/model_quantized.onnx`, from token ids to vectors. In it,
+weights of linear layers have eight bits, and the inputs of a layer are rounded chunk by chunk with one scale for the
+whole chunk. So a row depends, in its third digit, on the other texts of its chunk; the same texts in the same order
+still give the same bytes. A graph without the word table takes the tokens' rows of one in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.tokens import Tokens
+from isoglot.errors import EncoderError
+from isoglot.model import card, configs, layout
+from isoglot.model.base import Model
+from isoglot.model.engine import Plan, Rows
+from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
+
+_opening = threading.Lock()
+
+
+class Graph:
+    """A graph in a file or as bytes, and the session that runs it, which is made when first used in a process."""
+
+    def __init__(self, source: Path | bytes) -> None:
+        self.source, self._session = source, None
+
+    @property
+    def session(self) -> Any:
+        """The ONNX Runtime session. Raises EncoderError for a graph that can't be read."""
+        with _opening:
+            if self._session is None:
+                self._session = _open_session(self.source)
+            return self._session
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"source": self.source, "_session": None}
+
+
+class OnnxModel(Model):
+    """A graph under a tokenizer.
+
+    graph       its inputs are `input_ids` and `attention_mask`, its first output the vectors (N, D), not normalised;
+                with a `table`, the inputs are `words`, the tokens' rows, and `mask`
+    table       word embeddings (V, H) outside the graph
+    precision   that of the graph
+    """
+
+    concurrent = True
+    pad: int
+
+    def __init__(
+        self,
+        graph: Graph,
+        tokenizer: Any,
+        *,
+        dim: int,
+        max_length: int,
+        pad: int,
+        table: NDArray[np.float32] | None = None,
+        precision: str = "int8",
+        pooling: str = "mean",
+        prompt: str = "",
+        prompts: Mapping[str, str] | None = None,
+        normalizes: bool = False,
+    ) -> None:
+        self.graph, self.tokenizer, self.table, self._precision = graph, tokenizer, table, precision
+        self.dim, self.max_length, self.pad, self.pooling = dim, max_length, pad, pooling
+        self.prompt, self.prompts, self.normalizes = prompt, dict(prompts or {}), normalizes
+
+    @classmethod
+    def open(cls, modules: Sequence[layout.Module], folder: Path, settings: Mapping[str, Any]) -> OnnxModel:
+        """The model in a folder that `isoglot export` wrote; `settings` replace saved ones.
+
+        Raises EncoderError for a damaged folder.
+        """
+        saved, config = layout.read_settings(folder), configs.read(folder / "config.json", configs.Backbone)
+        length = configs.read(folder / "sentence_bert_config.json", configs.Length).max_seq_length
+        backend = layout.read_tokenizer(folder)
+        if backend is None or not length:
+            raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
+        tokenizer = backend.backend_tokenizer
+        disable_extras(tokenizer)
+        require_tokenizer(tokenizer, int((config.model_extra or {}).get("vocab_size", 1 << 24)), folder)
+        graph = Graph(folder / layout.GRAPH)
+        widths = [output.shape[-1] for output in graph.session.get_outputs()]
+        given = {
+            "dim": int(widths[0]), "max_length": length, "pad": int(backend.pad_token_id or 0),
+            "prompt": saved.default, "prompts": saved.prompts,
+            "normalizes": any(module.kind == "Normalize" for module in modules),
+        }  # fmt: skip
+        if settings.get("max_length", length) > length:
+            raise EncoderError(f"{folder}: max_length is at most {length}, got {settings['max_length']}")
+        model = cls(graph, tokenizer, **{**given, **settings})
+        model.name, model.card = saved.name, card.read(folder)
+        return model
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids with special tokens; a text without tokens becomes one padding token."""
+        texts = prompted(texts, prompt, self.prompt)
+        return ragged(self.tokenizer, texts, max_length=self.max_length, special=True, filler=self.pad)
+
+    def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
+        """The vectors, which are computed at once."""
+        if not len(tokens):
+            return lambda: np.zeros((0, plan.width), np.float32)
+        ids, mask = tokens.padded(self.pad)
+        mask = np.ones_like(ids) if mask is None else mask
+        inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": mask}
+        if self.table is not None:
+            inputs = {"words": self.table[ids], "mask": mask}
+        session = self.graph.session
+        vectors: Rows = session.run([session.get_outputs()[0].name], inputs)[0][:, : plan.width]
+        return lambda: vectors
+
+    @property
+    def precision(self) -> str:
+        """That of the graph."""
+        return self._precision
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of tokenizer, truncation and prompt."""
+        return digest(self.tokenizer, self.max_length, self.prompt)
+
+    @property
+    def parameters_count(self) -> int:
+        """Number of weights, as its card has it; 0 without a card."""
+        return self.card.parameters if self.card is not None else 0
+
+    def add_weights(self, checksum: Any) -> None:
+        """Update a checksum with the graph and the table."""
+        source = self.graph.source
+        content = source if isinstance(source, bytes) else source.read_bytes()
+        checksum.update(hashlib.sha256(content).digest())
+        if self.table is not None:
+            checksum.update(np.ascontiguousarray(self.table))
+
+
+def _open_session(source: Path | bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1  # `encode` computes a chunk in each thread
+    options.log_severity_level = 3
+    try:
+        return onnxruntime.InferenceSession(
+            source if isinstance(source, bytes) else str(source), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the runtime has classes of its own
+        name = "the graph" if isinstance(source, bytes) else source
+        reason = " ".join(str(error).split())[:300]
+        raise EncoderError(f"{name}: can't be read: {reason}; export or download the model again") from error

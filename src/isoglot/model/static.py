@@ -1,0 +1,113 @@
+"""A static model in NumPy: the vector of a sentence is the mean of its tokens' rows in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.tokens import Tokens
+from isoglot.errors import EncoderError
+from isoglot.model import card, layout, packed
+from isoglot.model.base import Model
+from isoglot.model.engine import Plan, Rows
+from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_TOKENS = 512  # rows of the table that are gathered at a time, so that they stay in a core's cache
+
+
+class StaticModel(Model):
+    """A table (V, D) under a tokenizer; a text without tokens has the zero vector."""
+
+    pads = False
+    kind = "StaticEncoder"
+
+    def __init__(
+        self,
+        table: NDArray[np.float32],
+        tokenizer: Tokenizer,
+        *,
+        max_length: int = 512,
+        prompt: str = "",
+        prompts: Mapping[str, str] | None = None,
+        normalizes: bool = True,
+    ) -> None:
+        self.table, self.tokenizer, self.max_length = table, tokenizer, max_length
+        self.dim, self.prompt, self.prompts, self.normalizes = table.shape[1], prompt, dict(prompts or {}), normalizes
+
+    @classmethod
+    def open(cls, modules: Sequence[layout.Module], folder: Path, settings: Mapping[str, Any]) -> StaticModel:
+        """The model in a folder with these modules, a table and perhaps Normalize; `settings` replace saved ones.
+
+        Raises EncoderError for a damaged folder.
+        """
+        place, saved = modules[0].folder, layout.read_settings(folder)
+        weights = packed.read_weights(place) if packed.is_packed(place) else layout.read_arrays(place)
+        table = weights.get("embedding.weight", weights.get("embeddings"))
+        if table is None or table.ndim != 2:
+            raise EncoderError(
+                f"{place}: model.safetensors contains no embedding table, only {', '.join(weights) or 'nothing'}"
+            )
+        if not np.isfinite(table).all():
+            raise EncoderError(f"{folder}: the table contains NaN or infinity; save or download the model again")
+        tokenizer = packed.read_tokenizer(place)
+        length = (tokenizer.truncation or {}).get("max_length", 8192)
+        disable_extras(tokenizer)
+        require_tokenizer(tokenizer, len(table), folder)
+        normalizes = any(module.kind == "Normalize" for module in modules)
+        given = {"max_length": length, "prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes}
+        model = cls(table.astype(np.float32, copy=False), tokenizer, **{**given, **settings})
+        model.name, model.card = saved.name, card.read(folder)
+        return model
+
+    def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
+        """Token ids without special tokens; an empty text gives an empty row."""
+        return ragged(self.tokenizer, prompted(texts, prompt, self.prompt), max_length=self.max_length)
+
+    def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
+        """The means, which are computed at once. Texts of equal length are summed together."""
+        means = np.zeros((len(tokens), plan.width), np.float32)
+        order = np.argsort(tokens.lengths, kind="stable")
+        lengths, starts = tokens.lengths[order], tokens.starts[order]
+        gathered = np.empty((_TOKENS + int(lengths.max(initial=0)), self.dim), np.float32)
+        first = 0
+        while first < len(order):
+            length = int(lengths[first])
+            end = int(np.searchsorted(lengths, length, side="right"))
+            step = max(1, _TOKENS // max(1, length))
+            for start in range(first, end if length else first, step):
+                stop = min(end, start + step)
+                ids = tokens.ids[starts[start:stop, None] + np.arange(length)].ravel()
+                rows = gathered[: len(ids)]
+                np.take(self.table, ids, axis=0, out=rows, mode="clip")  # other modes copy once more
+                sums = rows.reshape(stop - start, length, self.dim).sum(axis=1)
+                means[order[start:stop]] = sums[:, : plan.width] / np.float32(length)
+            first = end
+        return lambda: means
+
+    @property
+    def fingerprint(self) -> str:
+        """Hexadecimal digest of tokenizer, truncation and prompt."""
+        return digest(self.tokenizer, self.max_length, self.prompt)
+
+    @property
+    def parameters_count(self) -> int:
+        """Number of weights."""
+        return self.table.size
+
+    def add_weights(self, checksum: Any) -> None:
+        """Update a checksum with the table, as the static encoder of torch does."""
+        checksum.update(f"table {self.table.shape} torch.float32".encode())
+        checksum.update(np.ascontiguousarray(self.table))
+
+
+def is_static(modules: Sequence[layout.Module]) -> bool:
+    """Whether a model consists of a table and nothing but Normalize after it."""
+    kinds = [module.kind for module in modules]
+    return kinds[:1] == ["StaticEmbedding"] and not set(kinds[1:]) - {"Normalize"}

@@ -28,15 +28,15 @@ from isoglot.encoders import Encoder
 from isoglot.encoders.loading import expanded
 from isoglot.errors import EncoderError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import main_metrics
+from isoglot.evaluation.compare import Comparison, Row, compare
+from isoglot.evaluation.evaluate import described, evaluate
 from isoglot.evaluation.run import texts_of
+from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.suites import Column
 from isoglot.model import packaged
-from isoglot.report.compare import Comparison, Row, compare
-from isoglot.report.evaluate import described, evaluate
-from isoglot.report.scores import Scores, read_results
 from isoglot.report.tables import NOTHING, Grid, shown, side_by_side, to_markdown
+from isoglot.score import main_metrics
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -22,10 +22,10 @@ from torch import Tensor
 import isoglot
 from isoglot.encoders.transformer import POOLINGS, mean
 from isoglot.evaluation.run import function
+from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.bucc import SAMPLE, find, load
 from isoglot.evaluation.tasks.clustering import CLUSTERING
 from isoglot.evaluation.vectors import unit
-from isoglot.report.scores import read_results
 
 PROMPT, LANGUAGES = "query: ", ("pms", "kab", "nds", "tat", "swh", "deu")
 

@@ -34,9 +34,9 @@ from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
-from isoglot.report.sweep import Design, read_design, sweep
 from isoglot.settings import BUNDLED
 from isoglot.training.recipes import inputs_of
+from isoglot.training.sweep import Design, read_design, sweep
 from isoglot.wikipedia import Choice, Sources, build, entity_training
 from isoglot.wikipedia.entities import titles_of
 from isoglot.wikipedia.names import encode_names

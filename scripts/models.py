@@ -29,8 +29,8 @@ import isoglot
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write
 from isoglot.encoders import adapters
+from isoglot.evaluation.scores import read_results
 from isoglot.model import card, layout
-from isoglot.report.scores import read_results
 from isoglot.settings import BUNDLED
 
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"

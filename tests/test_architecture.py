@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "isoglot"
 MODULES = sorted(SOURCE.rglob("*.py"))
 # A module imports from its own layer and from those right of it.
-LAYERS = ["cli", "training", "objectives", "encoders", "serve", "mining", "scale", "report", "evaluation", "index"]
+LAYERS = ["cli", "training", "objectives", "encoders", "serve", "mining", "scale", "evaluation", "report", "index"]
 LAYERS += [
     "wikipedia",
     "search",
@@ -39,6 +39,7 @@ LAYERS += [
     "processes",
     "plugins",
     "progress",
+    "score",
     "environment",
 ]
 LAYERS += ["arguments", "errors"]
@@ -99,7 +100,6 @@ MAY_IMPORT_TORCH = {
     "isoglot.evaluation.tasks.linear",
     "isoglot.memory",  # of an accelerator
     "isoglot.model.layout",  # folders that transformers reads
-    "isoglot.report.sweep",
     "isoglot.mining.pipeline",  # products in bfloat16
     "isoglot.demo",
 }
@@ -308,7 +308,7 @@ def find_circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 # Circles that still exist, by the package that they are in, with the number of their modules: they only become smaller.
-CIRCLES = {"evaluation": 11, "report": 4}
+CIRCLES: dict[str, int] = {}
 
 
 def test_no_modules_import_each_other():

@@ -23,10 +23,10 @@ _HOMES = {
     "IsoglotError": "isoglot.errors",
     "Model": "isoglot.model",
     "Objective": "isoglot.objectives",
-    "Score": "isoglot.evaluation.base",
-    "compare": "isoglot.report.compare",
+    "Score": "isoglot.score",
+    "compare": "isoglot.evaluation.compare",
     "encode": "isoglot.model",  # not in `__all__`: `model.encode` as a function; one form is listed
-    "evaluate": "isoglot.report.evaluate",
+    "evaluate": "isoglot.evaluation.evaluate",
     "load": "isoglot.model",
     "mine": "isoglot.mining",
     "plot": "isoglot.report.plot",
@@ -54,14 +54,14 @@ if TYPE_CHECKING:
     from isoglot.data.groups import Group
     from isoglot.encoders import Encoder
     from isoglot.errors import IsoglotError
-    from isoglot.evaluation.base import Score
+    from isoglot.evaluation.compare import compare
+    from isoglot.evaluation.evaluate import evaluate
     from isoglot.index import Index
     from isoglot.mining import mine
     from isoglot.model import Model, load
     from isoglot.objectives import Objective
-    from isoglot.report.compare import compare
-    from isoglot.report.evaluate import evaluate
     from isoglot.report.plot import plot
+    from isoglot.score import Score
     from isoglot.training.train import train
 
 

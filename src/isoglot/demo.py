@@ -18,9 +18,9 @@ from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write, check_output, exclusive, own, read_lines
 from isoglot.encoders.device import resolve
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.scores import Scores
 from isoglot.model import Model, encode, layout, load
-from isoglot.report.evaluate import evaluate
-from isoglot.report.scores import Scores
 from isoglot.report.tables import Grid, side_by_side, to_markdown
 from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune

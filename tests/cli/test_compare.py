@@ -10,8 +10,8 @@ import pytest
 from isoglot.cli.compare import compare as run
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
-from isoglot.report.compare import compare
-from isoglot.report.scores import Scores, write_results
+from isoglot.evaluation.compare import compare
+from isoglot.evaluation.scores import Scores, write_results
 
 SETTINGS = {"resamples": 200}
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from isoglot.cli import console
 from isoglot.cli.tasks import tasks
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.suites import SUITES
-from isoglot.report.tables import Grid, by_language, by_suite
+from isoglot.evaluation.suites import SUITES, by_suite
+from isoglot.report.tables import Grid, by_language
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from isoglot.cli.evaluate import open_subject
 from isoglot.cli.main import main
 from isoglot.cli.tasks import tasks as show_list
 from isoglot.errors import EvaluationError, OutputError
+from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.sts import Sts
-from isoglot.report.scores import read_results
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ import pytest
 from cases import all_cases, by_text
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.evaluate import evaluate
 
 CASES = all_cases()
 

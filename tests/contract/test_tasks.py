@@ -13,9 +13,9 @@ from conftest import permute
 from isoglot.data.files import collecting
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.evaluate import evaluate
 
 CASES = all_cases()
 # A task that trains the model itself cannot be given a function; its own tests see to it.

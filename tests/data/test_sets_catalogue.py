@@ -21,7 +21,7 @@ from isoglot.data.sets.content import Content, measure
 from isoglot.data.sets.download import Network
 from isoglot.data.sets.normalise import step
 from isoglot.errors import CorpusError
-from isoglot.report.mteb import MTEB
+from isoglot.evaluation.mteb import MTEB
 
 entries = importlib.import_module("isoglot.data.sets.catalogue")  # the package has a function of that name
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))

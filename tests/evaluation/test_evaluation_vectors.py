@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.vectors import Remembered, embed
-from isoglot.report.evaluate import evaluate
 from isoglot.store import VectorStore
 
 

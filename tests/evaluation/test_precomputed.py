@@ -10,8 +10,8 @@ from cases import by_text
 from folders import numbered, tatoeba
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.precomputed import Precomputed, export_texts
-from isoglot.report.evaluate import evaluate
 
 
 def test_texts_out_vectors_in_the_same_scores(tmp_path):

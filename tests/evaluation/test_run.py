@@ -8,9 +8,9 @@ from folders import numbered, tatoeba
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import texts_of
 from isoglot.evaluation.sets import get_command
-from isoglot.report.evaluate import evaluate
 
 
 def skipping(told, *arguments, **options):
@@ -45,7 +45,7 @@ def test_a_language_without_data_is_told_and_the_others_are_scored(tmp_path):
     told = []
     scores = skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["ko", "ja", "en"])
     assert {score.subset for score in scores} == {"kor-eng", "mean"}
-    command = f"get more with: {get_command('tatoeba', data=tmp_path)}"
+    command = f"get more with: {get_command(TASKS['tatoeba'], data=tmp_path)}"
     assert told == [f"tatoeba: {tmp_path} has no data for ja; {command}"]
     told.clear()
     assert skipping(told, by_length, ["tatoeba"], data=tmp_path, languages=["ja", "de"]) == []

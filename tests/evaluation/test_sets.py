@@ -14,12 +14,12 @@ from isoglot.cli.main import app
 from isoglot.data.sets.catalogue import catalogue
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.sets import get_command, sets_of
-from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 OWN = {"linked", "retrieval", "nearest", "xsim/own", "sts", "clustering"}
-SETS = {task: sets for task in TASKS if (sets := sets_of(task))}
+SETS = {task: sets for task in TASKS if (sets := sets_of(TASKS[task]))}
 
 
 def test_every_task_has_sets_or_reads_files_of_ones_own():
@@ -44,9 +44,9 @@ def test_a_task_finds_its_subsets_in_a_folder_that_holds_the_set_alone(task, nam
 
 
 def test_the_command_is_one_that_the_command_line_takes(tmp_path):
-    assert get_command("tatoeba") == "isoglot data get tatoeba-laser --data DIR"
+    assert get_command(TASKS["tatoeba"]) == "isoglot data get tatoeba-laser --data DIR"
     folder = tmp_path / "my data"
-    words = shlex.split(get_command("mldoc", data=folder))
+    words = shlex.split(get_command(TASKS["mldoc"], data=folder))
     assert words[-2:] == ["--data", str(folder)]
     # Its licence forbids the download, so nothing is fetched and the message says what a person does instead.
     answer = CliRunner().invoke(app, words[1:])
@@ -65,36 +65,36 @@ def lay(folder, *names):
 
 
 def test_the_command_gets_what_is_not_there_yet(tmp_path):
-    assert get_command("bucc/oracle", data=tmp_path).startswith("isoglot data get xtreme-bucc2018 ")
+    assert get_command(TASKS["bucc/oracle"], data=tmp_path).startswith("isoglot data get xtreme-bucc2018 ")
     lay(tmp_path, "xtreme-bucc2018", "sts17-official")
-    assert get_command("bucc/oracle", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
-    assert get_command("sts17", data=tmp_path) == f"isoglot data get sts17-crosslingual-sts --data {tmp_path}"
+    assert get_command(TASKS["bucc/oracle"], data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+    assert get_command(TASKS["sts17"], data=tmp_path) == f"isoglot data get sts17-crosslingual-sts --data {tmp_path}"
     lay(tmp_path, "bucc2018")
-    assert get_command("bucc/oracle", data=tmp_path) == ""
+    assert get_command(TASKS["bucc/oracle"], data=tmp_path) == ""
     (tmp_path / "bucc2018" / ".downloads").mkdir()  # a download that was interrupted
-    assert get_command("bucc/oracle", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+    assert get_command(TASKS["bucc/oracle"], data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
 
 
 def test_a_part_of_a_set_that_nothing_is_recorded_of_is_got_whole(tmp_path):
     for path in ("flores-200/devtest/deu_Latn.devtest", "bucc2018/zh-en.dev.gold"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).touch()
-    assert get_command("xsim/flores-devtest", data=tmp_path) == f"isoglot data get flores-200 --data {tmp_path}"
-    assert get_command("bucc/xtreme", data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
+    assert get_command(TASKS["xsim/flores-devtest"], data=tmp_path) == f"isoglot data get flores-200 --data {tmp_path}"
+    assert get_command(TASKS["bucc/xtreme"], data=tmp_path) == f"isoglot data get bucc2018 --data {tmp_path}"
     lay(tmp_path / "whole", "flores-200")
-    assert get_command("xsim/flores-devtest", data=tmp_path / "whole") == ""
+    assert get_command(TASKS["xsim/flores-devtest"], data=tmp_path / "whole") == ""
 
 
 def test_a_set_that_would_be_read_in_place_of_another_has_its_languages_too(tmp_path):
     def named(*lacking, beside=()):
-        return get_command("map", data=tmp_path, languages=lacking, beside=beside).split()[3:4]
+        return get_command(TASKS["map"], data=tmp_path, languages=lacking, beside=beside).split()[3:4]
 
     assert named("kor", beside=["fra"]) == ["ntrex-128"]
     lay(tmp_path, "ntrex-128", "flores-200", "sib-200")
     assert named("ces") == ["multi30k"]
     assert named("ces", beside=["fra"]) == ["multi30k"]
     assert named("ces", beside=["kor"]) == []
-    assert get_command("tatoeba", data=tmp_path, languages=["ces"], beside=["yue"]).split()[3] == "tatoeba-laser"
+    assert get_command(TASKS["tatoeba"], data=tmp_path, languages=["ces"], beside=["yue"]).split()[3] == "tatoeba-laser"
 
 
 # Task -> files of a part of its set in the folder given, and the same set below it where `data get` puts it.
@@ -127,7 +127,7 @@ def test_what_get_brings_is_read_before_another_copy(task, tmp_path):
 
 def test_the_command_gets_a_set_that_has_the_languages(tmp_path):
     def named(task, *languages):
-        return get_command(task, languages=languages).split()[3:4]
+        return get_command(TASKS[task], languages=languages).split()[3:4]
 
     assert named("sts17", "kor") == ["sts17-crosslingual-sts"]
     assert named("sts17", "ara", "kor") == ["sts17-official"]  # which has one of them
@@ -147,18 +147,18 @@ def test_the_command_gets_a_set_that_has_the_languages(tmp_path):
 )
 def test_a_set_with_recorded_files_has_the_languages_of_their_names(task, name, has, lacks):
     for language in has:
-        assert get_command(task, languages=[language]) == f"isoglot data get {name} --data DIR", language
-        assert get_command(task, languages=[*lacks, language])
+        assert get_command(TASKS[task], languages=[language]) == f"isoglot data get {name} --data DIR", language
+        assert get_command(TASKS[task], languages=[*lacks, language])
     for language in lacks:
-        assert get_command(task, languages=[language]) == "", language
-    assert get_command(task, languages=lacks) == ""
+        assert get_command(TASKS[task], languages=[language]) == "", language
+    assert get_command(TASKS[task], languages=lacks) == ""
 
 
 def test_a_set_that_nothing_is_recorded_of_may_have_any_language():
     """FLORES-200 states a number, and no file of it is recorded; it adds to what the other sets of the task lack."""
-    assert get_command("xsim/flores-dev", languages=["wol"]) == "isoglot data get flores-200 --data DIR"
-    assert get_command("centroids", languages=["wol"]) == "isoglot data get ntrex-128 --data DIR"
-    assert get_command("centroids", languages=["epo"]) == "isoglot data get flores-200 --data DIR"
+    assert get_command(TASKS["xsim/flores-dev"], languages=["wol"]) == "isoglot data get flores-200 --data DIR"
+    assert get_command(TASKS["centroids"], languages=["wol"]) == "isoglot data get ntrex-128 --data DIR"
+    assert get_command(TASKS["centroids"], languages=["epo"]) == "isoglot data get flores-200 --data DIR"
 
 
 @pytest.mark.parametrize(("language", "advised"), [("deu", True), ("wol", False)])
@@ -170,4 +170,4 @@ def test_evaluate_names_no_command_that_would_not_add_the_language(tmp_path, lan
 
 @pytest.mark.parametrize("task", sorted(OWN))
 def test_a_task_on_files_of_ones_own_has_no_command(task):
-    assert get_command(task) == ""
+    assert get_command(TASKS[task]) == ""

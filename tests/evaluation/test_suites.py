@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,16 +16,14 @@ from isoglot.data.sets.importers import SHORT_TEXTS
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS, Score
 from isoglot.evaluation.base import averages
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import plan
 from isoglot.evaluation.suites import SUITES, Column, Suite, listed
 from isoglot.evaluation.tasks import classification, finetune
-from isoglot.evaluation.tasks.classification import MLDOC, MTOP, PAWS_X, FewShot, ZeroShot, undersample
-from isoglot.evaluation.tasks.classification import XNLI as XNLI_SET
-from isoglot.evaluation.tasks.clustering import Clustering
+from isoglot.evaluation.tasks.classification import undersample
 from isoglot.evaluation.tasks.language_id import SETS
-from isoglot.evaluation.tasks.retrieval import AVERAGES, LASER_112
-from isoglot.evaluation.tasks.sts import Sts
-from isoglot.report.evaluate import evaluate
+from isoglot.evaluation.tasks.retrieval import LASER_112
+from isoglot.evaluation.vectors import Remembered
 
 PAIRS = ("de-en", "fr-en", "ru-en", "zh-en")
 FLORES = ("eng_Latn", "kor_Hang", "fra_Latn", "jpn_Jpan", "rus_Cyrl")
@@ -49,16 +48,7 @@ def skipping(told, *arguments, **options):
 
 def named(name):
     """The averages that a task gives, and the subsets they are over, by its own tables."""
-    task = TASKS[name]
-    if isinstance(task, Sts):
-        return dict(task.lists)
-    if isinstance(task, Clustering):
-        return dict([task.average] if task.average else [])
-    if isinstance(task, FewShot | ZeroShot):
-        return dict(task.topics.averages)
-    if name == "tatoeba":
-        return {average: tuple(f"{code}-eng" for code in codes) for average, codes in AVERAGES.items()}
-    return dict(PAWS_X.averages) if name == "paws-x/finetune" else {}
+    return dict(TASKS[name].lists)
 
 
 def row(name, metric, percents):
@@ -111,36 +101,29 @@ def test_a_suite_names_subsets_that_can_exist(name):
 
 
 @pytest.mark.parametrize(
-    "task, write, lists",
+    "task, write",
     [
-        ("tatoeba", lambda folder: tatoeba(folder, {code: numbered(code, 2) for code in LASER_112}), AVERAGES),
-        (
-            "mtop",
-            lambda folder: mtop_data(folder, dict(MTOP.averages)["mtop-6"], sizes={"train": 8, "test": 1}),
-            dict(MTOP.averages),
-        ),
-        ("mldoc", mldoc, dict(MLDOC.averages)),
-        (
-            "xnli",
-            lambda folder: xnli_data(folder, dict(XNLI_SET.averages)["xtreme-15"], premises=10),
-            dict(XNLI_SET.averages),
-        ),
+        ("tatoeba", lambda folder: tatoeba(folder, {code: numbered(code, 2) for code in LASER_112})),
+        ("mtop", lambda folder: mtop_data(folder, TASKS["mtop"].lists["mtop-6"], sizes={"train": 8, "test": 1})),
+        ("mldoc", mldoc),
+        ("xnli", lambda folder: xnli_data(folder, TASKS["xnli"].lists["xtreme-15"], premises=10)),
     ],
 )
-def test_a_task_gives_its_averages_where_all_subsets_are_there(tmp_path, task, write, lists, monkeypatch):
+def test_a_task_gives_its_averages_where_all_subsets_are_there(tmp_path, task, write, monkeypatch):
     monkeypatch.setattr(classification, "undersample", lambda labels: undersample(labels)[:1])
     write(tmp_path)
+    lists = TASKS[task].lists
     over = {score.subset: len(score.over) for score in evaluate(by_text, [task], data=tmp_path) if score.over}
     assert over == {name: len(codes) for name, codes in lists.items()} | {"mean": max(map(len, lists.values()))}
 
 
 def test_fine_tuning_gives_its_average_over_seven_languages(tmp_path, monkeypatch):
-    codes = dict(PAWS_X.averages)["xtreme-7"]
+    codes = TASKS["paws-x/finetune"].lists["xtreme-7"]
     pawsx_data(tmp_path, codes, pairs=4, splits=("train", "dev", "test"))
-    monkeypatch.setattr(finetune, "_transformer", lambda *_: None)
     monkeypatch.setattr(finetune.PawsXFinetune, "_learn", lambda *_: None)
     monkeypatch.setattr(finetune, "predict", lambda _, pairs: np.zeros(len(pairs.labels), np.int64))
-    scores = TASKS["paws-x/finetune"].run(by_text, tmp_path)
+    encode = Remembered(by_text, model=SimpleNamespace(backbone=None, tokenizer=None))
+    scores = TASKS["paws-x/finetune"].run(encode, tmp_path)
     (average,) = [score for score in scores if score.subset == "xtreme-7"]
     assert (average.value, sorted(average.over)) == (0.5, sorted(codes))
 

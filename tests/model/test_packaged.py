@@ -129,8 +129,8 @@ def test_e5_gives_its_published_accuracy(monkeypatch, tmp_path):
     """Tatoeba, Korean to English with the prompt: .778, which the converted weights must meet within .003."""
     from isoglot.encoders import load
     from isoglot.errors import EncoderError
+    from isoglot.evaluation.evaluate import evaluate
     from isoglot.model import encode
-    from isoglot.report.evaluate import evaluate
     from isoglot.settings import BUNDLED
 
     monkeypatch.setenv("ISOGLOT_CACHE", str(tmp_path))

@@ -8,7 +8,7 @@ import numpy as np
 
 from isoglot.evaluation import base
 from isoglot.evaluation.base import Detail
-from isoglot.report.scores import Scores, declared
+from isoglot.evaluation.scores import Scores, declared
 
 TATOEBA = """afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb cha cmn cor csb cym dan deu dsb dtp
 ell epo est eus fao fin fra fry gla gle glg gsw heb hin hrv hsb hun hye ido ile ina ind isl ita jav jpn kab kat kaz khm

@@ -7,9 +7,9 @@ import pytest
 from page_results import cells
 
 from isoglot.evaluation.base import Score
+from isoglot.evaluation.scores import Scores
 from isoglot.report.comparable import alike
 from isoglot.report.page import page
-from isoglot.report.scores import Scores
 from isoglot.report.tables import side_by_side
 
 
@@ -46,10 +46,7 @@ def test_the_same_data_are_compared():
 
 @pytest.mark.parametrize(
     ("other", "kept"),
-    [
-        (run("b", SAME[::-1], 0.75), {"deu"}),
-        (run("b", SAME, 0.75, over=("deu", "fra")), {"deu", "kor"}),
-    ],
+    [(run("b", SAME[::-1], 0.75), {"deu"}), (run("b", SAME, 0.75, over=("deu", "fra")), {"deu", "kor"})],
 )
 def test_other_data_are_not_even_where_their_numbers_agree(other, kept):
     base = run("a", SAME, 0.5)

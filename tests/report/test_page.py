@@ -18,9 +18,9 @@ from page_results import FIFTEEN, Score, cells, errors_into, one, small
 from isoglot.cli.report import report as command
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
+from isoglot.evaluation.scores import Scores, write_results
 from isoglot.report import charts
 from isoglot.report.page import is_seen, margin_of, page, write_page
-from isoglot.report.scores import Scores, write_results
 from isoglot.report.tables import MANY
 
 VOID = {"meta", "input", "wbr", "img"}

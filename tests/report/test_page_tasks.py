@@ -12,8 +12,8 @@ from folders import write
 from page_results import cells
 
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.scores import Scores
 from isoglot.report.page import page
-from isoglot.report.scores import Scores
 
 CASES = all_cases()
 

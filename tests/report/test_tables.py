@@ -9,8 +9,8 @@ from rich.console import Console
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.suites import SUITES
-from isoglot.report.tables import Grid, by_language, by_suite, lacking, side_by_side, to_markdown, to_rich
+from isoglot.evaluation.suites import SUITES, by_suite, lacking
+from isoglot.report.tables import Grid, by_language, side_by_side, to_markdown, to_rich
 
 
 def scores(**values):

@@ -48,8 +48,8 @@ def compare(
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
     from isoglot.data.files import check_json, check_output, check_outputs
-    from isoglot.report.compare import compare, parts_of
-    from isoglot.report.scores import files_of
+    from isoglot.evaluation.compare import compare, parts_of
+    from isoglot.evaluation.scores import files_of
 
     named = [_named(argument) for argument in results]
     inputs = [file for _, path in named for part in parts_of(path) for file in files_of(part)]
@@ -95,9 +95,9 @@ def _named(argument: str) -> tuple[str | None, str]:
 def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
     from isoglot import environment
     from isoglot.errors import EvaluationError
-    from isoglot.report.compare import parts_of
-    from isoglot.report.examples import examples
-    from isoglot.report.scores import read_results
+    from isoglot.evaluation.compare import parts_of
+    from isoglot.evaluation.examples import examples
+    from isoglot.evaluation.scores import read_results
 
     systems: dict[str, list[list[Score]]] = {}
     for name, path in named:

@@ -67,10 +67,10 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Score a model per language; write tables, an HTML page and JSON."""
+    from isoglot.evaluation.evaluate import evaluate
     from isoglot.evaluation.precomputed import export_texts
     from isoglot.evaluation.run import plan
-    from isoglot.report.evaluate import evaluate
-    from isoglot.report.scores import check_folder
+    from isoglot.evaluation.scores import check_folder
 
     if texts_only:
         if made := [name for name, given in (("MODEL", model), ("--vectors", vectors), ("--cache", cache)) if given]:

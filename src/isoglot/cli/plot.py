@@ -73,7 +73,7 @@ def plot(
 
 def _plot_sweep(folders: list[Path], output: Path) -> None:
     from isoglot.data.files import check_output
-    from isoglot.report.sweep import plot_sweep
+    from isoglot.training.sweep import plot_sweep
 
     if len(folders) != 1:
         raise typer.BadParameter(f"pass one folder of a sweep, got {len(folders)}")
@@ -85,8 +85,8 @@ def _plot_sweep(folders: list[Path], output: Path) -> None:
 
 def _plot_similarity(words: list[str], output: Path) -> None:
     from isoglot.data.files import check_output
-    from isoglot.report.scores import files_of
-    from isoglot.report.similarity import plot_similarity
+    from isoglot.evaluation.scores import files_of
+    from isoglot.evaluation.similarity import plot_similarity
 
     if not words:
         raise typer.BadParameter("pass results of the task similarity: [NAME=]RESULTS...")

@@ -22,8 +22,8 @@ def report(
 ) -> None:
     """Write results as one self-contained HTML page."""
     from isoglot.data.files import check_output
+    from isoglot.evaluation.scores import files_of, read_results
     from isoglot.report.page import write_page
-    from isoglot.report.scores import files_of, read_results
 
     with from_stdin(*results) as paths, to_stdout(output, "html") as target:
         check_output(target, inputs=[file for path in paths for file in files_of(path)])

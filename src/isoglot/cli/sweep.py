@@ -51,7 +51,7 @@ def sweep(
     """Train over settings and seeds, and compare the results in one table."""
     from isoglot.data.files import check_outputs
     from isoglot.encoders.device import describe, resolve
-    from isoglot.report.sweep import read_design, sweep
+    from isoglot.training.sweep import read_design, sweep
 
     if (recipe is None) == (arms is None):
         raise typer.BadParameter("pass a recipe, or --arms FILE")

@@ -18,7 +18,7 @@ Albanian everywhere else, is not taken for Alemannic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -91,6 +91,18 @@ def is_language(code: str) -> bool:
 def matches(code: str, wanted: Collection[str]) -> bool:
     """Whether a language code is among the requested ones; a requested code without a script accepts every script."""
     return code in wanted or code.partition("_")[0] in wanted
+
+
+def among(code: str, languages: Sequence[str]) -> bool:
+    """Whether the code that a test set uses names one of `languages`; without any, every one does.
+
+    A test set that names no script (`cmn`) answers for all of them (`zho_Hans`). Raises `CorpusError` for a language
+    that does not exist and that the test set does not use either.
+    """
+    if not languages or code in languages:
+        return True
+    wanted = canonical_list(languages)
+    return is_language(code) and matches(canonical(code), {*wanted, *(name.partition("_")[0] for name in wanted)})
 
 
 def _language_code(code: str) -> str | None:

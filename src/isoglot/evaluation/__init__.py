@@ -5,16 +5,7 @@ from __future__ import annotations
 from isoglot.evaluation.base import Detail, Encode, Metric, Score, Task
 from isoglot.evaluation.tasks.analysis import ALIGNMENT, Centroids, SentenceMap, Similarity
 from isoglot.evaluation.tasks.bucc import BITEXT, MINING
-from isoglot.evaluation.tasks.classification import (
-    MLDOC,
-    MTOP,
-    PAWS_X,
-    SIB_200,
-    XNLI,
-    FewShot,
-    PairProbe,
-    ZeroShot,
-)
+from isoglot.evaluation.tasks.classification import CLASSIFICATION
 from isoglot.evaluation.tasks.clustering import CLUSTERING
 from isoglot.evaluation.tasks.finetune import PawsXFinetune
 from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua
@@ -35,14 +26,7 @@ _OWN: dict[str, Task] = {
     **MULTILINGUAL,
     **ALIGNMENT,
     **CLUSTERING,
-    "mtop": FewShot("mtop", MTOP),
-    "mtop/dev": FewShot("mtop/dev", MTOP, split="dev"),
-    "sib-200": FewShot("sib-200", SIB_200),
-    "sib-200/zero-shot": ZeroShot("sib-200/zero-shot", SIB_200, None),
-    "mldoc": ZeroShot("mldoc", MLDOC),
-    "mldoc/raw": ZeroShot("mldoc/raw", MLDOC, None),
-    "xnli": PairProbe("xnli", XNLI),
-    "paws-x": PairProbe("paws-x", PAWS_X),
+    **CLASSIFICATION,
     "paws-x/finetune": PawsXFinetune(),
     "language-id": LanguageId(),
     "language-id/lingua": LanguageIdLingua(),

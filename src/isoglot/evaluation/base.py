@@ -1,6 +1,6 @@
 """The interface of tasks. A task sees a function from texts to vectors, never a model.
 
-To add a task, write a class with the members of `Task`, one file for each kind, and enter it in `TASKS`
+To add a task, write a subclass of `BaseTask`, one file for each kind, and enter it in `TASKS`
 (`evaluation/__init__.py`). Different protocols have different names (`bucc/xtreme`, `bucc/moco`), so numbers with the
 same name are comparable.
 """
@@ -8,106 +8,19 @@ same name are comparable.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
+
+from isoglot.data.sets.importers import IMPORTERS
+from isoglot.score import Detail, Metric, Score
+
+__all__ = ["BaseTask", "Detail", "Encode", "Metric", "Score", "Task", "averages", "item_set_of"]
 
 # Vectors (N, D) of N texts, in their order. Dropout is off: the same text always gives the same vector.
 Encode = Callable[[Sequence[str]], NDArray[Any]]
-
-# Units of values: a share from 0 to 1 (`fraction`), a share of errors (`error`), `correlation` and `cosine` from
-# -1 to 1, or any other number, such as a distance (`plain`). All but `plain` are shown multiplied by 100.
-Unit = Literal["fraction", "error", "correlation", "cosine", "plain"]
-
-
-@dataclass(frozen=True, slots=True)
-class Detail:
-    """A table that belongs to a score and is shown on the page; no statistic uses it.
-
-    `kind` is how it is shown: "mistakes" (worst first), "similarity" (a square table, the first cell of a row its
-    name), "map" (points of a plane), "hits" (a query and what was found); any other kind as the table it is. Cells are
-    strings and finite numbers.
-    """
-
-    kind: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str | float, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One number, identified by `task`, `subset` and `metric`.
-
-    value            in its `unit`, never a percentage
-    n                number of items: pairs for a language, subsets for an average
-    over             the subsets that an average is over
-    items            (n,) or (n, columns), the outcome of each item in the order of the data, if there is one: two
-                     encoders can be compared item by item
-    statistic        name in `STATISTICS` of the function that computes the value from the items
-    item_set         id of the item set (see `item_set_of`). Scores with the same id have the same item in row i, such
-                     as one sentence in many languages, and are resampled together
-    details          tables for people
-    lower_is_better  direction of the metric
-    main             whether it is the main number of its task (several of one task must be read together)
-
-    A task sets unit, direction and main by its `Metric`s; tables, comparisons and the choice of the best checkpoint
-    read them. Items, item_set and details take no part in equality.
-    """
-
-    task: str
-    subset: str
-    metric: str
-    value: float
-    n: int
-    over: tuple[str, ...] = ()
-    items: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
-    statistic: str = "mean"
-    item_set: str = field(default="", compare=False)
-    details: tuple[Detail, ...] = field(default=(), compare=False, repr=False)
-    unit: Unit = "fraction"
-    lower_is_better: bool = False
-    main: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of a task: the properties that all its scores share (see `Score`)."""
-
-    name: str
-    unit: Unit = "fraction"
-    lower_is_better: bool = False
-    main: bool = False
-
-    def score(
-        self,
-        task: str,
-        subset: str,
-        value: float,
-        n: int,
-        *,
-        items: NDArray[np.float32] | None = None,
-        statistic: str = "mean",
-        item_set: str = "",
-        details: tuple[Detail, ...] = (),
-    ) -> Score:
-        """A score of this metric."""
-        known = (), items, statistic, item_set, details
-        return self.describe(Score(task, subset, self.name, value, n, *known))
-
-    def mean_of(
-        self, task: str, subset: str, items: NDArray[Any], *, item_set: str = "", details: tuple[Detail, ...] = ()
-    ) -> Score:
-        """A score of this metric whose value is the mean of its items (n,), which are kept in float32."""
-        kept, value = items.astype(np.float32, copy=False), float(np.mean(items, dtype=np.float64))
-        return self.score(task, subset, value, len(items), items=kept, item_set=item_set, details=details)
-
-    def describe(self, score: Score) -> Score:
-        """The same score with the unit, the direction and the place in its task that this metric has."""
-        return replace(score, unit=self.unit, lower_is_better=self.lower_is_better, main=self.main)
 
 
 class Task(Protocol):
@@ -144,6 +57,65 @@ class Task(Protocol):
         ...
 
 
+class BaseTask:
+    """Base of the tasks: a task declares its data, finds it with `find` and computes scores with `score`.
+
+    reads  names of the sets (of `isoglot.data.sets.importers`) whose files it reads
+    sets   names of the sets to download, the first by preference; default: those that it reads
+    lists  averages, each with its subsets; an average is present if all of them were evaluated
+    """
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+
+        @property
+        def name(self) -> str: ...  # noqa: D102
+        @property
+        def reads(self) -> tuple[str, ...]: ...  # noqa: D102
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets to download."""
+        return self.reads
+
+    @property
+    def lists(self) -> Mapping[str, tuple[str, ...]]:
+        """The averages besides the mean."""
+        return {}
+
+    @property
+    def needs(self) -> str:
+        """The files of its sets and where they are published."""
+        return ", or ".join(IMPORTERS[name].needs for name in self.reads)
+
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Any]:
+        """The subsets that are in the folder and of the languages, each with its data."""
+        raise NotImplementedError
+
+    def score(self, encode: Encode, subsets: dict[str, Any]) -> Iterator[Score]:
+        """The scores of the subsets that were found, of which there is at least one."""
+        raise NotImplementedError
+
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str] | None:  # noqa: ARG002
+        """The subsets that the `mean` is over; None for all."""
+        return None
+
+    def add_details(self, scores: list[Score], subsets: dict[str, Any]) -> list[Score]:  # noqa: ARG002
+        """The scores and averages with tables that need all of them."""
+        return scores
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """The subsets that are in the folder, in the order of `run`."""
+        return tuple(self.find(data, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """The scores of each subset, then its averages, then the `mean`. Raises `EvaluationError`."""
+        subsets = self.find(data, languages)
+        scores = list(self.score(encode, subsets)) if subsets else []
+        lists = [average for name, over in self.lists.items() for average in averages(scores, name, over=over)]
+        return self.add_details([*scores, *lists, *averages(scores, "mean", over=self.averaged(subsets))], subsets)
+
+
 def item_set_of(keys: Iterable[object]) -> str:
     """The id of an item set, from a key for each item: its id, line, text, or gold label.
 
@@ -168,12 +140,3 @@ def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None
         kind = Metric(metric, first.unit, first.lower_is_better, first.main)
         means.append(kind.describe(Score(first.task, subset, metric, value, len(parts), tuple(parts))))
     return means
-
-
-def main_metrics(scores: Iterable[Score]) -> dict[str, list[str]]:
-    """The metrics that stand for each task, in the order of the scores; all of a task that marks none of them."""
-    every: dict[str, dict[str, bool]] = {}
-    for score in scores:
-        known = every.setdefault(score.task, {})
-        known[score.metric] = known.get(score.metric, False) or score.main
-    return {task: [name for name, main in known.items() if main] or list(known) for task, known in every.items()}

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.evaluation.statistics import Doubles, ranks, weighted
+from isoglot.evaluation.statistics import Doubles, rank, weighted
 
 _CELLS = 1 << 21  # weights per block: 16 MiB
 # Smaller than the effect of one item, larger than the rounding of items to float32.
@@ -69,10 +69,10 @@ def permutation(
     generator, differences = np.random.default_rng([*seed, 1]), np.zeros(permutations)
     for start, stop in _blocks(permutations, 2 * len(counts)):
         moved = generator.binomial(counts, 0.5, size=(stop - start, len(counts))).astype(np.float64)
-        swapped, kept = np.hstack([moved, counts - moved]), np.hstack([counts - moved, moved])
+        swapped, unswapped = np.hstack([moved, counts - moved]), np.hstack([counts - moved, moved])
         for pair in pairs:
             both = np.concatenate(pair)
-            differences[start:stop] += weighted(statistic, both, swapped) - weighted(statistic, both, kept)
+            differences[start:stop] += weighted(statistic, both, swapped) - weighted(statistic, both, unswapped)
     return differences / len(pairs)
 
 
@@ -102,8 +102,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     corrected, largest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+    for tested, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - tested) * p_values[place]))
         corrected[place] = largest
     return corrected
 
@@ -119,12 +119,16 @@ def _exchangeable(table: NDArray[Any], statistic: str) -> Doubles:
     return items
 
 
-def _standardised(values: Doubles) -> Doubles:
+def _standardise(values: Doubles) -> Doubles:
     centred = values - values.mean()
     return np.asarray(centred / (centred.std() or 1.0))
 
 
-_SCALES = {"spearman": ranks, "pearson": _standardised}
+def _rank(values: Doubles) -> Doubles:
+    return np.asarray(rank(values, np.ones((1, len(values))))[0])
+
+
+_SCALES = {"spearman": _rank, "pearson": _standardise}
 
 
 def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Doubles], NDArray[np.int64]]:

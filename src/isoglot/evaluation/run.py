@@ -6,9 +6,9 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ from isoglot.progress import Progress
 from isoglot.store import VectorStore
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(NamedTuple):
     """A finished task: its scores, its duration in seconds, and the part of that spent encoding."""
 
     task: str
@@ -51,16 +50,19 @@ def run_tasks(
     """
     for task, languages in tasks:
         subsets = _subsets(task, data, languages)
-        unfit = _unfit(task, vectors) if subsets else []
-        for message in [*_missing(task, data, languages, subsets), *unfit]:
+        messages = [*_missing(task, data, languages, subsets)]
+        unfit = subsets and getattr(task, "needs_model", False) and not hasattr(vectors.model, "backbone")
+        if unfit:
+            messages.append(f"{task.name}: needs a transformer to fine-tune, not only vectors")
+        for message in messages:
             if on_missing is None:
                 raise EvaluationError(message)
             on_missing(message)
         if subsets and not unfit:
             start, before = perf_counter(), vectors.seconds
             with naming_extras():
-                found = task.run(vectors, data, languages=languages)
-            yield Finished(task.name, tuple(found), perf_counter() - start, vectors.seconds - before)
+                scores = task.run(vectors, data, languages=languages)
+            yield Finished(task.name, tuple(scores), perf_counter() - start, vectors.seconds - before)
 
 
 def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
@@ -122,14 +124,18 @@ def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[
     """
     if not tasks:
         raise EvaluationError("no tasks; pass names that `isoglot tasks` lists")
-    found: dict[str, Task] = {}
-    asked: dict[str, list[Sequence[str]]] = {}
+    chosen: dict[str, Task] = {}
+    mentions: dict[str, list[Sequence[str]]] = {}
     for entry in tasks:
         suite = SUITES.get(entry) if isinstance(entry, str) else None
-        for task in [TASKS[name] for name in suite.tasks] if suite else [_task(entry)]:
-            found.setdefault(task.name, task)
-            asked.setdefault(task.name, []).append(suite.languages.get(task.name, ()) if suite else ())
-    return [(task, tuple(languages) or _union(asked[name])) for name, task in found.items()]
+        if not suite and isinstance(entry, str) and entry not in TASKS:
+            raise EvaluationError(f"unknown task or suite {entry!r}; {nearest(entry, [*TASKS, *SUITES], most=99)}")
+        for task in suite.tasks if suite else [entry]:
+            one = TASKS[task] if isinstance(task, str) else task
+            chosen.setdefault(one.name, one)
+            mentions.setdefault(one.name, []).append(suite.languages.get(one.name, ()) if suite else ())
+    unions = {name: sorted(set().union(*every)) if all(every) else () for name, every in mentions.items()}
+    return [(task, tuple(languages or unions[name])) for name, task in chosen.items()]
 
 
 def texts_of(
@@ -160,25 +166,6 @@ def texts_of(
     return list(texts)
 
 
-def _union(languages: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The languages of all lists, sorted; none, which is all, if a list has none."""
-    return tuple(sorted(set().union(*languages))) if all(languages) else ()
-
-
-def _task(task: str | Task) -> Task:
-    if not isinstance(task, str):
-        return task
-    if task not in TASKS:
-        raise EvaluationError(f"unknown task or suite {task!r}; {nearest(task, [*TASKS, *SUITES], most=99)}")
-    return TASKS[task]
-
-
-def _unfit(task: Task, vectors: Remembered) -> list[str]:
-    if not getattr(task, "needs_model", False) or hasattr(vectors.model, "backbone"):
-        return []
-    return [f"{task.name}: needs a transformer to fine-tune, not only vectors"]
-
-
 def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...]:
     try:
         return task.subsets(data, languages=languages)
@@ -190,21 +177,19 @@ def _subsets(task: Task, data: Path, languages: Sequence[str]) -> tuple[str, ...
 def _missing(task: Task, data: Path, languages: Sequence[str], subsets: Sequence[str]) -> Iterator[str]:
     every = _subsets(task, data, ()) if languages and not subsets else subsets
     if not every:
-        how = get_command(task.name, data=data, languages=languages)
+        how = get_command(task, data=data, languages=languages)
         state = "" if data.is_dir() else ", which is a file" if data.is_file() else ", which does not exist"
         needs = f"{task.name}: no data in {data}{state}; it needs {task.needs}"
         yield needs + (f"; get it with: {how}" if how else "")
         return
     covered = {code for subset in subsets for code in subset.split("-")}
-    asked = [language for language in languages if not (among(language, ["eng"]) and _pairs_with_english(every))]
+    paired = {code for subset in every if "-" in subset for code in subset.split("-")}
+    with_english = any(among(code, ["eng"]) for code in paired)
+    asked = [language for language in languages if not (with_english and among(language, ["eng"]))]
     lacking = [language for language in asked if not any(among(code, [language]) for code in covered)]
     if languages and not asked and not subsets:
         yield f"{task.name}: English is scored only with another language; specify that one"
     if lacking:
-        there = [language for language in asked if language not in lacking]
-        how = "" if data.is_file() else get_command(task.name, data=data, languages=lacking, beside=there)
+        present = [language for language in asked if language not in lacking]
+        how = "" if data.is_file() else get_command(task, data=data, languages=lacking, beside=present)
         yield f"{task.name}: {data} has no data for {', '.join(lacking)}" + (f"; get more with: {how}" if how else "")
-
-
-def _pairs_with_english(subsets: Sequence[str]) -> bool:
-    return any(among(code, ["eng"]) for subset in subsets if "-" in subset for code in subset.split("-"))

@@ -16,12 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isoglot.data.files import collect
-from isoglot.data.languages import canonical, canonical_list, is_language, matches
+from isoglot.data.languages import among
 from isoglot.data.sets import DataSet, catalogue, command, find, present
-from isoglot.data.sets.importers import IMPORTERS, find_parts
+from isoglot.data.sets.importers import find_parts
 from isoglot.data.sets.normal import Part, Rows, read
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EvaluationError
+from isoglot.evaluation.base import Task
+
+__all__ = ["Source", "among", "cache", "get_command", "in_memory", "sets_of", "sources", "words"]
 
 
 def cache() -> Path:
@@ -54,50 +57,39 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
 
     Raises `EvaluationError`, opened by the task, for a copy that cannot be used.
     """
-    found: dict[tuple[str, str], Source] = {}
+    parts_of_sets: dict[tuple[str, str], Source] = {}
     for name in names:
-        if found and not merge:
+        if parts_of_sets and not merge:
             break
         try:
             for key, part in find_parts(name, data).items():
-                found.setdefault(key, Source(name, part))
+                parts_of_sets.setdefault(key, Source(name, part))
                 collect(part.files)
         except CorpusError as error:
             raise EvaluationError(f"{task}: {error}") from error
-    return found
+    return parts_of_sets
 
 
-def needs(*names: str) -> str:
-    """The files of the sets and their sources, for the message that they are missing."""
-    return ", or ".join(IMPORTERS[name].needs for name in names)
-
-
-_ANALYSES = ("similarity", "centroids", "map")  # these read only one set, the one with the most of the languages
-
-
-def sets_of(task: str) -> tuple[str, ...]:
+def sets_of(task: Task) -> tuple[str, ...]:
     """The catalogue's sets of a task, each of which gives it subsets on its own; none for tasks on the user's files."""
-    from isoglot.evaluation import TASKS  # which imports this module
-
-    names: tuple[str, ...] = getattr(TASKS[task], "sets", ()) if task in TASKS else ()
-    return tuple(name for name in names if name in catalogue())
+    return tuple(name for name in getattr(task, "sets", ()) if name in catalogue())
 
 
 def get_command(
-    task: str, *, data: str | Path = "DIR", languages: Sequence[str] = (), beside: Sequence[str] = ()
+    task: Task, *, data: str | Path = "DIR", languages: Sequence[str] = (), beside: Sequence[str] = ()
 ) -> str:
     """The command that downloads data, or more data, of a task into the folder `data`.
 
     It is the first of the task's sets that is not there whole and, where `languages` are given, may have one of them;
     it may have all of `beside` too, the languages that are there already, if the task would read it instead of them.
     For a set that must be downloaded manually, the command prints the instructions. Empty if no set of the catalogue
-    would add anything: all are present, or none has the languages, or the task is on the user's own files or not in
-    `TASKS`. If `data` is a file, the folder is left to the user. Raises `CorpusError` for an unknown language.
+    would add anything: all are present, none has the languages, or the task is on the user's own files. If `data` is a
+    file, the folder is left to the user. Raises `CorpusError` for an unknown language.
     """
     folder = "DIR" if Path(data).is_file() else data
     for name in sets_of(task):
-        one, kept = find(name), beside if task in _ANALYSES else ()
-        fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in kept)
+        one, required = find(name), beside if getattr(task, "reads_one_set", False) else ()
+        fits = _may_have(one, languages) and all(_may_have(one, [language]) for language in required)
         if fits and present(one, Path(folder)) != "yes":
             return command(name, data=folder)
     return ""
@@ -107,18 +99,6 @@ def _may_have(one: DataSet, languages: Sequence[str]) -> bool:
     """Whether a set has one of the languages; one whose languages the catalogue does not know is taken to have any."""
     codes = one.language_codes
     return not codes or any(among(code, languages) for code in codes)
-
-
-def among(code: str, languages: Sequence[str]) -> bool:
-    """Whether the code that a test set uses names one of `languages`; without any, every one does.
-
-    A test set that names no script (`cmn`) answers for all of them (`zho_Hans`). Raises `CorpusError` for a language
-    that does not exist and that the test set does not use either.
-    """
-    if not languages or code in languages:
-        return True
-    wanted = canonical_list(languages)
-    return is_language(code) and matches(canonical(code), {*wanted, *(name.partition("_")[0] for name in wanted)})
 
 
 def words(text: str) -> tuple[str, ...]:

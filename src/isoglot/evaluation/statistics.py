@@ -1,153 +1,77 @@
-"""Computes scores from items: one function for each value of `Score.statistic`.
+"""Computes scores from items, also from items that count several times, as in a bootstrap sample.
 
-Each takes the items of a score, float64 `(n,)` or `(n, columns)`, and returns its value. The second table, `WEIGHTED`,
-has the same statistics when row k counts `weights[b, k]` times, for many rows of weights at once. A bootstrap sample is
-such a row of weights, so thousands of them are a few matrix products; ranks are recomputed in each sample, and no row
-is copied.
+`weighted` takes the items of a score, `(n,)` or `(n, columns)`, and how often each counts, `(B, n)`: thousands of
+bootstrap samples are a few matrix products, ranks are recomputed in each, and no row is copied. `STATISTICS` has the
+function of each value of `Score.statistic` for items that count once.
+
+mean            of outcomes (n,), such as hits of 0 and 1
+spearman        rank correlation of (n, 2): gold, predicted; ties share their mean rank
+pearson         linear correlation of (n, 2): gold, predicted
+f1              of counts (n, 3), for instance of each sentence: right, predicted, gold; so are `precision`, `recall`
+spearman/wmean  the mean over parts of their correlations, of items (n, 3): gold, predicted, and the number of the
+                part; a part weighs as many as its items, with `/mean` all weigh the same
+
+A correlation without variation is 0, and so is a share of nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Doubles = NDArray[np.float64]
+Weighted = Callable[[Doubles, Doubles], Doubles]  # items (n,) or (n, columns), weights (B, n) -> values (B,)
 
 
-def mean(items: NDArray[Any]) -> float:
-    """The mean of outcomes (n,), such as hits of 0 and 1."""
-    return float(np.mean(items, dtype=np.float64))
+def weighted(statistic: str, items: NDArray[Any], weights: NDArray[Any]) -> Doubles:
+    """The values (B,) of a statistic on items that count `weights` (B, n) times each.
 
-
-def spearman(items: NDArray[Any]) -> float:
-    """Rank correlation of (n, 2): gold, predicted. Ties share their mean rank; without variation it is 0."""
-    return _correlation(*(ranks(column) for column in np.asarray(items, np.float64).T))
-
-
-def pearson(items: NDArray[Any]) -> float:
-    """Linear correlation of (n, 2): gold, predicted. Without variation it is 0."""
-    return _correlation(*np.asarray(items, np.float64).T)
-
-
-def f1(items: NDArray[Any]) -> float:
-    """F1 of counts (n, 3), for instance of each sentence: right, predicted, gold. 0 when nothing is predicted."""
-    right, predicted, gold = np.asarray(items, np.float64).sum(axis=0)
-    return float(2 * right / (predicted + gold)) if predicted + gold else 0.0
-
-
-def precision(items: NDArray[Any]) -> float:
-    """Precision, right over predicted, of counts (n, 3) as for `f1`. 0 when nothing is predicted."""
-    right, predicted, _ = np.asarray(items, np.float64).sum(axis=0)
-    return float(right / predicted) if predicted else 0.0
-
-
-def recall(items: NDArray[Any]) -> float:
-    """Recall, right over gold, of counts (n, 3) as for `f1`. 0 without gold."""
-    right, _, gold = np.asarray(items, np.float64).sum(axis=0)
-    return float(right / gold) if gold else 0.0
-
-
-def ranks(values: Doubles) -> Doubles:
-    """Ranks (n,) of values (n,) from 1, equal values sharing the mean of theirs."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts, dtype=np.float64)
-    return np.asarray((last - (counts - 1) / 2)[place.reshape(-1)])
-
-
-def over_parts(kind: str, way: str) -> Callable[[NDArray[Any]], float]:
-    """The mean over parts of their correlations, of items (n, 3): gold, predicted, and the number of the part.
-
-    `kind` is `spearman` or `pearson`; with `way` `wmean` a part weighs as many as its items, with `mean` all the same.
+    Weights are whole numbers, and not all of a row are 0. Raises `ValueError` for a statistic that is not there.
     """
-
-    def value(items: NDArray[Any]) -> float:
-        rows = np.asarray(items, np.float64)
-        parts = [rows[rows[:, 2] == part, :2] for part in np.unique(rows[:, 2])]
-        # Shares, not a sum divided at the end: of one part, the mean is then its value to the last bit.
-        shares = [len(part) / len(rows) if way == "wmean" else 1 / len(parts) for part in parts]
-        return float(np.dot([STATISTICS[kind](part) for part in parts], shares))
-
-    return value
-
-
-STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {
-    "mean": mean,
-    "spearman": spearman,
-    "pearson": pearson,
-    "f1": f1,
-    "precision": precision,
-    "recall": recall,
-    **{f"{kind}/{way}": over_parts(kind, way) for kind in ("spearman", "pearson") for way in ("wmean", "mean")},
-}
-
-
-def weighted(statistic: str, items: NDArray[Any], weights: Doubles) -> Doubles:
-    """The values (B,) of a statistic on items (n,) or (n, columns) that count `weights` (B, n) times each.
-
-    Weights are whole numbers, and not all of a row are 0. A statistic that has only its entry in `STATISTICS` is
-    computed on repeated rows, which is slower and the same. Raises `ValueError` for a name that is not there.
-    """
-    if statistic not in STATISTICS:
-        raise ValueError(f"no statistic is called {statistic!r}; known: {', '.join(STATISTICS)}")
-    rows = np.asarray(items, np.float64)
-    if statistic in WEIGHTED:
-        return WEIGHTED[statistic](rows, weights)
-    counts = np.asarray(weights, np.int64)
-    return np.array([STATISTICS[statistic](np.repeat(rows, row, axis=0)) for row in counts], np.float64)
+    if statistic not in _WEIGHTED:
+        raise ValueError(f"no statistic is called {statistic!r}; known: {', '.join(_WEIGHTED)}")
+    return _WEIGHTED[statistic](np.asarray(items, np.float64), np.asarray(weights, np.float64))
 
 
 def _mean(items: Doubles, weights: Doubles) -> Doubles:
     return np.asarray(weights @ items / weights.sum(axis=1))
 
 
-def _counts(right: int, predicted: int, gold: int) -> Callable[[Doubles, Doubles], Doubles]:
-    """Weighted right over weighted predicted and gold; F1 has the weights 2, 1, 1."""
-
-    def values(items: Doubles, weights: Doubles) -> Doubles:
-        sums = weights @ items
-        above, below = right * sums[:, 0], predicted * sums[:, 1] + gold * sums[:, 2]
-        return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
-
-    return values
-
-
-def _over_parts(kind: str, way: str) -> Callable[[Doubles, Doubles], Doubles]:
-    def values(items: Doubles, weights: Doubles) -> Doubles:
-        total = shares = np.zeros(len(weights))
-        for part in np.unique(items[:, 2]):
-            mask = items[:, 2] == part
-            own = weights[:, mask]
-            size = own.sum(axis=1)
-            own[size == 0] = 1  # a part that was not sampled has no share, so its value does not matter
-            share = size if way == "wmean" else (size > 0).astype(np.float64)
-            total, shares = total + share * WEIGHTED[kind](items[mask, :2], own), shares + share
-        return np.asarray(total / shares)
-
-    return values
+def _share(items: Doubles, weights: Doubles, *, factors: tuple[int, int, int]) -> Doubles:
+    """Right times the first factor over predicted and gold times the others."""
+    right, predicted, gold = (weights @ items).T * np.array(factors)[:, None]
+    return _divide(right, predicted + gold)
 
 
 def _pearson(items: Doubles, weights: Doubles) -> Doubles:
-    # Centred at the mean of the column first, so that a column far from 0 loses no digits.
-    gold, predicted = (column - column.mean() for column in items.T)
+    # Centred twice: a column far from 0 loses no digits.
+    columns = [column - column.mean() for column in items.T]
     total = weights.sum(axis=1)
-    table = np.stack([gold, predicted, gold * gold, predicted * predicted, gold * predicted], axis=1)
-    a, b, aa, bb, ab = (weights @ table / total[:, None]).T
-    return _share(ab - a * b, _variance(aa, a), _variance(bb, b))
+    centred = [column - ((weights @ column) / total)[:, None] for column in columns]
+    # What is left of equal values is rounding.
+    rounding = [1e-24 * total * np.square(column).max(initial=0) for column in items.T]
+    return _correlation(weights, centred, rounding)
 
 
 def _spearman(items: Doubles, weights: Doubles) -> Doubles:
-    gold, predicted = (_weighted_ranks(column, weights) for column in items.T)
-    return _share(*(np.einsum("bn,bn,bn->b", weights, x, y) for x, y in _products(gold, predicted)))
+    return _correlation(weights, [rank(column, weights) for column in items.T], [np.zeros(len(weights))] * 2)
 
 
-def _products(a: Doubles, b: Doubles) -> tuple[tuple[Doubles, Doubles], ...]:
-    return (a, b), (a, a), (b, b)
+def _correlation(weights: Doubles, columns: list[Doubles], rounding: list[Doubles]) -> Doubles:
+    """Of two centred columns (B, n); 0 where a variance is not above its rounding error (B,)."""
+    gold, predicted = columns
+    both, *squares = (
+        np.einsum("bn,bn,bn->b", weights, x, y) for x, y in ((gold, predicted), (gold, gold), (predicted, predicted))
+    )
+    deviations = [np.sqrt(np.where(square > error, square, 0)) for square, error in zip(squares, rounding, strict=True)]
+    return np.clip(_divide(both, deviations[0] * deviations[1]), -1, 1)
 
 
-def _weighted_ranks(values: Doubles, weights: Doubles) -> Doubles:
+def rank(values: Doubles, weights: Doubles) -> Doubles:
     """Ranks (B, n) less their mean: of weights w in a tie below which there are c, each has c + w / 2 - total / 2."""
     order = np.argsort(values, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(values[order]) != 0])
@@ -158,30 +82,42 @@ def _weighted_ranks(values: Doubles, weights: Doubles) -> Doubles:
     return np.asarray(middle[:, place])
 
 
-def _share(both: Doubles, first: Doubles, second: Doubles) -> Doubles:
-    """Covariance over standard deviations, 0 where a variance is 0."""
-    scale = np.sqrt(first) * np.sqrt(second)
-    return np.asarray(np.clip(np.divide(both, scale, out=np.zeros_like(both), where=scale > 0), -1, 1))
+def _over_parts(items: Doubles, weights: Doubles, *, correlation: Weighted, by_size: bool) -> Doubles:
+    values, sizes = [], []
+    for part in np.unique(items[:, 2]):
+        mask = items[:, 2] == part
+        counts = weights[:, mask]
+        size = counts.sum(axis=1)
+        counts[size == 0] = 1  # a part that was not sampled has no share, so its value does not matter
+        values.append(correlation(items[mask, :2], counts))
+        sizes.append(size if by_size else (size > 0).astype(np.float64))
+    # Shares, not a sum divided at the end: of one part, the mean is then its value to the last bit.
+    return np.asarray((np.array(values) * (np.array(sizes) / np.sum(sizes, axis=0))).sum(axis=0))
 
 
-def _variance(squares: Doubles, middle: Doubles) -> Doubles:
-    """Mean square less squared mean, 0 where only rounding is left of it."""
-    variance = squares - middle * middle
-    return np.where(variance > 1e-12 * squares, variance, 0.0)
+def _divide(above: Doubles, below: Doubles) -> Doubles:
+    return np.asarray(np.divide(above, below, out=np.zeros_like(above), where=below > 0))
 
 
-def _correlation(a: Doubles, b: Doubles) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    scale = np.sqrt(a @ a) * np.sqrt(b @ b)
-    return float(np.clip(a @ b / scale, -1, 1)) if scale > 0 else 0.0
-
-
-WEIGHTED: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
+_CORRELATIONS: dict[str, Weighted] = {"spearman": _spearman, "pearson": _pearson}
+_WEIGHTED: dict[str, Weighted] = {
     "mean": _mean,
-    "spearman": _spearman,
-    "pearson": _pearson,
-    "f1": _counts(2, 1, 1),
-    "precision": _counts(1, 1, 0),
-    "recall": _counts(1, 0, 1),
-    **{f"{kind}/{way}": _over_parts(kind, way) for kind in ("spearman", "pearson") for way in ("wmean", "mean")},
+    **_CORRELATIONS,
+    "f1": partial(_share, factors=(2, 1, 1)),
+    "precision": partial(_share, factors=(1, 1, 0)),
+    "recall": partial(_share, factors=(1, 0, 1)),
+    **{
+        f"{name}/{way}": partial(_over_parts, correlation=function, by_size=way == "wmean")
+        for name, function in _CORRELATIONS.items()
+        for way in ("wmean", "mean")
+    },
+}
+
+
+def _count_once(function: Weighted, items: NDArray[Any]) -> float:
+    return float(function(np.asarray(items, np.float64), np.ones((1, len(items))))[0])
+
+
+STATISTICS: dict[str, Callable[[NDArray[Any]], float]] = {
+    name: partial(_count_once, function) for name, function in _WEIGHTED.items()
 }

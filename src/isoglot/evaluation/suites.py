@@ -9,17 +9,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from isoglot.evaluation.base import Score, Unit
+from isoglot.data.languages import is_language
+from isoglot.errors import IsoglotError
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Score
+from isoglot.evaluation.sets import get_command
 from isoglot.evaluation.tasks.retrieval import LASER_112, XTREME_36
 from isoglot.evaluation.tasks.sts import TRACKS_5
+from isoglot.report.tables import Grid, counted, shown
+from isoglot.score import Unit
 
 Key = tuple[str, str, str]  # task, subset, metric
-_Value = TypeVar("_Value", float, NDArray[np.float64])
+
+
+class Linear(Protocol):
+    """What a mean can be taken of: numbers, arrays, samples."""
+
+    def __add__(self, other: Any) -> Any: ...
+    def __truediv__(self, other: int) -> Any: ...
+
+
+_Value = TypeVar("_Value", bound=Linear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +57,8 @@ class Column:
     def mean(self, values: Mapping[Key, _Value]) -> _Value:
         """Its value, or, of arrays, the array of its values. Raises KeyError for a score that is not there."""
         parts = [part.mean(values) if isinstance(part, Column) else values[part] for part in self.of]
-        return sum(parts[1:], parts[0]) / len(parts)
+        mean: _Value = sum(parts[1:], parts[0]) / len(parts)
+        return mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +86,14 @@ class Suite:
 
     def table(self, scores: Sequence[Score]) -> list[Cell]:
         """The value of each column."""
-        found = {(score.task, score.subset, score.metric): score for score in scores}
-        return [_cell(column, found) for column in self.columns]
+        values = {(score.task, score.subset, score.metric): score.value for score in scores}
+        units: dict[Key, Unit] = {(score.task, score.subset, score.metric): score.unit for score in scores}
+        cells = []
+        for column in self.columns:
+            lacking = tuple(key for key in column.keys if key not in values)
+            value = None if lacking else column.mean(values)
+            cells.append(Cell(column.label, value, lacking, units.get(column.keys[0], "fraction")))
+        return cells
 
 
 def listed(keys: Iterable[Key]) -> str:
@@ -85,18 +105,6 @@ def listed(keys: Iterable[Key]) -> str:
     for (task, metric), names in subsets.items():
         tasks.setdefault((counted(names, between=" "), metric), []).append(task)
     return ", ".join(f"{' '.join(names)} {subset} {metric}" for (subset, metric), names in tasks.items())
-
-
-def counted(names: Sequence[str], *, most: int = 16, between: str = ", ") -> str:
-    """Names in one line; of more than `most`, the first, the last and their number."""
-    return between.join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
-
-
-def _cell(column: Column, found: Mapping[Key, Score]) -> Cell:
-    if lacking := tuple(key for key in column.keys if key not in found):
-        return Cell(column.label, None, lacking, "fraction")
-    value = column.mean({key: found[key].value for key in column.keys})
-    return Cell(column.label, value, (), found[column.keys[0]].unit)
 
 
 def _column(label: str, task: str, subsets: str, metric: str) -> Column:
@@ -202,9 +210,7 @@ _EASE = (
 SUITES: dict[str, Suite] = {
     "quick": _QUICK_SUITE,
     "mpcl": Suite(
-        "MPCL, the main table: its six columns and their mean",
-        (*_MPCL, Column("mean", _MPCL)),
-        {"tatoeba": XTREME_36},
+        "MPCL, the main table: its six columns and their mean", (*_MPCL, Column("mean", _MPCL)), {"tatoeba": XTREME_36}
     ),
     "moco": Suite("dual momentum contrast: Chinese and English", _MOCO, {"tatoeba": ("zho",), "bucc/moco": ("zho",)}),
     "msimcse": Suite(
@@ -223,3 +229,62 @@ SUITES: dict[str, Suite] = {
     ),
     "ease": Suite("EASE: English and multilingual", _EASE),
 }
+
+
+def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
+    """The main table of a paper, transposed: a row for each number of the paper's table, a column for each model.
+
+    A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes list
+    the scores behind each number. Errors have two decimals, since good models are below 0.1 percent.
+    """
+
+    def number(cell: Cell) -> str:
+        return shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1)
+
+    columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
+    title = f"Suite {suite}: {SUITES[suite].about}"
+    rows = tuple((column.label, *(number(table[place]) for table in tables)) for place, column in enumerate(columns))
+    return Grid(title, ("", *models), rows, notes=tuple(column.note for column in columns))
+
+
+def lacking(
+    scores: Sequence[Score], *, suite: str, data: Path | None = None, languages: Sequence[str] = ()
+) -> list[str]:
+    """One line for each column without a value: the scores it needs that are missing.
+
+    With `data`, the folder that was evaluated, also which of them `languages` left out although they are there, and,
+    once for each set, the command that downloads it.
+    """
+    lines, shown = list[str](), set[str]()
+    cells = SUITES[suite].table(scores)
+    available = {
+        task: _found(task, data, languages) for task in dict.fromkeys(key[0] for c in cells for key in c.lacking)
+    }
+    for cell in cells:
+        if not cell.lacking:
+            continue
+        narrowed = [key for key in cell.lacking if _narrowed(key[1], *available[key[0]])]
+        tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
+        commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in tasks) if data else {}
+        new = [command for command in commands if command and command not in shown]
+        shown.update(new)
+        some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
+        why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
+        how = f"; get it with: {' and '.join(new)}" if new else ""
+        lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
+    return lines
+
+
+def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[str], set[str]]:
+    """The subsets of a task that are in `data`, and those of the languages; nothing without languages."""
+    if data is None or not languages:
+        return set(), set()
+    try:
+        return set(TASKS[task].subsets(data)), set(TASKS[task].subsets(data, languages=languages))
+    except IsoglotError:  # already reported by the evaluation
+        return set(), set()
+
+
+def _narrowed(subset: str, available: set[str], asked: set[str]) -> bool:
+    """Whether the requested languages left out this subset although it is there, or part of this average."""
+    return subset in available - asked or (asked < available and not any(map(is_language, subset.split("-"))))

@@ -33,16 +33,16 @@ class Remembered:
 
     def __call__(self, texts: Sequence[str]) -> NDArray[Any]:
         """Vectors (N, D) of N texts, in their order."""
-        known = self._known
-        new = [text for text in dict.fromkeys(texts) if text not in known]
+        cache = self._known
+        new = [text for text in dict.fromkeys(texts) if text not in cache]
         if self._store is not None and new:
             rows = self._store.find(new)
-            there = rows >= 0
-            known.update(zip(compress(new, there), self._store[rows[there]] if there.any() else (), strict=True))
-            new = [*compress(new, ~there)]
+            stored = rows >= 0
+            cache.update(zip(compress(new, stored), self._store[rows[stored]] if stored.any() else (), strict=True))
+            new = [*compress(new, ~stored)]
         for start in range(0, len(new), BLOCK):
             self._learn(new[start : start + BLOCK])
-        return np.stack([known[text] for text in texts]) if texts else _table(self._timed([]), 0)
+        return np.stack([cache[text] for text in texts]) if texts else _table(self._timed([]), 0)
 
     def _learn(self, new: list[str]) -> None:
         rows = _table(self._timed(new), len(new))
@@ -61,12 +61,7 @@ class Remembered:
 
 
 def embed(
-    encode: Encode,
-    texts: Sequence[str],
-    *,
-    where: str,
-    unit: str = "line",
-    place: Callable[[int], str] | None = None,
+    encode: Encode, texts: Sequence[str], *, where: str, unit: str = "line", place: Callable[[int], str] | None = None
 ) -> NDArray[np.float32]:
     """Vectors (N, D) of N texts, checked. `where` (task, subset, language) opens the message of what is wrong.
 

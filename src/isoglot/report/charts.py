@@ -14,13 +14,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail
+from isoglot.score import Detail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,11 +81,11 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
     from matplotlib.figure import Figure
     from matplotlib.font_manager import fontManager
 
-    there = {font.name for font in fontManager.ttflist}
+    installed = {font.name for font in fontManager.ttflist}
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_RULES)
-        matplotlib.rcParams["font.sans-serif"] = [name for name in _FONTS if name in there]
+        matplotlib.rcParams["font.sans-serif"] = [name for name in _FONTS if name in installed]
         warnings.filterwarnings("ignore", "Glyph")  # the reader's fonts draw the text of SVG
         yield Figure(figsize=(width, height))
 
@@ -91,6 +93,19 @@ def canvas(width: float, height: float) -> Iterator[Figure]:
 def write(figure: Figure, stream: IO[Any], kind: str) -> None:
     """Write a figure as `svg`, `png` or `pdf`, inside its `canvas` block."""
     figure.savefig(stream, format=kind, dpi=200, metadata=_NO_METADATA[kind])
+
+
+def image_kind(path: Path) -> str:
+    """The format that the ending of an image file names. Raises `EvaluationError` for another."""
+    if (kind := path.suffix.lower()[1:]) not in _NO_METADATA:
+        raise EvaluationError(f"{path}: unknown ending; use .svg, .png or .pdf")
+    return kind
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure to a file, atomically, inside its `canvas` block."""
+    with atomic_write(path, binary=True) as stream:
+        write(figure, stream, image_kind(path))
 
 
 def data_uri(figure: Figure) -> str:
@@ -142,11 +157,15 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
     with canvas(WIDTH, 3.6 + 0.2 * len(models)) as figure:
         axes = figure.subplots()
         for place, model in enumerate(models):
-            own = [spot for spot in spots if spot.model == model]
+            points = [spot for spot in spots if spot.model == model]
             style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-            sizes = [90 if spot.average or not named else 30 for spot in own]
+            sizes = [90 if spot.average or not named else 30 for spot in points]
             axes.scatter(
-                [spot.uniformity for spot in own], [spot.alignment for spot in own], sizes, **style, label=plain(model)
+                [spot.uniformity for spot in points],
+                [spot.alignment for spot in points],
+                sizes,
+                **style,
+                label=plain(model),
             )
         axes.margins(0.2)
         axes.grid(visible=True, linewidth=0.6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from isoglot.errors import EvaluationError, nearest
-from isoglot.evaluation.base import Score, main_metrics
+from isoglot.score import Score, main_metrics
 
 Key = tuple[str, str, str]  # task, metric, subset
 Runs = list[list[dict[Key, Score]]]  # scores of each system's seeds
@@ -21,16 +21,16 @@ def key(score: Score) -> Key:
 
 def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[tuple[str, str]]:
     """Tasks and metrics of any system to compare, in their order. Raises `EvaluationError` for one that all lack."""
-    known: dict[str, list[str]] = {}
+    metrics_of: dict[str, list[str]] = {}
     for task, metric, _ in (name for runs in scores for run in runs for name in run):
-        if metric not in known.setdefault(task, []):
-            known[task].append(metric)
-    every = {metric for names in known.values() for metric in names}
-    for kind, asked, there in (("task", tasks, set(known)), ("metric", metrics, every)):
-        if unknown := [name for name in asked if name not in there]:
-            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; {nearest(unknown[0], sorted(there))}")
+        if metric not in metrics_of.setdefault(task, []):
+            metrics_of[task].append(metric)
+    every = {metric for names in metrics_of.values() for metric in names}
+    for kind, asked, available in (("task", tasks, set(metrics_of)), ("metric", metrics, every)):
+        if unknown := [name for name in asked if name not in available]:
+            raise EvaluationError(f"no result has the {kind} {unknown[0]!r}; {nearest(unknown[0], sorted(available))}")
     main = main_metrics(score for runs in scores for run in runs for score in run.values())
-    chosen = {task: names for task, names in known.items() if not tasks or task in tasks}
+    chosen = {task: names for task, names in metrics_of.items() if not tasks or task in tasks}
     return [
         (task, metric)
         for task, names in chosen.items()
@@ -40,14 +40,14 @@ def wanted(scores: Runs, tasks: Sequence[str], metrics: Sequence[str]) -> list[t
 
 def whole_tasks_lacking(tasks: Iterable[str], scores: Runs, names: Sequence[str]) -> dict[str, str]:
     """The tasks of which a result has no score at all, and which system's result that is."""
-    found: dict[str, str] = {}
-    known = [[{task for task, _, _ in run} for run in runs] for runs in scores]
+    lacking: dict[str, str] = {}
+    tasks_of = [[{task for task, _, _ in run} for run in runs] for runs in scores]
     for task in tasks:
-        for name, runs in zip(names, known, strict=True):
+        for name, runs in zip(names, tasks_of, strict=True):
             count = sum(task in run for run in runs)
             if count < len(runs):
-                found.setdefault(task, _lacks(name, count, len(runs)))
-    return found
+                lacking.setdefault(task, _lacks(name, count, len(runs)))
+    return lacking
 
 
 def subsets(task: str, metric: str, scores: Runs) -> list[str]:
@@ -57,27 +57,27 @@ def subsets(task: str, metric: str, scores: Runs) -> list[str]:
     )
 
 
-def _ordered(found: Mapping[str, Score]) -> list[str]:
+def _ordered(scores: Mapping[str, Score]) -> list[str]:
     def depth(subset: str) -> int:
-        score = found[subset]
+        score = scores[subset]
         return (
-            1 + max((depth(name) for name in score.over if name in found and name != subset), default=0)
+            1 + max((depth(name) for name in score.over if name in scores and name != subset), default=0)
             if score.over
             else 0
         )
 
-    return sorted(found, key=depth)
+    return sorted(scores, key=depth)
 
 
 def problem(
-    found: list[list[Score]], seeds: list[int], names: list[str], groups: Mapping[str, list[list[Score]]]
+    scores: list[list[Score]], seeds: list[int], names: list[str], groups: Mapping[str, list[list[Score]]]
 ) -> str:
     """The reason why a subset cannot be compared; empty if it can. `groups` are the subsets that can."""
-    for name, runs, count in zip(names, found, seeds, strict=True):
+    for name, runs, count in zip(names, scores, seeds, strict=True):
         if len(runs) < count:
             return _lacks(name, len(runs), count)
-    first = found[0][0]
-    for name, runs in zip(names, found, strict=True):
+    first = scores[0][0]
+    for name, runs in zip(names, scores, strict=True):
         for score in runs:
             if set(score.over) != set(first.over):
                 return f"{names[0]} and {name} average over different subsets"
@@ -90,7 +90,7 @@ def problem(
             if not _same_gold(first, score):
                 return f"the gold of {names[0]} and {name} differs; the two were evaluated on different data"
     item_set = {
-        score.item_set: name for name, runs in zip(names, found, strict=True) for score in runs if score.item_set
+        score.item_set: name for name, runs in zip(names, scores, strict=True) for score in runs if score.item_set
     }
     if len(item_set) > 1:
         one, other, *_ = item_set.values()
@@ -99,8 +99,8 @@ def problem(
     return f"it averages over {lacking[0]}, which cannot be compared" if lacking else ""
 
 
-def _lacks(name: str, there: int, count: int) -> str:
-    return f"{name} lacks it" if count == 1 else f"{name} has it in {there} of {count} results"
+def _lacks(name: str, present: int, count: int) -> str:
+    return f"{name} lacks it" if count == 1 else f"{name} has it in {present} of {count} results"
 
 
 def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
@@ -112,10 +112,10 @@ def alike(rows: Mapping[str, Sequence[Score | None]]) -> set[str]:
     first = {subset: next(score for score in row if score) for subset, row in rows.items()}
     groups: dict[str, list[list[Score]]] = {}
     for subset in _ordered(first):
-        there = [[score] for score in rows[subset] if score]
-        absent = dict.fromkeys(set(first[subset].over) - set(rows), there)
-        if not problem(there, [1] * len(there), [""] * len(there), {**absent, **groups}):
-            groups[subset] = there
+        present = [[score] for score in rows[subset] if score]
+        absent = dict.fromkeys(set(first[subset].over) - set(rows), present)
+        if not problem(present, [1] * len(present), [""] * len(present), {**absent, **groups}):
+            groups[subset] = present
     return set(groups)
 
 

@@ -10,35 +10,21 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from isoglot.data.files import atomic_write
-from isoglot.data.languages import canonical_list, is_language, tag
+from isoglot.data.languages import among, canonical_list, is_language, tag
 from isoglot.errors import EvaluationError, naming_extras
-from isoglot.evaluation.base import Detail, Score, main_metrics
-from isoglot.evaluation.sets import among
-from isoglot.evaluation.suites import counted
 from isoglot.report import charts
 from isoglot.report.comparable import alike
+from isoglot.report.html import ENVIRONMENT, Tables, called
 from isoglot.report.plot import Sentence, picture
-from isoglot.report.scores import Scores
-from isoglot.report.tables import MANY, Grid, by_language, labelled, scale, shown, side_by_side
-
-if TYPE_CHECKING:
-    from isoglot.report.compare import Comparison
+from isoglot.report.tables import MANY, Grid, by_language, counted, labelled, scale, shown, side_by_side
+from isoglot.score import Detail, Results, Score, main_metrics
 
 TITLE = "Sentence embeddings by language"
-ENVIRONMENT = Environment(
-    loader=PackageLoader("isoglot.report"),
-    autoescape=True,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    undefined=StrictUndefined,
-)
-
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
 _FEW_SUBSETS, _FIRST = (
     8,
@@ -46,41 +32,11 @@ _FEW_SUBSETS, _FIRST = (
 )  # a task with at most this many subsets is shown completely in the summary; otherwise this many subsets are shown
 _OPEN = 30  # rows up to which a table is open at first
 _WIDE = 24  # languages from which a heat map takes the whole width, its rows reordered
-_PARTS = 4  # languages up to which the name of a subset is shown in full
 _WORST, _SENTENCE_ROWS = 10, 2500  # maximum rows of a table of sentences, and of all of them together
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A grid on the page: its numeric columns, and the language of each row's sentences, if known. If `filtered`, the
-    language filter hides rows by the language in their first cell.
-    """
-
-    kind: ClassVar[str] = "table"
-    grid: Grid
-    numeric: Sequence[bool]
-    languages: Sequence[str | None] = ()
-    filtered: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """Tables that a click on `summary` shows and hides; with `subset`, the language filter finds them by it."""
-
-    kind: ClassVar[str] = "fold"
-    summary: str
-    tables: Sequence[Table]
-    opened: bool = False
-    subset: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A heading or a paragraph."""
-
-    kind: ClassVar[str] = "text"
-    text: str
-    heading: bool = False
+# A macro of `templates/macros.html` and its arguments.
+Block = tuple[str, dict[str, Any]]
 
 
 class Bar(NamedTuple):
@@ -93,53 +49,13 @@ class Bar(NamedTuple):
     margin: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bars:
-    """Horizontal bars on one scale from `low` to `high`."""
-
-    kind: ClassVar[str] = "bars"
-    title: str
-    note: str
-    bars: Sequence[Bar]
-
-    @property
-    def limits(self) -> tuple[float, float]:
-        """The ends of the scale, which contains 0 and every interval."""
-        ends = [bar.value + way * (bar.margin or 0) for bar in self.bars for way in (-1, 1)]
-        low, high = min(0.0, *ends), max(0.0, *ends)
-        return low, high if high > low else low + 1
-
-    @property
-    def width(self) -> int:
-        """The length of the longest label, within bounds."""
-        return 1 + min(18, max(len(called(bar.label)) for bar in self.bars))
-
-    def share(self, value: float) -> str:
-        """The position of a value on the scale, in percent."""
-        low, high = self.limits
-        return f"{100 * (value - low) / (high - low):.2f}%"
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """An image with its caption and the sentences it shows; `spots` are (left, top, words) in percent, for hovering."""
-
-    kind: ClassVar[str] = "figure"
-    source: str
-    caption: str
-    alt: str
-    wide: bool = False
-    sentences: Fold | None = None
-    spots: Sequence[tuple[str, str, str]] = ()
-
-
 class Section(NamedTuple):
     """A section of the page: identifier, heading, caption and content."""
 
     id: str
     heading: str
     caption: str
-    blocks: Sequence[Table | Fold | Text | Bars | Figure]
+    blocks: Sequence[Block]
 
 
 Rows = dict[str, list[Score | None]]
@@ -177,13 +93,13 @@ class Measure:
 
     def tops(self) -> Rows:
         """The averages that no other average is over, without those that repeat one over the same subsets."""
-        inner, kept, known = self._inner(), {}, set()
+        inner, averages, overs = self._inner(), {}, set()
         for subset, row in self.part(averages=True).items():
             over = tuple(frozenset(score.over) if score else None for score in row)
-            if subset not in inner and over not in known:
-                kept[subset] = row
-                known |= {over} if all(over) else set()
-        return kept
+            if subset not in inner and over not in overs:
+                averages[subset] = row
+                overs |= {over} if all(over) else set()
+        return averages
 
     def by_language(self) -> Rows:
         """The rows shown as bars: averages that are part of other averages (`xx-kor`, from all languages), else the
@@ -191,9 +107,9 @@ class Measure:
         pairs.
         """
         inner = self._inner()
-        found = {subset: row for subset, row in self.part(averages=True).items() if subset in inner}
+        averages = {subset: row for subset, row in self.part(averages=True).items() if subset in inner}
         subsets = {} if self.large else self.part(averages=False)
-        return found or {subset: row for subset, row in subsets.items() if subset in inner} or subsets
+        return averages or {subset: row for subset, row in subsets.items() if subset in inner} or subsets
 
     def _inner(self) -> set[str]:
         return {name for subset, row in self.rows.items() for s in row if s for name in s.over if name != subset}
@@ -201,11 +117,11 @@ class Measure:
 
 @naming_extras()
 def page(
-    results: Sequence[Scores],
+    results: Sequence[Results],
     *,
     seen: Collection[str] = (),
     title: str | None = None,
-    comparison: Comparison | None = None,
+    comparison: Tables | None = None,
 ) -> str:
     """The page, an HTML document. The same results give the same bytes.
 
@@ -225,11 +141,11 @@ def page(
 
 def write_page(
     path: str | Path,
-    results: Sequence[Scores],
+    results: Sequence[Results],
     *,
     seen: Collection[str] = (),
     title: str | None = None,
-    comparison: Comparison | None = None,
+    comparison: Tables | None = None,
 ) -> None:
     """Write `page` to a file, atomically."""
     content = page(results, seen=seen, title=title, comparison=comparison)
@@ -237,12 +153,7 @@ def write_page(
         stream.write(content)
 
 
-def tables_html(grids: Sequence[Grid], *, method: str = "", left_out: Sequence[str] = ()) -> str:
-    """Tables as a fragment of HTML, long ones folded, below a line on how they were computed."""
-    return ENVIRONMENT.get_template("tables.html").render(grids=grids, method=method, left_out=left_out)
-
-
-def _sections(results: Sequence[Scores], seen: Collection[str]) -> Iterator[Section]:
+def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Section]:
     several = len(results) > 1
     kinds = dict.fromkeys(detail.kind for result in results for score in result for detail in score.details)
     others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
@@ -282,7 +193,7 @@ def _sections(results: Sequence[Scores], seen: Collection[str]) -> Iterator[Sect
     yield Section("settings", "Settings", "As recorded in results.json.", list(_settings(results)))
 
 
-def _measures(results: Sequence[Scores]) -> list[Measure]:
+def _measures(results: Sequence[Results]) -> list[Measure]:
     """Every task and metric, task by task in the order of the results."""
     tasks: dict[str, dict[str, Rows]] = {}
     for place, result in enumerate(results):
@@ -296,7 +207,7 @@ def _measures(results: Sequence[Scores]) -> list[Measure]:
     ]
 
 
-def _labels(results: Sequence[Scores]) -> list[str]:
+def _labels(results: Sequence[Results]) -> list[str]:
     """A short unique name for each model: common parent folders are removed, equal names are numbered."""
     parts = [result.model.rstrip("/").split("/") for result in results]
     if len(results) > 1:
@@ -311,10 +222,41 @@ def _labels(results: Sequence[Scores]) -> list[str]:
     ]
 
 
+# --- blocks ---
+
+
+def _table(
+    grid: Grid, numeric: Sequence[bool], languages: Sequence[str | None] = (), *, filtered: bool = False
+) -> Block:
+    """A grid: its numeric columns, and the language of each row's sentences, if known.
+
+    If `filtered`, the language filter hides rows by the language in their first cell.
+    """
+    return "table", {"grid": grid, "numeric": numeric, "languages": languages, "filtered": filtered}
+
+
+def _fold(summary: str, tables: Sequence[Block], *, opened: bool = False, subset: str = "") -> Block:
+    """Tables that a click on `summary` shows and hides; with `subset`, the language filter finds them by it."""
+    return "fold", {"summary": summary, "tables": [table for _, table in tables], "opened": opened, "subset": subset}
+
+
+def _figure(
+    source: str,
+    caption: str,
+    alt: str,
+    wide: bool = False,
+    sentences: dict[str, Any] | None = None,
+    spots: Sequence[tuple[str, str, str]] = (),
+) -> Block:
+    """An image with its caption and the sentences it shows; `spots` are (left, top, words) in percent, for hovering."""
+    picture = {"source": source, "caption": caption, "alt": alt, "wide": wide}
+    return "figure", picture | {"sentences": sentences, "spots": spots}
+
+
 # --- tables of scores ---
 
 
-def _by_task(results: Sequence[Scores]) -> dict[str, dict[str, list[Score]]]:
+def _by_task(results: Sequence[Results]) -> dict[str, dict[str, list[Score]]]:
     """The scores of each model by name, task by task; every model has an entry in every task."""
     names = _labels(results)
     tasks = {score.task: {name: list[Score]() for name in names} for result in results for score in result}
@@ -324,111 +266,126 @@ def _by_task(results: Sequence[Scores]) -> dict[str, dict[str, list[Score]]]:
     return tasks
 
 
-def _summary(mains: Sequence[Measure], results: Sequence[Scores]) -> Table:
+def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Block:
     """A few rows for each task's main metric: the averages that no other is over, or else the first subsets."""
     rows, bold, scores = list[tuple[str, ...]](), set[tuple[int, int]](), _by_task(results)
-    for found in mains:
-        grid = side_by_side(scores[found.task], task=found.task, metric=found.metric, changes=True)
-        chosen = found.tops() or found.rows
+    for measure in mains:
+        grid = side_by_side(scores[measure.task], task=measure.task, metric=measure.metric, changes=True)
+        chosen = measure.tops() or measure.rows
         most = len(chosen) if len(chosen) <= _FEW_SUBSETS else _FIRST
         for number, subset in enumerate(list(chosen)[:most]):
             place = [row[0] for row in grid.rows].index(subset)
             every = {score.over for score in chosen[subset] if score}
             over = f" over {counted(every.pop(), most=3)}" if len(every) == 1 and () not in every else ""
-            task = found.task if number else f"{found.task} {labelled(found.any)}"
+            task = measure.task if number else f"{measure.task} {labelled(measure.any)}"
             bold |= {(len(rows), at + 1) for row, at in grid.bold if row == place}
             rows.append((task, called(subset) + over, *grid.rows[place][1:]))
         if more := len(chosen) - most:
-            rows.append((found.task, f"{more:,} more", *[""] * (len(results) + 1)))
+            rows.append((measure.task, f"{more:,} more", *[""] * (len(results) + 1)))
     header = ("task", "subset", *_labels(results), "n")
-    return Table(Grid("Summary", header, tuple(rows), frozenset(bold)), [False, False, *[True] * (len(results) + 1)])
+    grid = Grid("Summary", header, tuple(rows), frozenset(bold))
+    return _table(grid, [False, False, *[True] * (len(results) + 1)])
 
 
-def _all_scores(measures: Sequence[Measure], results: Sequence[Scores]) -> Iterator[Fold | Text]:
+def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Block]:
     """Every number: of one model a table for each task, of several one for each metric; folded when it is long.
 
     Of a task with too many subsets only the averages.
     """
     scores = _by_task(results)
-    for task, group in groupby(measures, lambda found: found.task):
+    for task, group in groupby(measures, lambda measure: measure.task):
         if len(results) == 1:
             grids = [by_language(*scores[task].values(), task=task)]
         else:
             grids = [
-                side_by_side(scores[task], task=task, metric=found.metric, changes=True, most=MANY) for found in group
+                side_by_side(scores[task], task=task, metric=measure.metric, changes=True, most=MANY)
+                for measure in group
             ]
-        yield Text(task, heading=True)
+        yield "heading", {"words": task}
         for grid in grids:
             rows = len(grid.rows)
             summary = f"{grid.title.removeprefix(task).strip() or 'All metrics'}, {rows} row{'s' if rows > 1 else ''}"
             numeric = [False, *[True] * (len(grid.header) - 1)]
-            yield Fold(summary, [Table(grid, numeric, filtered=True)], opened=rows <= _OPEN)
+            yield _fold(summary, [_table(grid, numeric, filtered=True)], opened=rows <= _OPEN)
 
 
-def _settings(results: Sequence[Scores]) -> Iterator[Table]:
-    def words(result: Scores, key: str) -> str:
-        found = result.settings.get(key, "–")
-        return '""' if found == "" else "none" if found is None else str(found)
+def _settings(results: Sequence[Results]) -> Iterator[Block]:
+    def words(result: Results, key: str) -> str:
+        value = result.settings.get(key, "–")
+        return '""' if value == "" else "none" if value is None else str(value)
 
     keys = dict.fromkeys(key for result in results for key in result.settings)
     if rows := tuple((key, *(words(result, key) for result in results)) for key in keys):
-        yield Table(Grid("Settings", ("setting", *_labels(results)), rows), [False] * (len(results) + 1))
+        yield _table(Grid("Settings", ("setting", *_labels(results)), rows), [False] * (len(results) + 1))
 
 
 # --- bars and figures ---
 
 
-def _languages(mains: Sequence[Measure], results: Sequence[Scores], seen: Collection[str]) -> Iterator[Bars | Text]:
+def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Collection[str]) -> Iterator[Block]:
     """Bars by language for each task: changes from the first model, or, for one model alone, its scores."""
     names, shown_tasks = _labels(results), set[str]()
-    if seen and any(len(found.by_language()) > 1 for found in mains):
+    if seen and any(len(measure.by_language()) > 1 for measure in mains):
         trained = ", ".join(code for code in seen if code.partition("_")[0] != "eng")
-        yield Text(f"Solid: seen in training ({trained}, English). Striped: unseen.")
-    without = {found.task for found in mains if found.metric == "uniformity"}  # they have their own section
-    for found in mains:
-        rows = found.by_language()
-        if found.task in shown_tasks | without or len(rows) < 2:
+        yield "paragraph", {"words": f"Solid: seen in training ({trained}, English). Striped: unseen."}
+    without = {measure.task for measure in mains if measure.metric == "uniformity"}  # they have their own section
+    for measure in mains:
+        rows = measure.by_language()
+        if measure.task in shown_tasks | without or len(rows) < 2:
             continue
-        shown_tasks.add(found.task)
+        shown_tasks.add(measure.task)
         for place in range(1, len(results)) if len(results) > 1 else (0,):
-            bars = list(_bars(found, rows, place, seen))
+            bars = list(_bars(measure, rows, place, seen))
             if bars:
-                title = f"{found.task}, {labelled(found.any)}" + (f": {names[place]} − {names[0]}" if place else "")
-                yield Bars(title, _in_words(found, bars, changes=place > 0), bars)
+                title = f"{measure.task}, {labelled(measure.any)}" + (f": {names[place]} − {names[0]}" if place else "")
+                yield _draw_bars(title, _in_words(measure, bars, changes=place > 0), bars)
 
 
-def _bars(found: Measure, rows: Rows, place: int, seen: Collection[str]) -> Iterator[Bar]:
+def _draw_bars(title: str, note: str, bars: Sequence[Bar]) -> Block:
+    """Bars on one scale, which contains 0 and every interval; positions are in percent of it."""
+    ends = [bar.value + way * (bar.margin or 0) for bar in bars for way in (-1, 1)]
+    low, high = min(0.0, *ends), max(0.0, *ends)
+    high = high if high > low else low + 1
+
+    def share(value: float) -> str:
+        return f"{100 * (value - low) / (high - low):.2f}%"
+
+    width = 1 + min(18, max(len(called(bar.label)) for bar in bars))
+    return "bars", {"title": title, "note": note, "bars": bars, "width": width, "share": share}
+
+
+def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> Iterator[Bar]:
     """Seen languages first, the best first."""
-    pairs = {name: (a, b) for name, row in found.rows.items() if (a := row[0]) and (b := row[place])}
-    same, unit = alike(pairs) if place else set(pairs), scale(found.any.unit)
+    pairs = {name: (a, b) for name, row in measure.rows.items() if (a := row[0]) and (b := row[place])}
+    same, unit = alike(pairs) if place else set(pairs), scale(measure.any.unit)
     made = []
     for subset in rows:
         if subset in same:
             base, other = pairs[subset]
             value = other.value - base.value if place else base.value
             margin = margin_of(base, other) if place else margin_of(base)
-            text = shown(value, found.any.unit, sign=place > 0)
+            text = shown(value, measure.any.unit, sign=place > 0)
             made.append(
                 Bar(subset, unit * value, text, is_seen(subset, seen), None if margin is None else unit * margin)
             )
-    turn = 1 if found.any.lower_is_better else -1
+    turn = 1 if measure.any.lower_is_better else -1
     yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
 
 
-def _in_words(found: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
-    kind = "average" if bars[0].label in found.part(averages=True) else "subset"
+def _in_words(measure: Measure, bars: Sequence[Bar], *, changes: bool) -> str:
+    kind = "average" if bars[0].label in measure.part(averages=True) else "subset"
     parts = []
     for seen, word in ((None, ""), (True, "seen "), (False, "unseen ")):
         if values := [bar.value for bar in bars if bar.seen is seen]:
-            mean = shown(float(np.mean(values)) / scale(found.any.unit), found.any.unit, sign=changes)
+            mean = shown(float(np.mean(values)) / scale(measure.any.unit), measure.any.unit, sign=changes)
             noun = f"{word}{kind}{'s' if len(values) > 1 else ''}"
             parts.append(f"{len(values)} {noun}, mean {'change ' if changes else ''}{mean}")
     if changes:
-        good = sum(1 for bar in bars if (bar.value < 0 if found.any.lower_is_better else bar.value > 0))
+        good = sum(1 for bar in bars if (bar.value < 0 if measure.any.lower_is_better else bar.value > 0))
         same = sum(1 for bar in bars if bar.value == 0)
         parts.append(f"{good} better, {len(bars) - good - same} worse, {same} equal")
     if kind == "average":
-        sizes = {len(score.over) for bar in bars for score in found.rows[bar.label] if score}
+        sizes = {len(score.over) for bar in bars for score in measure.rows[bar.label] if score}
         parts[0] += f", each over {'/'.join(map(str, sorted(sizes)))} subsets (xx: every other language)"
     intervals = " Thin lines: 95 % intervals over test items." if any(bar.margin is not None for bar in bars) else ""
     return "; ".join(parts) + "." + intervals
@@ -453,11 +410,11 @@ def is_seen(subset: str, seen: Collection[str]) -> bool | None:
     return all(among(part, ["eng", *seen]) for part in parts) if seen and parts else None
 
 
-def _alignment(measures: Sequence[Measure], results: Sequence[Scores]) -> Iterator[Figure]:
+def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Block]:
     """A figure for each task that has both metrics: a point for each model and subset."""
-    names, known = [_short(name) for name in _labels(results)], {(one.task, one.metric): one for one in measures}
+    names, by_name = [_short(name) for name in _labels(results)], {(one.task, one.metric): one for one in measures}
     for task in dict.fromkeys(one.task for one in measures):
-        first, second = known.get((task, "alignment")), known.get((task, "uniformity"))
+        first, second = by_name.get((task, "alignment")), by_name.get((task, "uniformity"))
         if first is None or second is None:
             continue
         averages = first.tops()
@@ -472,16 +429,16 @@ def _alignment(measures: Sequence[Measure], results: Sequence[Scores]) -> Iterat
             shown_subsets = {spot.subset for spot in spots}
             caption = f"{task}, {spots[0].subset}" if len(shown_subsets) == 1 else task
             words = (f"{spot.subset} {spot.model} {spot.alignment:.3f}, {spot.uniformity:.3f}" for spot in spots)
-            yield Figure(charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}")
+            yield _figure(charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}")
 
 
-def _similarity(results: Sequence[Scores]) -> Iterator[Figure]:
+def _similarity(results: Sequence[Results]) -> Iterator[Block]:
     """Heat maps, those of several models on one scale."""
-    for title, found in _by_title(results, "similarity").items():
-        tables = [(name, detail, charts.matrix(detail, title)) for name, _, detail in found]
+    for title, entries in _by_title(results, "similarity").items():
+        tables = [(name, detail, charts.matrix(detail, title)) for name, _, detail in entries]
         every = np.concatenate([values.ravel() for _, _, values in tables])
         limits = (float(np.nanmin(every)), float(np.nanmax(every)))
-        _, score, first = found[0]
+        _, score, first = entries[0]
         caption = title
         if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are the sentences of one group
             metric = score.metric.partition("/")[0]
@@ -495,7 +452,7 @@ def _similarity(results: Sequence[Scores]) -> Iterator[Figure]:
             alt = f"{caption}, {name}: heat map of {len(codes)} languages, from {limits[0]:.2f} to {limits[1]:.2f}"
             # A code before the sentence would determine its direction.
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
-            yield Figure(
+            yield _figure(
                 charts.heat_map(codes, values, limits=limits),
                 f"{caption} · {name}" if len(results) > 1 else caption,
                 alt,
@@ -504,13 +461,13 @@ def _similarity(results: Sequence[Scores]) -> Iterator[Figure]:
             )
 
 
-def _maps(results: Sequence[Scores]) -> Iterator[Figure]:
+def _maps(results: Sequence[Results]) -> Iterator[Block]:
     """A map for each model and subset, with its sentences below; it shows vectors, so the metric is left out."""
-    for title, found in _by_title(results, "map").items():
-        for name, score, detail in found:
+    for title, entries in _by_title(results, "map").items():
+        for name, score, detail in entries:
             if absent := [wanted for wanted in ("group", "language", "x", "y", "text") if wanted not in detail.columns]:
-                there = ", ".join(detail.columns)
-                raise EvaluationError(f"{title}: the map has no column {absent[0]!r} but {there}; evaluate again")
+                columns = ", ".join(detail.columns)
+                raise EvaluationError(f"{title}: the map has no column {absent[0]!r} but {columns}; evaluate again")
             rows = [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
             points = [
                 Sentence(str(row["text"]), str(row["language"]), str(row["group"]), str(row["language"]))
@@ -526,7 +483,7 @@ def _maps(results: Sequence[Scores]) -> Iterator[Figure]:
             caption = f"{score.task}, {called(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
             codes = list(dict.fromkeys(point.language for point in points))
             listed = [(point.group, point.language, point.text) for point in points if point.group in joined]
-            yield Figure(
+            yield _figure(
                 source,
                 f"{caption} · {name}" if len(results) > 1 else caption,
                 f"{caption}, {name}; languages: {', '.join(codes)}",
@@ -546,18 +503,18 @@ def _place(cell: str | float, title: str) -> float:
         raise EvaluationError(f"{title}: the map has the place {cell!r}, not a number; evaluate again") from None
 
 
-def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Fold:
+def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Any]:
     """The sentences of a figure; the last column is text in the language before it."""
     grid = Grid("", tuple(header), tuple(map(tuple, rows)))
-    return Fold("Sentences", [Table(grid, [False] * len(header), [tag(row[-2]) for row in rows])])
+    return _fold("Sentences", [_table(grid, [False] * len(header), [tag(row[-2]) for row in rows])])[1]
 
 
 # --- tables of sentences ---
 
 
-def _by_title(results: Sequence[Scores], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
+def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
     """Details of a kind by the title that models share, each with its model's name and its score."""
-    found: dict[str, list[tuple[str, Score, Detail]]] = {}
+    titles: dict[str, list[tuple[str, Score, Detail]]] = {}
     for name, result in zip(_labels(results), results, strict=True):
         for score in result:
             chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
@@ -565,11 +522,11 @@ def _by_title(results: Sequence[Scores], kind: str) -> dict[str, list[tuple[str,
                 metric = labelled(score)
                 more = f", {place}" if len(chosen) > 1 else ""
                 title = f"{score.task}, {called(score.subset)}, {metric}{more}"
-                found.setdefault(title, []).append((name, score, detail))
-    return found
+                titles.setdefault(title, []).append((name, score, detail))
+    return titles
 
 
-def _details(results: Sequence[Scores], *kinds: str) -> Iterator[Fold | Text]:
+def _details(results: Sequence[Results], *kinds: str) -> Iterator[Block]:
     """The details of these kinds as folded tables, subset by subset; a heading for each task."""
     names, tasks = _labels(results), dict[str, dict[str, list[tuple[str, Score, Detail]]]]()
     for name, result in zip(names, results, strict=True):
@@ -577,22 +534,22 @@ def _details(results: Sequence[Scores], *kinds: str) -> Iterator[Fold | Text]:
             for detail in score.details:
                 if detail.kind in kinds and detail.rows:
                     tasks.setdefault(score.task, {}).setdefault(score.subset, []).append((name, score, detail))
-    total = sum(len(found) for subsets in tasks.values() for found in subsets.values())
+    total = sum(len(entries) for subsets in tasks.values() for entries in subsets.values())
     most = max(3, min(_WORST, _SENTENCE_ROWS // max(1, total)))
     for task, subsets in tasks.items():
-        yield Text(task, heading=True)
-        for subset, found in subsets.items():
+        yield "heading", {"words": task}
+        for subset, entries in subsets.items():
             several = len(results) > 1
-            tables = [_detail(f"{name} · " if several else "", score, detail, most) for name, score, detail in found]
-            yield Fold(called(subset), tables, subset=subset)
+            tables = [_detail(f"{name} · " if several else "", score, detail, most) for name, score, detail in entries]
+            yield _fold(called(subset), tables, subset=subset)
 
 
-def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
+def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
     if detail.kind == "hits":  # all rows of this many queries
         queries = [list(rows) for _, rows in groupby(detail.rows, lambda row: row[0])]
-        kept: Sequence[Sequence[str | float]] = list(chain.from_iterable(queries[:most]))
+        chosen: Sequence[Sequence[str | float]] = list(chain.from_iterable(queries[:most]))
     else:
-        kept = detail.rows[:most]
+        chosen = detail.rows[:most]
     columns = list(zip(*detail.rows, strict=True))
     numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
     digits = [max(map(_digits, column)) for column in columns]
@@ -603,18 +560,11 @@ def _detail(model: str, score: Score, detail: Detail, most: int) -> Table:
             f"{cell:.{places}f}" if number else str(cell)
             for cell, number, places in zip(row, numeric, digits, strict=True)
         )
-        for row in kept
+        for row in chosen
     )
     languages = [tag(language if where is None else row[where]) for row in rows]
-    cut = f", {len(kept)} of {len(detail.rows)} shown" if len(kept) < len(detail.rows) else ""
-    return Table(Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages)
-
-
-def row_subset(grid: Grid, place: int) -> str | None:
-    """The languages of a row for the language filter; none for a mean over all languages, which is always shown."""
-    name = grid.rows[place][0]
-    average = grid.first_average is not None and place >= grid.first_average
-    return None if average and not any(map(is_language, name.split("-"))) else name
+    cut = f", {len(chosen)} of {len(detail.rows)} shown" if len(chosen) < len(detail.rows) else ""
+    return _table(Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages)
 
 
 def _digits(cell: str | float) -> int:
@@ -625,14 +575,5 @@ def _digits(cell: str | float) -> int:
 # --- names ---
 
 
-def called(subset: str) -> str:
-    """A subset's name, shortened when it names many languages."""
-    parts = subset.split("-")
-    return subset if len(parts) <= _PARTS else f"{len(parts)} languages ({parts[0]} … {parts[-1]})"
-
-
 def _short(name: str) -> str:
     return name if len(name) <= 24 else f"{name[:12]}…{name[-11:]}"
-
-
-ENVIRONMENT.globals |= {"row_subset": row_subset, "called": called}

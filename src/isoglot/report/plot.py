@@ -29,6 +29,7 @@ from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EvaluationError, naming_extras, nearest
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
+from isoglot.report.html import ENVIRONMENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,9 +115,9 @@ def plot(
     chosen = choose(_groups(texts, languages), limit=limit, seed=seed)
     sentences = chosen.sentences(color, None if labels is None else [str(label) for label in labels])
     vectors = _vectors(model, sentences, chosen, device)
-    known = f": {model}" if isinstance(model, str | Path) else ""
+    name = f": {model}" if isinstance(model, str | Path) else ""
     note = f"{chosen.words}. {_NOTES['pca' if len(sentences) < _FEWEST else method]}"
-    made = SentenceMap(tuple(sentences), project(vectors, method), title or f"Sentence map{known}", note)
+    made = SentenceMap(tuple(sentences), project(vectors, method), title or f"Sentence map{name}", note)
     if output is not None:
         made.save(output)
     return made
@@ -160,12 +161,12 @@ class SentenceMap:
             go: Any = importlib.import_module("plotly.graph_objects")
         except ImportError as error:
             raise EvaluationError('interactive maps need plotly: pip install "isoglot[plot]"') from error
-        found, groups, centres = go.Figure(), _joined(self.sentences), _centres(self.sentences, self.places)
+        drawing, groups, centres = go.Figure(), _joined(self.sentences), _centres(self.sentences, self.places)
         size = 10 if len(self.sentences) <= 300 else 7 if len(self.sentences) <= 3000 else 5
         for place, (kind, members) in enumerate(_kinds(self.sentences).items()):
-            own = {"legendgroup": str(place), "name": escape(plain(kind)) or "(none)"}
+            style = {"legendgroup": str(place), "name": escape(plain(kind)) or "(none)"}
             rays = [(centres[member], self.places[member]) for member in members if member in centres]
-            found.add_scatter(
+            drawing.add_scatter(
                 x=[x for start, end in rays for x in (start[0], end[0], None)],
                 y=[y for start, end in rays for y in (start[1], end[1], None)],
                 mode="lines",
@@ -173,9 +174,9 @@ class SentenceMap:
                 opacity=1 if len(centres) <= 300 else 0.35,
                 hoverinfo="skip",
                 showlegend=False,
-                **own,
+                **style,
             )
-            found.add_scatter(
+            drawing.add_scatter(
                 x=self.places[members, 0],
                 y=self.places[members, 1],
                 mode="markers",
@@ -184,10 +185,10 @@ class SentenceMap:
                 hovertext=[_hover(self.sentences, member, groups) for member in members],
                 hoverinfo="text",
                 customdata=[plain(self.sentences[member].text) for member in members],
-                **own,
+                **style,
             )
         axis = {"visible": False, "range": [-0.04, 1.04]}
-        found.update_layout(
+        drawing.update_layout(
             template="plotly_white",
             dragmode="pan",
             hoverlabel={"align": "left", "bgcolor": "white", "font": {"size": 14}},
@@ -196,11 +197,9 @@ class SentenceMap:
             xaxis=axis,
             yaxis=axis | {"scaleanchor": "x"},
         )
-        return found
+        return drawing
 
     def _document(self) -> str:
-        from isoglot.report.page import ENVIRONMENT
-
         options = {"scrollZoom": True, "responsive": True, "displaylogo": False}
         drawing = self.figure().to_html(
             full_html=False, include_plotlyjs=True, div_id="map", config=options, default_height="100%"
@@ -248,13 +247,13 @@ class Chosen:
             raise EvaluationError(
                 f"labels: {len(labels):,} for {self.groups_total:,} groups of sentences; pass one for each, in order"
             )
-        found = []
+        sentences = []
         for number, group in zip(self.numbers, self.groups, strict=True):
             label = labels[number] if labels is not None else None if color == "language" else _extra(group, color)
             for text, language in zip(group.texts, group.langs, strict=True):
                 kind = label if label is not None else "language unknown" if language == UNKNOWN else language
-                found.append(Sentence(text, language, str(number) if len(group.texts) > 1 else "", kind))
-        return found
+                sentences.append(Sentence(text, language, str(number) if len(group.texts) > 1 else "", kind))
+        return sentences
 
 
 def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Chosen:
@@ -268,23 +267,23 @@ def choose(groups: Iterable[Group], *, limit: int = LIMIT, seed: int = 0) -> Cho
     if seed < 0:
         raise ValueError(f"seed is {seed}; pass 0 or more")
     draw_ranks = np.random.default_rng(seed)
-    kept: list[tuple[float, int, int, Group]] = []  # a heap with the last of the random order on top
+    heap: list[tuple[float, int, int, Group]] = []  # a heap with the last of the random order on top
     size = total = count = 0
     bound = float("inf")
     for number, group in enumerate(groups):
         rank = float(draw_ranks.random())
         if rank < bound:
-            heapq.heappush(kept, (-rank, number, total, group))
+            heapq.heappush(heap, (-rank, number, total, group))
             size += len(group.texts)
         total, count = total + len(group.texts), number + 1
         while size > limit:  # stop at the first group that does not fit, so that large groups are not under-represented
-            last, _, _, dropped = heapq.heappop(kept)
+            last, _, _, dropped = heapq.heappop(heap)
             size, bound = size - len(dropped.texts), -last
     if not total:
         raise EvaluationError("no sentences to show; pass files that contain text")
     if not size:
         raise EvaluationError(f"no group fits into {limit} sentences; raise the limit")
-    _, numbers, starts, chosen = zip(*sorted(kept, key=lambda entry: entry[1]), strict=True)
+    _, numbers, starts, chosen = zip(*sorted(heap, key=lambda entry: entry[1]), strict=True)
     return Chosen(chosen, numbers, starts, count, total, seed)
 
 
@@ -325,10 +324,17 @@ def _pca(points: Plane) -> Plane:
     return laid
 
 
-def _tsne(points: Plane) -> Plane:
-    from isoglot.evaluation.tasks.analysis import plane
+def plane(points: Plane) -> Plane:
+    """Points (N, D) laid into a plane (N, 2) by t-SNE, the same for the same points; all at 0 where none differ."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
-    return plane(points)
+    if np.square(points - points.mean(axis=0)).sum() <= _ROUNDING:
+        return np.zeros((len(points), 2))
+    points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))  # vectors of one value lie on a line
+    with threadpool_limits(1):  # threads would add up in the order in which they finish
+        layout = TSNE(init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
+        return np.asarray(layout.fit_transform(points), np.float64)
 
 
 def _umap(points: Plane) -> Plane:
@@ -344,7 +350,7 @@ def _umap(points: Plane) -> Plane:
         return np.asarray(layout.fit_transform(points), np.float64)
 
 
-METHODS: dict[str, Callable[[Plane], Plane]] = {"pca": _pca, "tsne": _tsne, "umap": _umap}
+METHODS: dict[str, Callable[[Plane], Plane]] = {"pca": _pca, "tsne": plane, "umap": _umap}
 
 
 @contextmanager
@@ -414,18 +420,18 @@ def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
 
 def _kinds(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
     """The places of the sentences of each kind, in the order of first appearance."""
-    found: dict[str, list[int]] = {}
+    kinds: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
-        found.setdefault(sentence.kind, []).append(place)
-    return found
+        kinds.setdefault(sentence.kind, []).append(place)
+    return kinds
 
 
 def _joined(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
     """The places of the sentences of each group that has two or more."""
-    found: dict[str, list[int]] = {}
+    groups: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
-        found.setdefault(sentence.group, []).append(place)
-    return {group: members for group, members in found.items() if group and len(members) > 1}
+        groups.setdefault(sentence.group, []).append(place)
+    return {group: members for group, members in groups.items() if group and len(members) > 1}
 
 
 def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:
@@ -484,9 +490,9 @@ def _vectors(model: Any, sentences: Sequence[Sentence], chosen: Chosen, device: 
 
 def _extra(group: Group, name: str) -> str:
     if name not in group.extras:
-        there = ", ".join(group.extras) or "none"
+        extras = ", ".join(group.extras) or "none"
         raise EvaluationError(
-            f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r} has no such extra (it has: {there}); "
+            f"cannot colour by {name!r}: the group of {group.texts[0][:40]!r} has no such extra (it has: {extras}); "
             "colour by language, or pass labels"
         )
     value = group.extras[name]

@@ -10,21 +10,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isoglot.data.languages import is_language
-from isoglot.errors import IsoglotError
-from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score, Unit
-from isoglot.evaluation.sets import get_command
-from isoglot.evaluation.suites import SUITES, Cell, counted, listed
 from isoglot.report.comparable import alike
+from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from isoglot.report.compare import Row
 
 # Maximum subsets of a task that are shown and compared; with more (60 languages have 3540 pairs), only the averages.
 MANY = 200
@@ -54,19 +46,19 @@ def by_language(scores: Sequence[Score], *, task: str, most: int = MANY) -> Grid
     the order of the metrics. Of a task with more than `most` subsets, those that an average covers are left out. The
     notes list what each average is over.
     """
-    kept, title = _shown([score for score in scores if score.task == task], task, most)
-    metrics = list(dict.fromkeys(score.metric for score in kept))
-    values = {(score.subset, score.metric): shown(score.value, score.unit) for score in kept}
-    first = {score.metric: score for score in reversed(kept)}
+    chosen, title = _shown([score for score in scores if score.task == task], task, most)
+    metrics = list(dict.fromkeys(score.metric for score in chosen))
+    values = {(score.subset, score.metric): shown(score.value, score.unit) for score in chosen}
+    first = {score.metric: score for score in reversed(chosen)}
     items: dict[str, list[str]] = {}
-    for score in kept:
-        items.setdefault(score.subset, []).append(size_of(score))
+    for score in chosen:
+        items.setdefault(score.subset, []).append(size_of(score.n, score.over))
     rows = [
         (name, *(values.get((name, metric), NOTHING) for metric in metrics), " / ".join(dict.fromkeys(counts)))
         for name, counts in items.items()
     ]
     header = ("subset", *(labelled(first[metric]) for metric in metrics), "n")
-    return Grid(title, header, tuple(rows), first_average=_first(items, kept), notes=_over(kept))
+    return Grid(title, header, tuple(rows), first_average=_first(items, chosen), notes=_over(chosen))
 
 
 def side_by_side(
@@ -80,13 +72,13 @@ def side_by_side(
     what averages are over. `most` is that of `by_language`; None shows all subsets.
     """
     every = [score for scores in models.values() for score in scores if score.task == task and score.metric == metric]
-    kept, title = _shown(every, f"{task} {labelled(every[0]) if every else metric}", most)
-    known, chosen = {score.subset for score in kept if score.over}, {score.subset for score in kept}
+    visible, title = _shown(every, f"{task} {labelled(every[0]) if every else metric}", most)
+    averages, chosen = {score.subset for score in visible if score.over}, {score.subset for score in visible}
     tables = [
         {s.subset: s for s in scores if s.task == task and s.metric == metric and s.subset in chosen}
         for scores in models.values()
     ]
-    names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in known)
+    names = sorted(dict.fromkeys(name for table in tables for name in table), key=lambda name: name in averages)
     cells = {name: [table.get(name) for table in tables] for name in names}
     same, bold, rows = alike(cells), set(), []
     unit = every[0].unit if every else "fraction"
@@ -104,12 +96,13 @@ def side_by_side(
                 text += f" {shown(values[at] - values[1], unit, sign=True)}"
             texts.append(text)
         if changes:
-            total = size_of(next(score for score in scores if score)) if len(sizes) == 1 else "differs"
+            one = next(score for score in scores if score)
+            total = size_of(one.n, one.over) if len(sizes) == 1 else "differs"
             texts.append(total if name in same or total == "differs" else f"{total} (other data)")
         rows.append((name, *texts))
     header = ("subset", *models, *(["n"] if changes else []))
-    notes = _over(kept) if changes else ()
-    return Grid(title, header, tuple(rows), frozenset(bold), _first(names, kept), notes)
+    notes = _over(visible) if changes else ()
+    return Grid(title, header, tuple(rows), frozenset(bold), _first(names, visible), notes)
 
 
 def scale(unit: Unit) -> float:
@@ -126,9 +119,9 @@ def shown(value: float | None, unit: Unit, *, sign: bool = False, digits: int = 
     return f"{rounded:{'+' if sign and rounded else ''}.{digits}f}"
 
 
-def size_of(entry: Score | Row) -> str:
+def size_of(n: int, over: Sequence[str]) -> str:
     """The number of test items; of an average `3 subsets`, because a column must not mix the two."""
-    return f"{entry.n:,} subset{'' if entry.n == 1 else 's'}" if entry.over else f"{entry.n:,}"
+    return f"{n:,} subset{'' if n == 1 else 's'}" if over else f"{n:,}"
 
 
 def labelled(score: Score) -> str:
@@ -136,61 +129,9 @@ def labelled(score: Score) -> str:
     return f"{score.metric} ↓" if score.lower_is_better else score.metric
 
 
-def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
-    """The main table of a paper, transposed: a row for each number of the paper's table, a column for each model.
-
-    A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes list
-    the scores behind each number. Errors have two decimals, since good models are below 0.1 percent.
-    """
-
-    def number(cell: Cell) -> str:
-        return shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1)
-
-    columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
-    title = f"Suite {suite}: {SUITES[suite].about}"
-    rows = tuple((column.label, *(number(table[place]) for table in tables)) for place, column in enumerate(columns))
-    return Grid(title, ("", *models), rows, notes=tuple(column.note for column in columns))
-
-
-def lacking(
-    scores: Sequence[Score], *, suite: str, data: Path | None = None, languages: Sequence[str] = ()
-) -> list[str]:
-    """One line for each column without a value: the scores it needs that are missing.
-
-    With `data`, the folder that was evaluated, also which of them `languages` left out although they are there, and,
-    once for each set, the command that downloads it.
-    """
-    lines, shown = list[str](), set[str]()
-    cells = SUITES[suite].table(scores)
-    found = {task: _found(task, data, languages) for task in dict.fromkeys(key[0] for c in cells for key in c.lacking)}
-    for cell in cells:
-        if not cell.lacking:
-            continue
-        narrowed = [key for key in cell.lacking if _narrowed(key[1], *found[key[0]])]
-        tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
-        commands = dict.fromkeys(get_command(task, data=data) for task in tasks) if data else {}
-        new = [command for command in commands if command and command not in shown]
-        shown.update(new)
-        some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
-        why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
-        how = f"; get it with: {' and '.join(new)}" if new else ""
-        lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
-    return lines
-
-
-def _found(task: str, data: Path | None, languages: Sequence[str]) -> tuple[set[str], set[str]]:
-    """The subsets of a task that are in `data`, and those of the languages; nothing without languages."""
-    if data is None or not languages:
-        return set(), set()
-    try:
-        return set(TASKS[task].subsets(data)), set(TASKS[task].subsets(data, languages=languages))
-    except IsoglotError:  # already reported by the evaluation
-        return set(), set()
-
-
-def _narrowed(subset: str, there: set[str], asked: set[str]) -> bool:
-    """Whether the requested languages left out this subset although it is there, or part of this average."""
-    return subset in there - asked or (asked < there and not any(map(is_language, subset.split("-"))))
+def counted(names: Sequence[str], *, most: int = 16, between: str = ", ") -> str:
+    """Names in one line; of more than `most`, the first, the last and their number."""
+    return between.join(names) if len(names) <= most else f"{names[0]} … {names[-1]} ({len(names)})"
 
 
 def to_markdown(grid: Grid) -> str:
@@ -241,20 +182,20 @@ def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Seque
     parts = {name for score in scores for name in score.over if name in plain}
     if most is None or len(plain) <= most or not parts:
         return scores, title
-    kept = [score for score in scores if score.subset not in parts]
-    return kept, f"{title} (averages only; {len(parts):,} subsets not shown)"
+    visible = [score for score in scores if score.subset not in parts]
+    return visible, f"{title} (averages only; {len(parts):,} subsets not shown)"
 
 
 def _over(scores: Sequence[Score]) -> tuple[str, ...]:
     """What each average is over; metrics are named where they differ in it."""
-    found: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    averages: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
     for score in scores:
         if score.over:
-            found.setdefault((score.subset, score.over), {})[score.metric] = None
-    times = Counter(subset for subset, _ in found)
+            averages.setdefault((score.subset, score.over), {})[score.metric] = None
+    times = Counter(subset for subset, _ in averages)
     return tuple(
         f"{subset}{' ' + ', '.join(metrics) if times[subset] > 1 else ''}: mean over {counted(over)}"
-        for (subset, over), metrics in found.items()
+        for (subset, over), metrics in averages.items()
     )
 
 

@@ -17,7 +17,7 @@ from folders import tatoeba
 from test_bucc import numbered, split_files
 
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.tasks.sts import joined
+from isoglot.evaluation.tasks.sts import read_pairs
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
@@ -117,10 +117,7 @@ def test_bucc_version_2(mteb, tmp_path, seed):
 
 @pytest.mark.parametrize(
     ("task", "name", "write", "scale"),
-    [
-        ("sts17", "STS17", cases_sts.sts17, (0, 5)),
-        ("sts22", "STS22.v2", cases_sts.sts22, (1, 4)),
-    ],
+    [("sts17", "STS17", cases_sts.sts17, (0, 5)), ("sts22", "STS22.v2", cases_sts.sts22, (1, 4))],
 )
 def test_similarity_in_several_languages(mteb, tmp_path, task, name, write, scale):
     write(tmp_path)
@@ -152,9 +149,7 @@ def published(task, subset):
         names = [f"tatoeba.{subset}.{code}" for code in subset.split("-")]
         texts = [(DATA / folder / "v1" / name).read_text(encoding="utf-8").split("\n")[:-1] for name in names]
         return pairs(zip(*texts, strict=True))
-    readers = TASKS[task].find(DATA)
-    parts = [readers[subset]] if subset in readers else readers.values()
-    found = joined(source.read(task) for source in parts)
+    found = read_pairs(TASKS[task], DATA, subset)
     return pairs(zip(found.texts(0), found.texts(1), found.labels, strict=True))
 
 

@@ -32,11 +32,11 @@ from isoglot.evaluation.tasks.analysis import (
     Similarity,
     alignment,
     explained,
-    plane,
     read_groups,
     uniformity,
 )
 from isoglot.evaluation.tasks.sts import EXTENDED_10
+from isoglot.report.plot import plane
 
 
 def by_language_and_meaning(texts):

@@ -19,16 +19,12 @@ from threadpoolctl import threadpool_limits
 
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks.classification import (
-    MLDOC,
-    MTOP,
-    PAWS_X,
-    SIB_200,
+    CLASSIFICATION,
     STRENGTHS,
-    FewShot,
     Outcome,
-    PairProbe,
-    ZeroShot,
     accuracy,
     chosen_strength,
     clean,
@@ -39,17 +35,18 @@ from isoglot.evaluation.tasks.classification import (
     mistakes,
     undersample,
 )
-from isoglot.evaluation.tasks.classification import XNLI as XNLI_SET
 from isoglot.evaluation.tasks.linear import BATCHES, RATES, SEEDS, apply, best_layers, fit
-from isoglot.report.evaluate import evaluate
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 
 
-SIB = FewShot("sib-200", SIB_200)
+MTOP, SIB, SIB_ZERO, MLDOC, MLDOC_RAW, XNLI, PAWSX = (
+    CLASSIFICATION[name] for name in ("mtop", "sib-200", "sib-200/zero-shot", "mldoc", "mldoc/raw", "xnli", "paws-x")
+)
 
 
-SIB_ZERO = ZeroShot("sib-200/zero-shot", SIB_200, None)
+def rows_of(task, folder, split, code):
+    return sources(task.name, task.reads, folder)[split, code].read("t")
 
 
 def values(scores):
@@ -142,18 +139,18 @@ def test_mtop_and_sib_equal_the_evaluator_of_mteb(tmp_path):
     mtop_data(tmp_path, sizes={"train": 30, "test": 20})
     sib_data(tmp_path)
     for task, name, codes in (
-        (FewShot("mtop", MTOP), "MTOPDomainClassification", ("de", "fr")),
+        (MTOP, "MTOPDomainClassification", ("de", "fr")),
         (SIB, "SIB200Classification", ("kor_Hang",)),
     ):
         ours = values(task.run(noisy, tmp_path))
-        theirs = mteb_scores(name, task.topics, tmp_path, codes)
+        theirs = mteb_scores(name, task, tmp_path, codes)
         for code in codes:
             assert 0.15 < ours[code, "accuracy"] < 0.95
             assert ours[code, "accuracy"] == pytest.approx(theirs[code]["accuracy"], abs=1e-12)
             assert ours[code, "f1/macro"] == pytest.approx(theirs[code]["f1"], abs=1e-12)
 
 
-def mteb_scores(name, topics, folder, codes):
+def mteb_scores(name, ours, folder, codes):
     """MTEB's own scores of its task, on our texts and vectors instead of those of a hub."""
     import mteb
     from datasets import Dataset, DatasetDict
@@ -172,7 +169,7 @@ def mteb_scores(name, topics, folder, codes):
     task = mteb.get_task(name)
     task.dataset, task.data_loaded = {}, True
     for code in codes:
-        parts = {split: topics.find("t", folder)[split, code].read("t") for split in ("train", "test")}
+        parts = {split: rows_of(ours, folder, split, code) for split in ("train", "test")}
         classes = sorted(set(parts["train"].labels))
         task.dataset[code] = DatasetDict(
             {
@@ -191,7 +188,7 @@ def mteb_scores(name, topics, folder, codes):
 def test_only_sampled_training_texts_are_encoded(tmp_path):
     mtop_data(tmp_path, codes=("de",), sizes={"train": 200, "test": 2})
     asked = []
-    FewShot("mtop", MTOP).run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
+    MTOP.run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
     assert len([text for text in asked if " train " in text]) <= 10 * 8 * 11
 
 
@@ -337,10 +334,7 @@ def test_cleaning_is_that_of_ease():
 @pytest.mark.slow
 def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
     mldoc_data(tmp_path)
-    for task, expected in (
-        (ZeroShot("mldoc", MLDOC), "eng train.1000 0 ccat"),
-        (ZeroShot("mldoc/raw", MLDOC, None), "CCAT"),
-    ):
+    for task, expected in ((MLDOC, "eng train.1000 0 ccat"), (MLDOC_RAW, "CCAT")):
         asked = []
         task.run(lambda texts, asked=asked: asked.extend(texts) or by_text(texts), tmp_path)
         assert asked[0].endswith(expected)
@@ -349,12 +343,10 @@ def test_mldoc_cleans_and_its_raw_form_does_not(tmp_path):
 @pytest.mark.slow
 def test_averages_leave_english_out(tmp_path):
     mldoc_data(tmp_path)
-    found = {
-        score.subset: score for score in ZeroShot("mldoc", MLDOC).run(noisy, tmp_path) if score.metric == "accuracy"
-    }
+    found = {score.subset: score for score in MLDOC.run(noisy, tmp_path) if score.metric == "accuracy"}
     assert found["mean"].over == ("deu", "fra")
     assert "mldoc-7" not in found
-    task = ZeroShot("mldoc", MLDOC)
+    task = MLDOC
     assert not [score for score in task.run(noisy, tmp_path, languages=["en"]) if score.over]
 
 
@@ -407,8 +399,8 @@ def test_a_language_without_training_texts_is_named_and_a_set_without_any_is_not
 def test_without_english_to_learn_from_there_is_no_subset(tmp_path):
     mldoc_data(tmp_path)
     (tmp_path / "english.dev").unlink()
-    assert ZeroShot("mldoc", MLDOC).subsets(tmp_path) == ()
-    assert ZeroShot("mldoc", MLDOC).run(by_text, tmp_path) == []
+    assert MLDOC.subsets(tmp_path) == ()
+    assert MLDOC.run(by_text, tmp_path) == []
 
 
 @pytest.mark.data
@@ -417,23 +409,20 @@ def test_the_shared_copy_of_sib_is_as_documented():
         pytest.skip(f"{SHARED} has no sib-200; set ISOGLOT_DATA to a folder that has it")
     assert len(SIB.subsets(SHARED)) == len(SIB_ZERO.subsets(SHARED)) == 40
     for code in ("eng_Latn", "kor_Hang"):
-        sizes = [SIB_200.find("t", SHARED)[split, code].read("t") for split in ("train", "dev", "test")]
+        sizes = [rows_of(SIB, SHARED, split, code) for split in ("train", "dev", "test")]
         assert [len(part) for part in sizes] == [701, 99, 204]
         assert Counter(sizes[2].labels)["science/technology"] == 51
 
 
 def test_a_vector_of_a_sampled_text_that_is_not_finite_is_told_with_the_line_of_its_file(tmp_path):
     sib_data(tmp_path, codes=("deu_Latn",))
-    task, asked = FewShot("sib-200", SIB_200), []
+    task, asked = SIB, []
     task.run(lambda texts: asked.extend(texts) or by_text(texts), tmp_path)
     bad = next(text for text in reversed(asked) if " train " in text)
     place = tmp_path / "annotated" / "deu_Latn" / "train.tsv"
     number = 1 + [line.split("\t")[-1] for line in place.read_text(encoding="utf-8").split("\n")].index(bad)
     with pytest.raises(EvaluationError, match=rf"^sib-200 deu_Latn, split train: {place}:{number}: .*NaN"):
         task.run(lambda texts: [[np.nan if text == bad else 1.0] for text in texts], tmp_path)
-
-
-XNLI, PAWSX = PairProbe("xnli", XNLI_SET), PairProbe("paws-x", PAWS_X)
 
 
 def values_of_pairs(scores):
@@ -483,7 +472,7 @@ def test_xnli_equals_the_protocol_in_loops(tmp_path):
         return (by_last_word(texts) + 3 * by_text(texts)).astype(np.float32)
 
     def table(split, code):
-        pairs = XNLI_SET.find("t", tmp_path)[split, code].read("t")
+        pairs = rows_of(XNLI, tmp_path, split, code)
         rows = []
         for one, two in zip(encode(pairs.texts(0)), encode(pairs.texts(1)), strict=True):
             rows.append(np.concatenate([one, two, abs(one - two), one * two]))
@@ -520,7 +509,7 @@ def test_a_label_that_is_wrong_is_the_mistake_with_both_sentences(tmp_path):
 def test_of_many_mistakes_the_ten_most_confident_are_kept(tmp_path):
     xnli_data(tmp_path, codes=("en", "de"))
     score = XNLI.run(by_text, tmp_path, languages=["de"])[0]
-    pairs = XNLI_SET.find("t", tmp_path)["test", "de"].read("t")
+    pairs = rows_of(XNLI, tmp_path, "test", "de")
     rows = list(zip(pairs.texts(0), pairs.texts(1), pairs.labels, strict=True))
     wrong = {row for row, right in zip(rows, score.items, strict=True) if not right}
     (detail,) = score.details
@@ -587,8 +576,8 @@ def test_the_shared_copies_are_as_documented():
         pytest.skip(f"{SHARED} has no xtreme-xnli; set ISOGLOT_DATA to a folder that has it")
     assert len(XNLI.subsets(SHARED)) == 15
     assert PAWSX.subsets(SHARED) == ("de", "zh")
-    assert len(XNLI_SET.find("t", SHARED)["test", "sw"].read("t").labels) == 5010
-    labels = PAWS_X.find("t", SHARED)["test", "zh"].read("t").labels
+    assert len(rows_of(XNLI, SHARED, "test", "sw").labels) == 5010
+    labels = rows_of(PAWSX, SHARED, "test", "zh").labels
     assert (len(labels), labels.count("0")) == (2000, 1106)
 
 

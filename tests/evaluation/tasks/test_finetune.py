@@ -16,6 +16,7 @@ from torch.nn.functional import dropout
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.encoders import TransformerEncoder
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks import finetune
 from isoglot.evaluation.tasks.classification import PAWS_X
 from isoglot.evaluation.tasks.finetune import PawsXFinetune, build, predict
@@ -63,7 +64,7 @@ def test_it_learns_and_leaves_the_model_as_it_was(tmp_path, toy_transformer):
 def test_a_second_run_is_the_same_and_another_seed_is_not(tmp_path, toy_transformer):
     pairs_data(tmp_path, count=40)
     model = toy_transformer()
-    train, dev = (PAWS_X.find("t", tmp_path)[split, "en"].read("t") for split in ("train", "dev"))
+    train, dev = (sources("t", PAWS_X.reads, tmp_path)[split, "en"].read("t") for split in ("train", "dev"))
     one, two, three = (
         PawsXFinetune(epochs=1, rate=1e-3, seed=seed)._learn(model, train, dev).logits(dev, range(40)).tolist()
         for seed in (0, 0, 3)
@@ -146,7 +147,7 @@ def flat(weights):
 def test_the_protocol_equals_its_steps_in_loops(tmp_path, toy_transformer, monkeypatch):
     """Epochs, rate, batch, length, decay, clipping: each moves the weights, so none may differ from the loops."""
     model = roomy(toy_transformer())
-    read = PAWS_X.find("t", pairs_data(tmp_path, codes=("en",), count=70))["train", "en"].read("t")
+    read = sources("t", PAWS_X.reads, pairs_data(tmp_path, codes=("en",), count=70))["train", "en"].read("t")
     more = " cat dog mat" * 60
     train = Rows(
         row._replace(texts=(row.texts[0] + more, row.texts[1])) if number < 9 else row

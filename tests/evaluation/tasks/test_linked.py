@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.report.evaluate import evaluate
+from isoglot.evaluation.evaluate import evaluate
 
 LINE = st.tuples(st.sampled_from(["deu", "eng", "fra"]), st.integers(0, 5), st.integers(0, 3))
 

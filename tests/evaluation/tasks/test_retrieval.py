@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from isoglot.data.groups import Group
 from isoglot.errors import EvaluationError, IsoglotError
 from isoglot.evaluation.base import Score, averages
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.tasks.retrieval import (
     LASER_112,
     N_WAY,
@@ -31,7 +32,6 @@ from isoglot.evaluation.tasks.retrieval import (
     Tatoeba,
     XSim,
 )
-from isoglot.report.evaluate import evaluate
 
 GROUPS = (
     Group(("good day", "guten Tag", "bonjour"), ("eng", "deu", "fra")),

@@ -31,7 +31,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,11 +39,12 @@ from numpy.typing import NDArray
 from isoglot.data.languages import canonical, is_language
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import among, needs
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
+from isoglot.evaluation.sets import Source, among
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.retrieval import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
+from isoglot.report.plot import plane
 
 POSITIVE = 4.0  # minimum gold score of a pair with the same meaning
 POOLED = "pooled-10"
@@ -77,7 +78,7 @@ Tables = Mapping[str, Doubles]
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(BaseTask):
     """Both values of each subset of a similarity set.
 
     `pools` are further subsets, each the union of the subsets it names, present if all of them were evaluated. `lists`
@@ -86,33 +87,28 @@ class Alignment:
 
     metrics: ClassVar[tuple[Metric, ...]] = ALIGNED
     name: str
-    sets: tuple[str, ...]
+    reads: tuple[str, ...]
     split: str = "test"
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
-    def needs(self) -> str:
-        """The files of its sets."""
-        return needs(*self.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The subsets whose files are there, then the pools."""
-        single = tuple(sts.split_sources(self.name, self.sets, self.split, data, languages=languages))
-        return (*single, *(pool for pool, parts in self.pools.items() if set(parts) <= set(single)))
+        parts = sts.split_sources(self.name, self.reads, self.split, data, languages=languages)
+        pools = {pool: over for pool, over in self.pools.items() if set(over) <= set(parts)}
+        single = {subset: (source,) for subset, source in parts.items()}
+        return {**single, **{pool: tuple(parts[subset] for subset in over) for pool, over in pools.items()}}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """`alignment` and `uniformity` of each subset and pool, then the averages."""
-        found = sts.split_sources(self.name, self.sets, self.split, data, languages=languages)
-        pairs = {subset: source.read(f"{self.name} {subset}") for subset, source in found.items()}
-        single = tuple(pairs)
-        pools = {pool: over for pool, over in self.pools.items() if set(over) <= set(single)}
-        pairs |= {pool: sts.joined(pairs[part] for part in over) for pool, over in pools.items()}
-        scores = [
-            score for subset in pairs for score in _aligned_scores(encode, pairs[subset], task=self.name, subset=subset)
-        ]
-        lists = {**self.lists, **({"mean": single} if len(single) > 1 else {})}
-        return [*scores, *(average for name, over in lists.items() for average in averages(scores, name, over=over))]
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+        """Without the pools; no mean of one subset."""
+        single = [subset for subset in subsets if subset not in self.pools]
+        return single if len(single) > 1 else ()
+
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
+        """`alignment` and `uniformity` of each subset and pool."""
+        for subset, parts in subsets.items():
+            pairs = sts.joined(part.read(f"{self.name} {part.part.subset}") for part in parts)
+            yield from _aligned_scores(encode, pairs, task=self.name, subset=subset)
 
 
 def alignment(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
@@ -162,10 +158,7 @@ ALIGNMENT: dict[str, Alignment] = {
     for task in (
         Alignment("alignment", ("senteval-en",), "sts-b-dev"),
         Alignment(
-            "alignment/sts17",
-            sts.STS17_SETS,
-            pools={POOLED: sts.EXTENDED_10},
-            lists={"extended-10": sts.EXTENDED_10},
+            "alignment/sts17", sts.STS17_SETS, pools={POOLED: sts.EXTENDED_10}, lists={"extended-10": sts.EXTENDED_10}
         ),
     )
 }
@@ -197,15 +190,15 @@ def read_groups(
     group has twice, the first sentence counts; with `paraphrases` the others do too, as `eng:2`, `eng:3`. Raises
     `EvaluationError` naming task, language and line.
     """
-    own = () if source else tuple(islice(_narrow(_own(data, task, paraphrases), languages), GROUPS))
-    chosen, most = "", _count(codes(own), languages) if own else -1
+    user_groups = () if source else tuple(islice(_narrow(_own(data, task, paraphrases), languages), GROUPS))
+    chosen, most = "", _count(codes(user_groups), languages) if user_groups else -1
     for name in ([source] if source else SOURCES) if data.is_dir() else ():
         if most == len(languages):
             break
-        found = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # judged by file names
-        if len(found) > 1 and (there := _count(found, languages)) > most:
-            chosen, most = name, there
-    return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), GROUPS)) if chosen else own
+        texts = N_WAY[name].find(data, task=f"{task}, set {name}", languages=languages)  # judged by file names
+        if len(texts) > 1 and (count := _count(texts, languages)) > most:
+            chosen, most = name, count
+    return tuple(islice(_narrow(_aligned(data, chosen, task, languages), languages), GROUPS)) if chosen else user_groups
 
 
 def codes(groups: Sequence[Translations]) -> tuple[str, ...]:
@@ -223,10 +216,10 @@ def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
     return [pair for pair in combinations(codes(groups), 2) if len(shared(groups, pair)) >= 2]
 
 
-def everyone(groups: Sequence[Translations], *, least: int) -> tuple[str, ...]:
+def everyone(groups: Sequence[Translations], *, minimum: int) -> tuple[str, ...]:
     """All languages if they are `least` or more and two groups have every one of them; otherwise none."""
-    found = codes(groups)
-    return found if len(found) >= least and len(shared(groups, found)) >= 2 else ()
+    languages = codes(groups)
+    return languages if len(languages) >= minimum and len(shared(groups, languages)) >= 2 else ()
 
 
 def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dict[str, Doubles]:
@@ -251,9 +244,9 @@ def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *,
     return Detail("similarity", ("language", *languages), rows)
 
 
-def _count(found: Iterable[str], languages: Sequence[str]) -> int:
+def _count(present: Iterable[str], languages: Sequence[str]) -> int:
     """The number of the languages among the codes found."""
-    return sum(any(among(_language(code), [language]) for code in found) for language in languages)
+    return sum(any(among(_language(code), [language]) for code in present) for language in languages)
 
 
 def _order(code: str) -> tuple[bool, str]:
@@ -277,9 +270,11 @@ def _embed(encode: Encode, groups: Sequence[Translations], code: str, where: str
 
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        kept = sorted((code for code in group.texts if _english(code) or among(_language(code), languages)), key=_order)
-        if len(kept) >= 2:
-            texts, places = ({code: by_code[code] for code in kept} for by_code in (group.texts, group.places))
+        chosen = sorted(
+            (code for code in group.texts if _english(code) or among(_language(code), languages)), key=_order
+        )
+        if len(chosen) >= 2:
+            texts, places = ({code: by_code[code] for code in chosen} for by_code in (group.texts, group.places))
             yield Translations(group.name, texts, places)
 
 
@@ -295,37 +290,71 @@ def _own(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
     where = f"{task}, set {source}"
-    found = N_WAY[source].find(data, task=where, languages=languages)
+    texts_of = N_WAY[source].find(data, task=where, languages=languages)
     # TICO-19 has one English text per partner, which differ in a few words: the first one is used.
-    tables = {code: N_WAY[source].read(found, code, partner=min(found[code]), where=where) for code in found}
+    tables = {code: N_WAY[source].read(texts_of, code, partner=min(texts_of[code]), where=where) for code in texts_of}
     first, *others = [*tables] or [""]
     for code in others:
         check_aligned((tables[first], tables[code]), where=f"{where}, languages {first} and {code}")
     for rows in zip(*tables.values(), strict=True):
         sentences, places = ([row[at][0] for row in rows] for at in (0, 1))
         yield Translations(
-            f"{source} {rows[0].id}",
-            dict(zip(tables, sentences, strict=True)),
-            dict(zip(tables, places, strict=True)),
+            f"{source} {rows[0].id}", dict(zip(tables, sentences, strict=True)), dict(zip(tables, places, strict=True))
         )
 
 
 @dataclass(frozen=True, slots=True)
-class OfGroups:
-    """Base of the tasks on groups of translations.
+class OfGroups(BaseTask):
+    """Base of the tasks on groups of translations; a subset is a pair of languages, or all languages.
 
     `source` names the set that is read, one of `SOURCES`; without it that with the most of the languages.
     """
 
     source: str = ""
-    sets: ClassVar[tuple[str, ...]] = tuple(retrieval.N_WAY[name].source for name in SOURCES)
+    reads: ClassVar[tuple[str, ...]] = tuple(retrieval.N_WAY[name].source for name in SOURCES)
     needs: ClassVar[str] = NEEDS
     name: ClassVar[str]
+    reads_one_set: ClassVar[bool] = True  # that with the most of the languages
     paraphrases: ClassVar[bool] = False  # whether all sentences of a language in a group count
+    together: ClassVar[bool] = True  # whether three or more languages together are a subset
 
-    def groups(self, data: Path, languages: Sequence[str]) -> tuple[Translations, ...]:
-        """The groups that it is about."""
-        return read_groups(data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases)
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Subset]:
+        """Pairs of languages, and all languages joined."""
+        groups = read_groups(
+            data, task=self.name, source=self.source, languages=languages, paraphrases=self.paraphrases
+        )
+        every = everyone(groups, minimum=3) if self.together else ()
+        chosen = [*pairs(groups), *([every] if every else [])]
+        return {"-".join(codes): Subset(groups, codes, shared(groups, codes)) for codes in chosen}
+
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+        """The pairs of languages."""
+        return [subset for subset in subsets if subset.count("-") == 1]
+
+
+class Subset(NamedTuple):
+    """All groups, the languages of a subset, and the places of the groups that have every one of these."""
+
+    groups: Sequence[Translations]
+    languages: tuple[str, ...]
+    places: list[int]
+
+
+def groups_of(subsets: Mapping[str, Subset]) -> Sequence[Translations]:
+    """The groups, which all subsets share."""
+    return next(iter(subsets.values())).groups
+
+
+def add_table(scores: list[Score], metric: Metric, subsets: Mapping[str, Subset], *, same: float) -> list[Score]:
+    """The scores, the `mean` of a metric having a table of its values in all languages against all."""
+    values = {
+        subsets[score.subset].languages: score.value
+        for score in scores
+        if score.metric == metric.name and score.subset in subsets
+    }
+    table = (square(codes(groups_of(subsets)), values, same=same),) if subsets else ()  # type: ignore[arg-type]
+    named = "mean", metric.name
+    return [replace(score, details=table) if (score.subset, score.metric) == named else score for score in scores]
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,56 +368,31 @@ class Similarity(OfGroups):
     name: ClassVar[str] = "similarity"
     paraphrases: ClassVar[bool] = True
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Pairs of languages, and all languages joined if they are three or more."""
-        groups = self.groups(data, languages)
-        together = everyone(groups, least=3)
-        return (*("-".join(pair) for pair in pairs(groups)), *(["-".join(together)] if together else []))
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """`cosine/translations` and `cosine/contrast` of pairs, `cosine/min` and `cosine/std` of all, then the `mean`.
-
-        The mean is over the pairs and has a table of all languages against all. Raises `EvaluationError`.
-        """
-        groups = self.groups(data, languages)
-        tables = vectors(encode, groups, task=self.name)
-        scores: list[Score] = []
-        for pair in pairs(groups):
-            places = shared(groups, pair)
-            item_set = item_set_of(groups[place].name for place in places)
-            scores += self._pair(pair, tables[pair[0]][places], tables[pair[1]][places], item_set=item_set)
-        means = [self._with_table(mean, scores, codes(groups)) for mean in averages(scores, "mean")]
-        return [*scores, *self._together(groups, tables), *means]
-
-    def _pair(self, pair: tuple[str, str], a: Doubles, b: Doubles, *, item_set: str) -> list[Score]:
-        same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
-        # The cosines of a sentence with all of the other language add up to its product with their sum.
-        rest = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
-        items = {TRANSLATIONS: same, CONTRAST: same - rest / (2 * others)}
-        subset = "-".join(pair)
-        return [metric.mean_of(self.name, subset, row, item_set=item_set) for metric, row in items.items()]
-
-    def _together(self, groups: Sequence[Translations], tables: Mapping[str, Doubles]) -> list[Score]:
-        together = everyone(groups, least=3)
-        if not together:
-            return []
-        places = shared(groups, together)
-        cosines = np.array(
-            [np.einsum("nd,nd->n", tables[a][places], tables[b][places]) for a, b in combinations(together, 2)]
-        )
-        example = _example(groups[places[0]], together, cosines[:, 0])
-        return [
-            LEAST.mean_of(self.name, "-".join(together), cosines.min(axis=0), details=(example,)),
-            SPREAD.mean_of(self.name, "-".join(together), cosines.std(axis=0)),
-        ]
-
-    def _with_table(self, mean: Score, scores: Sequence[Score], languages: Sequence[str]) -> Score:
-        values = {score.subset: score.value for score in scores if score.metric == mean.metric}
-        table = {pair: values["-".join(pair)] for pair in combinations(languages, 2) if "-".join(pair) in values}
+    def add_details(self, scores: list[Score], subsets: dict[str, Subset]) -> list[Score]:
+        """The mean has a table of all languages against all."""
         # A sentence is its own translation, so it is not compared with the other sentences of its language.
-        return (
-            replace(mean, details=(square(languages, table, same=1.0),)) if mean.metric == TRANSLATIONS.name else mean
-        )
+        return add_table(scores, TRANSLATIONS, subsets, same=1.0)
+
+    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+        """`cosine/translations` and `cosine/contrast` of pairs, `cosine/min` and `cosine/std` of all languages."""
+        groups = groups_of(subsets)
+        tables = vectors(encode, groups, task=self.name)
+        for subset, (_, languages, places) in subsets.items():
+            if len(languages) == 2:
+                a, b = (tables[code][places] for code in languages)
+                item_set = item_set_of(groups[place].name for place in places)
+                same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
+                # The cosines of a sentence with all of the other language add up to its product with their sum.
+                sums = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
+                for metric, items in ((TRANSLATIONS, same), (CONTRAST, same - sums / (2 * others))):
+                    yield metric.mean_of(self.name, subset, items, item_set=item_set)
+                continue
+            cosines = np.array(
+                [np.einsum("nd,nd->n", tables[a][places], tables[b][places]) for a, b in combinations(languages, 2)]
+            )
+            example = _example(groups[places[0]], languages, cosines[:, 0])
+            yield LEAST.mean_of(self.name, subset, cosines.min(axis=0), details=(example,))
+            yield SPREAD.mean_of(self.name, subset, cosines.std(axis=0))
 
 
 def _example(group: Translations, languages: Sequence[str], cosines: Doubles) -> Detail:
@@ -405,26 +409,19 @@ class Centroids(OfGroups):
 
     metrics: ClassVar[tuple[Metric, ...]] = (DISTANCE,)
     name: ClassVar[str] = "centroids"
+    together: ClassVar[bool] = False
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Pairs of languages."""
-        return tuple("-".join(pair) for pair in pairs(self.groups(data, languages)))
+    def add_details(self, scores: list[Score], subsets: dict[str, Subset]) -> list[Score]:
+        """The mean has a table of all languages against all."""
+        return add_table(scores, DISTANCE, subsets, same=0.0)
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """`distance` of each pair, then the `mean` with a table of all languages against all.
-
-        Raises `EvaluationError`, also for an encoder that gives all sentences of a language the same vector.
-        """
-        groups = self.groups(data, languages)
-        tables = vectors(encode, groups, task=self.name)
-        values: dict[tuple[str, str], float] = {}
-        scores: list[Score] = []
-        for pair in pairs(groups):
-            places = shared(groups, pair)
-            values[pair] = self._distance(pair, *(tables[code][places] for code in pair))
-            scores.append(DISTANCE.score(self.name, "-".join(pair), values[pair], len(places)))
-        table = square(codes(groups), values, same=0.0)
-        return [*scores, *(replace(mean, details=(table,)) for mean in averages(scores, "mean"))]
+    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+        """`distance` of each pair; an encoder that gives all sentences of a language the same vector is an error."""
+        tables = vectors(encode, groups_of(subsets), task=self.name)
+        for subset, (_, (a, b), places) in subsets.items():
+            yield DISTANCE.score(
+                self.name, subset, self._distance((a, b), tables[a][places], tables[b][places]), len(places)
+            )
 
     def _distance(self, pair: tuple[str, str], a: Doubles, b: Doubles) -> float:
         """Between the centres of unit vectors (N, D), over the mean of both root mean square distances from them."""
@@ -447,32 +444,24 @@ class SentenceMap(OfGroups):
     metrics: ClassVar[tuple[Metric, ...]] = VARIANCE
     name: ClassVar[str] = "map"
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Pairs of languages, and all languages joined if they are three or more."""
-        return tuple("-".join(chosen) for chosen in _chosen(self.groups(data, languages)))
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """`variance/meaning` and `variance/language` of each, then the `mean` over pairs.
-
-        The two of all languages have the pictures: that of translations and that of languages. Raises
-        `EvaluationError`.
-        """
-        groups = self.groups(data, languages)
+    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+        """`variance/meaning` and `variance/language` of each; those of all languages have the two pictures."""
+        groups = groups_of(subsets)
         tables = vectors(encode, groups, task=self.name)
-        scores = {chosen: self._shares(groups, tables, chosen) for chosen in _chosen(groups)}
-        means = averages([score for chosen, both in scores.items() if len(chosen) == 2 for score in both], "mean")
-        if together := everyone(groups, least=2):
-            few, many = _maps(groups, tables, together)
-            meaning, language = scores[together]
-            scores[together] = [replace(meaning, details=(few,)), replace(language, details=(many,))]
-        return [*(score for both in scores.values() for score in both), *means]
-
-    def _shares(self, groups: Sequence[Translations], tables: Tables, chosen: tuple[str, ...]) -> list[Score]:
-        places = shared(groups, chosen)
-        cube = np.stack([tables[code][places] for code in chosen], axis=1)  # (groups, languages, D)
-        shares = explained(cube), explained(cube.transpose(1, 0, 2))
-        subset, n = "-".join(chosen), len(places) * len(chosen)
-        return [metric.score(self.name, subset, value, n) for metric, value in zip(VARIANCE, shares, strict=True)]
+        every = everyone(groups, minimum=2)
+        for subset, (_, languages, places) in subsets.items():
+            cube = np.stack([tables[code][places] for code in languages], axis=1)  # (groups, languages, D)
+            shares = explained(cube), explained(cube.transpose(1, 0, 2))
+            shown: tuple[tuple[Detail, ...], ...] = ((), ())
+            if languages == every:
+                many = places[: max(MARKED, POINTS // len(languages))]
+                shown = (
+                    (_map(groups, tables, places[:FEW], marked=FEW),),
+                    (_map(groups, tables, many, marked=MARKED),),
+                )
+            n = len(places) * len(languages)
+            for metric, value, details in zip(VARIANCE, shares, shown, strict=True):
+                yield metric.score(self.name, subset, value, n, details=details)
 
 
 def explained(cube: Doubles) -> float:
@@ -481,30 +470,6 @@ def explained(cube: Doubles) -> float:
     total = float(np.square(cube - centre).sum())
     between = float(np.square(cube.mean(axis=1) - centre).sum()) * cube.shape[1]
     return min(1.0, between / total) if total > _SQUARES else 0.0
-
-
-def plane(points: Doubles) -> Doubles:
-    """Points (N, D) laid into a plane (N, 2) by t-SNE, the same for the same points; all at 0 where none differ."""
-    from sklearn.manifold import TSNE
-    from threadpoolctl import threadpool_limits
-
-    if np.square(points - points.mean(axis=0)).sum() <= _SQUARES:
-        return np.zeros((len(points), 2))
-    points = np.pad(points, ((0, 0), (0, max(0, 2 - points.shape[1]))))  # vectors of one value lie on a line
-    with threadpool_limits(1):  # threads would add up in the order in which they finish
-        layout = TSNE(init="pca", perplexity=min(30.0, (len(points) - 1) / 3), random_state=0)
-        return np.asarray(layout.fit_transform(points), np.float64)
-
-
-def _chosen(groups: Sequence[Translations]) -> list[tuple[str, ...]]:
-    together = everyone(groups, least=3)
-    return [*pairs(groups), *([together] if together else [])]
-
-
-def _maps(groups: Sequence[Translations], tables: Tables, together: tuple[str, ...]) -> tuple[Detail, Detail]:
-    places = shared(groups, together)
-    many = max(MARKED, POINTS // len(together))
-    return _map(groups, tables, places[:FEW], marked=FEW), _map(groups, tables, places[:many], marked=MARKED)
 
 
 def _map(groups: Sequence[Translations], tables: Tables, places: Sequence[int], *, marked: int) -> Detail:

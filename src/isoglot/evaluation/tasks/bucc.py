@@ -14,7 +14,7 @@ in gold, about forty times fewer (Muennighoff et al. 2023, "MTEB: Massive Text E
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.sets import Source, among, needs, sources
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
+from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed
 from isoglot.search.exact import neighbours
@@ -64,15 +64,15 @@ class Split:
 
 def find(task: str, names: Sequence[str], data: Path, *, languages: Sequence[str] = ()) -> Found:
     """The pairs of the wanted languages, sorted, with the splits that have gold."""
-    found: Found = {}
+    pairs: Found = {}
     parts = sources(task, names, data, merge=True)
     for (split, subset), gold in parts.items():
         pair, _, kind = subset.partition(".")
         code, _, english = pair.partition("-")
         if kind == "gold" and among(code, languages):
             three = parts[split, f"{pair}.{code}"], parts[split, f"{pair}.{english}"], gold
-            found.setdefault(pair, {}).setdefault(_SPLITS[split], three)
-    return dict(sorted(found.items()))
+            pairs.setdefault(pair, {}).setdefault(_SPLITS[split], three)
+    return dict(sorted(pairs.items()))
 
 
 def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split:
@@ -84,8 +84,8 @@ def load(pair: str, parts: tuple[Source, Source, Source], *, task: str) -> Split
     rows = [{row.id: place for place, row in enumerate(side)} for side in (source, target)]
     gold: dict[tuple[int, int], None] = {}
     for row in parts[2].read(where):
-        for key, known, side in zip(row.texts, rows, (source, target), strict=True):
-            if key not in known:
+        for key, places, side in zip(row.texts, rows, (source, target), strict=True):
+            if key not in places:
                 file = side[0].places[0].rpartition(":")[0]
                 raise EvaluationError(f"{where}: {row.places[0]}: the id {key!r} is not in {file}; use one release")
         gold[rows[0][row.texts[0]], rows[1][row.texts[1]]] = None
@@ -115,15 +115,9 @@ class Cut:
     gold: tuple[tuple[int, int], ...]
 
 
-def _transfer(sample: Mined, training: Mined) -> Iterator[Cut]:
-    found = tune(sample.pairs, sample.split.gold)
-    kept = training.pairs.above(found.threshold)
-    yield Cut(sample.split.name, training.split.name, found, kept, training.split.gold)
-
-
-def _same(sample: Mined) -> Iterator[Cut]:
-    found = tune(sample.pairs, sample.split.gold)
-    yield Cut(sample.split.name, sample.split.name, found, sample.pairs.above(found.threshold), sample.split.gold)
+def _transfer(sample: Mined, scored: Mined) -> Iterator[Cut]:
+    tuned = tune(sample.pairs, sample.split.gold)
+    yield Cut(sample.split.name, scored.split.name, tuned, scored.pairs.above(tuned.threshold), scored.split.gold)
 
 
 def _halves(sample: Mined) -> Iterator[Cut]:
@@ -132,11 +126,13 @@ def _halves(sample: Mined) -> Iterator[Cut]:
     gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
     if not gold[0] or not gold[1]:
         raise EvaluationError(f"{sample.split.where}: one half of the source ids has no gold pair; add gold pairs")
-    pairs = [_where(sample.pairs, half[sample.pairs.source] == part) for part in (0, 1)]
+    source, target, score = sample.pairs.source, sample.pairs.target, sample.pairs.score
+    masks = [half[source] == part for part in (0, 1)]
+    pairs = [Pairs(source[mask], target[mask], score[mask]) for mask in masks]
     for scored, tuned in ((0, 1), (1, 0)):
-        found = tune(pairs[tuned], gold[tuned])
+        best = tune(pairs[tuned], gold[tuned])
         tuned_on, scored_on = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
-        yield Cut(tuned_on, scored_on, found, pairs[scored].above(found.threshold), gold[scored])
+        yield Cut(tuned_on, scored_on, best, pairs[scored].above(best.threshold), gold[scored])
 
 
 # Which splits are mined, the scored one last, and how thresholds come from them: "transfer" tunes on the sample and
@@ -144,17 +140,13 @@ def _halves(sample: Mined) -> Iterator[Cut]:
 # each half of the sample for the other.
 DESIGNS: dict[str, tuple[tuple[str, ...], Callable[..., Iterator[Cut]]]] = {
     "transfer": ((SAMPLE, TRAINING), _transfer),
-    "same": ((SAMPLE,), _same),
+    "same": ((SAMPLE,), lambda sample: _transfer(sample, sample)),
     "halves": ((SAMPLE,), _halves),
 }
 
 
-def _where(pairs: Pairs, chosen: NDArray[np.bool_]) -> Pairs:
-    return Pairs(pairs.source[chosen], pairs.target[chosen], pairs.score[chosen])
-
-
 @dataclass(frozen=True, slots=True)
-class Mining:
+class Mining(BaseTask):
     """A mining task: how pairs are mined, and by which design the threshold is tuned and the rest scored.
 
     `k`, `margin`, `direction` and `floor` (the lowest score ever kept) are those of `search.mine`. `repeated` names
@@ -172,29 +164,24 @@ class Mining:
     repeated: str = "merged"
     design: str = "transfer"
 
-    needs: str = needs("bucc2018")
+    reads: ClassVar[tuple[str, ...]] = ("bucc2018",)
 
     @property
     def sets(self) -> tuple[str, ...]:
         """XTREME's copy, where the design needs no training split, and the set itself."""
         return ("bucc2018",) if TRAINING in DESIGNS[self.design][0] else ("xtreme-bucc2018", "bucc2018")
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> Found:
         """The pairs whose gold is there for every split that the design needs."""
-        return tuple(self._pairs(data, languages))
+        pairs = find(self.name, self.reads, data, languages=languages)
+        return {pair: parts for pair, parts in pairs.items() if set(DESIGNS[self.design][0]) <= set(parts)}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """F1, precision and recall of each pair, then their `mean`. The items of f1 are counts for each source."""
+    def score(self, encode: Encode, subsets: Found) -> Iterator[Score]:
+        """F1, precision and recall of each pair. The items of f1 are counts for each source."""
         splits, design = DESIGNS[self.design]
-        scores: list[Score] = []
-        for pair, parts in self._pairs(data, languages).items():
+        for pair, parts in subsets.items():
             mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
-            scores += self._score(pair, mined[-1], list(design(*mined)))
-        return scores + averages(scores, "mean")
-
-    def _pairs(self, data: Path, languages: Sequence[str]) -> Found:
-        found = find(self.name, ("bucc2018",), data, languages=languages)
-        return {pair: parts for pair, parts in found.items() if set(DESIGNS[self.design][0]) <= set(parts)}
+            yield from self._score(pair, mined[-1], list(design(*mined)))
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
         chosen, source_sure = _distinct(split.source, self.repeated)
@@ -206,15 +193,15 @@ class Mining:
         return Mined(split, Pairs(chosen[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
 
     def _score(self, subset: str, mined: Mined, cuts: Sequence[Cut]) -> list[Score]:
-        kept = _together([cut.kept for cut in cuts])
-        found, items = quality(kept, mined.split.gold), _items(kept, mined.split)
-        details = (self._mining(cuts), _mistakes(kept, mined.split))
-        values = found.f1, found.precision, found.recall
-        f1, *rest = (
+        pairs = _together([cut.kept for cut in cuts])
+        result, items = quality(pairs, mined.split.gold), _items(pairs, mined.split)
+        details = (self._mining(cuts), _mistakes(pairs, mined.split))
+        values = result.f1, result.precision, result.recall
+        f1, *others = (
             metric.score(self.name, subset, value, len(items), items=items, statistic=metric.name)
             for metric, value in zip(METRICS, values, strict=True)
         )
-        return [replace(f1, details=details), *rest]
+        return [replace(f1, details=details), *others]
 
     def _mining(self, cuts: Sequence[Cut]) -> Detail:
         columns = ("tuned on", "scored on", "threshold", "f1 tuned", "kept", "gold", "margin", "k", "direction")
@@ -261,31 +248,27 @@ def _together(parts: Sequence[Pairs]) -> Pairs:
     return Pairs(source[order], target[order], score[order])
 
 
-def _items(kept: Pairs, split: Split) -> NDArray[np.float32]:
+def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
     """Of each source sentence: how many of its pairs are right, kept, and gold, (N, 3)."""
-    items = np.zeros((len(split.source), 3), np.float32)
-    known = set(split.gold)
-    for source, target in zip(kept.source.tolist(), kept.target.tolist(), strict=True):
-        items[source, 0] += (source, target) in known
-        items[source, 1] += 1
-    for source, _ in split.gold:
-        items[source, 2] += 1
-    return items
+    right = set(split.gold)
+    hits = [pair in right for pair in zip(pairs.source.tolist(), pairs.target.tolist(), strict=True)]
+    sides = pairs.source[np.array(hits, np.bool_)], pairs.source, np.array([source for source, _ in split.gold], int)
+    return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
 
 
-def _mistakes(kept: Pairs, split: Split) -> Detail:
+def _mistakes(pairs: Pairs, split: Split) -> Detail:
     """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
-    known, expected = set(split.gold), dict(reversed(split.gold))
+    gold, expected = set(split.gold), dict(reversed(split.gold))
     rows: list[tuple[str | float, ...]] = []
-    for source, target, score in zip(kept.source.tolist(), kept.target.tolist(), kept.score.tolist(), strict=True):
-        if (source, target) not in known and len(rows) < MISTAKES:
+    for source, target, score in zip(pairs.source.tolist(), pairs.target.tolist(), pairs.score.tolist(), strict=True):
+        if (source, target) not in gold and len(rows) < MISTAKES:
             right = split.target[expected[source]].texts[0] if source in expected else ""
             rows.append((split.source[source].texts[0], split.target[target].texts[0], right, score))
     return Detail("mistakes", ("source", "found", "expected", "score"), tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)
-class Bitext:
+class Bitext(BaseTask):
     """The foreign sentences of gold as queries, English ones as the `corpus`: "all" of the split, or those of "gold".
 
     The nearest by cosine is the answer; where a text is in the corpus twice, the first is found. Accuracy, and
@@ -297,29 +280,19 @@ class Bitext:
     corpus: str = "all"
 
     @property
-    def sets(self) -> tuple[str, str]:
+    def reads(self) -> tuple[str, str]:
         """The files of BUCC, or the copy of MTEB."""
         return "bucc2018", "BUCC" if self.corpus == "all" else "BUCC.v2"
 
-    @property
-    def needs(self) -> str:
-        """The files of its sets."""
-        return needs(*self.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, Source, Source]]:
         """Pairs that have gold for the training split, or that MTEB's copy has."""
-        return tuple(self._pairs(data, languages))
+        pairs = find(self.name, self.reads, data, languages=languages)
+        return {pair: parts[TRAINING] for pair, parts in pairs.items() if TRAINING in parts}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Accuracy, precision, recall and F1 of each pair, foreign to English, then their `mean`."""
-        scores: list[Score] = []
-        for pair, parts in self._pairs(data, languages).items():
-            scores += self._score(encode, pair, load(pair, parts, task=self.name))
-        return scores + averages(scores, "mean")
-
-    def _pairs(self, data: Path, languages: Sequence[str]) -> Mapping[str, tuple[Source, Source, Source]]:
-        found = find(self.name, self.sets, data, languages=languages)
-        return {pair: parts[TRAINING] for pair, parts in found.items() if TRAINING in parts}
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, Source, Source]]) -> Iterator[Score]:
+        """Accuracy, precision, recall and F1 of each pair, foreign to English."""
+        for pair, parts in subsets.items():
+            yield from self._score(encode, pair, load(pair, parts, task=self.name))
 
     def _score(self, encode: Encode, pair: str, split: Split) -> list[Score]:
         queries = Rows(split.source[source] for source, _ in split.gold)
@@ -331,9 +304,9 @@ class Bitext:
             embed(encode, rows.texts(), where=f"{self.name} {pair}, language {language}", place=rows.place())
             for rows, language in zip((queries, corpus), split.languages, strict=True)
         ]
-        found = neighbours(vectors[0], vectors[1], 1, metric="cosine")
-        answers = first_places(corpus.texts())[found.forward_ids[:, 0]]
-        details = (_wrong(queries, corpus, labels, answers, found.forward_scores[:, 0]),)
+        result = neighbours(vectors[0], vectors[1], 1, metric="cosine")
+        answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
+        details = (_wrong(queries, corpus, labels, answers, result.forward_scores[:, 0]),)
         return [
             metric.mean_of(self.name, pair, items, details=shown)
             for metric, items, shown in zip(SEARCHED, _outcomes(labels, answers), (details, (), (), ()), strict=True)
@@ -347,8 +320,8 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDA
     """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
     from sklearn.metrics import precision_recall_fscore_support
 
-    known, place = np.unique(labels, return_inverse=True)
-    parts = precision_recall_fscore_support(labels, answers, labels=known, average=None, zero_division=0)
+    distinct, place = np.unique(labels, return_inverse=True)
+    parts = precision_recall_fscore_support(labels, answers, labels=distinct, average=None, zero_division=0)
     outcomes = [labels == answers, *(part[place.reshape(-1)] for part in parts[:3])]
     return [np.asarray(values, np.float32) for values in outcomes]
 

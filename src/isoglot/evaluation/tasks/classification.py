@@ -29,8 +29,8 @@ import re
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import Source, among, needs, sources, words
-from isoglot.evaluation.tasks.linear import Floats, Ids, Layer, apply, best_layers
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
+from isoglot.evaluation.sets import Source, among, sources, words
+from isoglot.evaluation.tasks.linear import Floats, Ids, apply, best_layers
 from isoglot.evaluation.vectors import embed
 
 Label = str | int
@@ -74,7 +74,7 @@ class Outcome:
     probability: Floats
 
 
-def classes_of(train: Rows, *, where: str) -> tuple[Label, ...]:
+def classes_of(train: Rows, where: str) -> tuple[Label, ...]:
     """The labels of the training data, sorted. Raises `EvaluationError` for fewer than two."""
     classes = tuple(sorted(set(train.labels)))
     if len(classes) < 2:
@@ -131,14 +131,14 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, it
     if len(set(groups)) < 2:
         return 1.0  # too few rows to hold out
     draw = GroupShuffleSplit(1, test_size=KEPT_APART, random_state=SEED)
-    kept, apart = next(draw.split(train, gold, groups))
-    if len(np.unique(gold[kept])) < len(np.unique(gold)):
+    learnt, apart = next(draw.split(train, gold, groups))
+    if len(np.unique(gold[learnt])) < len(np.unique(gold)):
         return 1.0  # too few rows to part: a class would have none left
-    found = [
-        logistic(train[kept], gold[kept], strength=strength, iterations=iterations)(train[apart])[0] == gold[apart]
+    outcomes = [
+        logistic(train[learnt], gold[learnt], strength=strength, iterations=iterations)(train[apart])[0] == gold[apart]
         for strength in STRENGTHS
     ]
-    return STRENGTHS[int(np.argmax([right.mean() for right in found]))]
+    return STRENGTHS[int(np.argmax([right.mean() for right in outcomes]))]
 
 
 def accuracy(
@@ -197,56 +197,31 @@ def wrong_answers(
     return (Detail("mistakes", (*texts, *labels, "probability"), rows),) if rows else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """Sets of labelled texts in several languages, the first that is there being read.
+def find_labelled(
+    task: str,
+    sets: Sequence[str],
+    data: Path,
+    languages: Sequence[str],
+    *,
+    split: str = "test",
+    train: Sequence[tuple[str, str]] = (),
+) -> dict[str, tuple[Source, ...]]:
+    """For each wanted language the parts `train` (split, language), then its split that is scored.
 
-    `classes` are the labels where the set fixes them; `pivot` is its code of English; `averages` are means that the
-    papers report, with the languages they are over; `copies` are published copies of the sets with all that the probe
-    needs.
+    Of the first set that is there; parts without labels count as absent. None unless all parts to learn from are there.
     """
-
-    sets: tuple[str, ...]
-    pivot: str
-    averages: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    classes: tuple[str, ...] = ()
-    copies: tuple[str, ...] = ()
-
-    @property
-    def published(self) -> tuple[str, ...]:
-        """What is downloaded, the first by preference."""
-        return self.copies + self.sets
-
-    def find(self, task: str, data: Path) -> dict[tuple[str, str], Source]:
-        """(split, language) -> source, of the parts that have labels."""
-        return {key: source for key, source in sources(task, self.sets, data).items() if source.part.labelled}
-
-    def means(self, scores: Sequence[Score]) -> list[Score]:
-        """The averages all of whose languages are there."""
-        return [mean for name, codes in self.averages for mean in averages(scores, name, over=codes)]
+    parts = {key: source for key, source in sources(task, sets, data).items() if source.part.labelled}
+    if not parts.keys() >= set(train):
+        return {}
+    learnt = tuple(parts[key] for key in train)
+    chosen = {code: source for (part, code), source in parts.items() if part == split and among(code, languages)}
+    return {code: (*learnt, source) for code, source in chosen.items()}
 
 
-MTOP = Labelled(("MTOPDomainClassification",), "en", (("mtop-6", ("de", "en", "es", "fr", "hi", "th")),))
-SIB_200 = Labelled(("sib-200", "sib200"), "eng_Latn")
-MLDOC = Labelled(("mldoc",), "eng", (("mldoc-7", ("deu", "fra", "ita", "jpn", "rus", "spa", "zho")),))
-XNLI = Labelled(
-    ("xtreme-xnli",),
-    "en",
-    (("xtreme-15", words("ar bg de el en es fr hi ru sw th tr ur vi zh")),),
-    ("contradiction", "entailment", "neutral"),
-)
-PAWS_X = Labelled(
-    ("pawsx",), "en", (("xtreme-7", words("de en es fr ja ko zh")),), ("0", "1"), copies=("xtreme-pawsx",)
-)
-
-
-def tested(
-    found: Mapping[tuple[str, str], Source], split: str, languages: Sequence[str], *, learnt: Sequence[tuple[str, str]]
-) -> tuple[str, ...]:
-    """The wanted languages that have the split; none unless all parts to learn from are there."""
-    if not found.keys() >= set(learnt):
-        return ()
-    return tuple(code for part, code in found if part == split and among(code, languages))
+def read_part(task: str, source: Source) -> tuple[Rows, str]:
+    """The rows of a part, and how messages name it."""
+    where = f"{task} {source.part.subset}, split {source.part.split}"
+    return source.read(where), where
 
 
 def undersample(
@@ -271,7 +246,7 @@ def undersample(
 
 
 @dataclass(frozen=True, slots=True)
-class FewShot:
+class FewShot(BaseTask):
     """A set of topics, each language on its own: the tasks `mtop` and `sib-200`. Subsets are the set's codes.
 
     `split` is the part that is scored: `test`, or `dev` to choose by.
@@ -279,56 +254,35 @@ class FewShot:
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
     name: str
-    topics: Labelled
+    reads: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     split: str = "test"
 
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """The sets that it can be downloaded as."""
-        return self.topics.published
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source | None, Source]]:
+        """The languages with the split that is scored, and their training split; none where nothing has that."""
+        tests = find_labelled(self.name, self.reads, data, languages, split=self.split)
+        trains = find_labelled(self.name, self.reads, data, (), split="train")
+        return {code: (trains.get(code, (None,))[0], test) for code, (test,) in tests.items()} if trains else {}
 
-    @property
-    def needs(self) -> str:
-        """The files of the set."""
-        return needs(*self.topics.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages with the split that is scored; none where nothing has one to learn from."""
-        found = self.topics.find(self.name, data)
-        return tested(
-            found, self.split, languages, learnt=[key for key in found if key[0] == "train"][:1] or [("", "")]
-        )
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Accuracy and macro F1 of each language, then the averages all of whose languages are there, and `mean`."""
-        scores: list[Score] = []
-        found = self.topics.find(self.name, data)
-        for code in self.subsets(data, languages=languages):
-            scores += self._language(encode, found, code)
-        return [*scores, *self.topics.means(scores), *averages(scores, "mean")]
-
-    def _language(self, encode: Encode, found: Mapping[tuple[str, str], Source], code: str) -> list[Score]:
-        train, test = (_read(self.name, found, split, code) for split in ("train", self.split))
-        at = {split: f"{self.name} {code}, split {split}" for split in ("train", self.split)}
-        classes = classes_of(train, where=at["train"])
-        gold, expected = (gold_of(part, classes, where=at[self.split]) for part in (train, test))
-        draws = undersample(train.labels)
-        union = sorted(set().union(*draws))  # only texts of some experiment are encoded
-        sampled = Rows(train[row] for row in union)
-        vectors = embed(encode, sampled.texts(), where=at["train"], place=sampled.place())
-        table = embed(encode, test.texts(), where=at[self.split], place=test.place())
-        place = {row: number for number, row in enumerate(union)}
-        answers = [logistic(vectors[[place[row] for row in draw]], gold[draw])(table) for draw in draws]
-        outcome = combined(classes, expected, answers)
-        score = accuracy(self.name, code, outcome, details=mistakes(test, outcome))
-        return [score, macro_f1(self.name, code, outcome)]
-
-
-def _read(task: str, found: Mapping[tuple[str, str], Source], split: str, code: str) -> Rows:
-    where = f"{task} {code}, split {split}"
-    if (split, code) not in found:
-        raise EvaluationError(f"{where}: the data folder has no {split} split for {code}; add that file")
-    return found[split, code].read(where)
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source | None, Source]]) -> Iterator[Score]:
+        """Accuracy and macro F1 of each language."""
+        for code, (source, tested) in subsets.items():
+            if source is None:
+                raise EvaluationError(
+                    f"{self.name} {code}, split train: the data folder has no train split for {code}; add that file"
+                )
+            (train, at_train), (test, at_test) = read_part(self.name, source), read_part(self.name, tested)
+            classes = classes_of(train, at_train)
+            gold, expected = (gold_of(part, classes, where=at_test) for part in (train, test))
+            draws = undersample(train.labels)
+            union = sorted(set().union(*draws))  # only texts of some experiment are encoded
+            sampled = Rows(train[row] for row in union)
+            vectors = embed(encode, sampled.texts(), where=at_train, place=sampled.place())
+            table = embed(encode, test.texts(), where=at_test, place=test.place())
+            answers = [logistic(vectors[np.searchsorted(union, draw)], gold[draw])(table) for draw in draws]
+            outcome = combined(classes, expected, answers)
+            yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
+            yield macro_f1(self.name, code, outcome)
 
 
 def clean(text: str) -> str:
@@ -343,7 +297,7 @@ def clean(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ZeroShot:
+class ZeroShot(BaseTask):
     """A set of topics learnt in English: the tasks `mldoc`, `mldoc/raw` and `sib-200/zero-shot`.
 
     `prepare` is done to each text before it is encoded; without it the text is encoded unchanged. Subsets are the
@@ -352,59 +306,35 @@ class ZeroShot:
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
     name: str
-    topics: Labelled
-    prepare: Callable[[str], str] | None = clean
+    reads: tuple[str, ...]
+    pivot: str
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prepare: Callable[[str], str] | None = None
 
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """The sets that it can be downloaded as."""
-        return self.topics.published
-
-    @property
-    def needs(self) -> str:
-        """The files of the set."""
-        return needs(*self.topics.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The languages with a test split; none where English cannot be learnt from."""
-        learnt = [(split, self.topics.pivot) for split in ("train", "dev")]
-        return tested(self.topics.find(self.name, data), "test", languages, learnt=learnt)
+        train = [(split, self.pivot) for split in ("train", "dev")]
+        return find_labelled(self.name, self.reads, data, languages, train=train)
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Accuracy and macro F1 of each language, mean over three seeds; then averages over those not learnt from."""
-        codes = self.subsets(data, languages=languages)
-        if not codes:
-            return []
-        found = self.topics.find(self.name, data)
-        classes, layers = self._learn(encode, found)
-        scores: list[Score] = []
-        for code in codes:
-            vectors, gold, test = self._table(encode, found, code, "test", classes)
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+        """Those not learnt from."""
+        return [code for code in subsets if code != self.pivot]
+
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
+        """Accuracy and macro F1 of each language, mean over three seeds."""
+        train, dev, _ = next(iter(subsets.values()))
+        classes = classes_of(*read_part(self.name, train))
+        learnt = [self._embed(encode, source, classes)[:2] for source in (train, dev)]
+        layers = best_layers(*learnt, classes=len(classes))
+        for code, (_, _, source) in subsets.items():
+            vectors, gold, test = self._embed(encode, source, classes)
             outcome = combined(classes, gold, [apply(layer, vectors) for layer in layers])
-            scores.append(accuracy(self.name, code, outcome, details=mistakes(test, outcome)))
-            scores.append(macro_f1(self.name, code, outcome))
-        others = [code for code in codes if code != self.topics.pivot]
-        return [*scores, *self.topics.means(scores), *averages(scores, "mean", over=others)]
+            yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
+            yield macro_f1(self.name, code, outcome)
 
-    def _learn(
-        self, encode: Encode, found: Mapping[tuple[str, str], Source]
-    ) -> tuple[tuple[Label, ...], tuple[Layer, ...]]:
-        pivot = self.topics.pivot
-        classes = classes_of(_read(self.name, found, "train", pivot), where=f"{self.name} {pivot}, split train")
-        train, dev = (self._table(encode, found, pivot, split, classes)[:2] for split in ("train", "dev"))
-        return classes, best_layers(train, dev, classes=len(classes))
-
-    def _table(
-        self,
-        encode: Encode,
-        found: Mapping[tuple[str, str], Source],
-        code: str,
-        split: str,
-        classes: Sequence[Label],
-    ) -> tuple[Floats, Ids, Rows]:
+    def _embed(self, encode: Encode, source: Source, classes: Sequence[Label]) -> tuple[Floats, Ids, Rows]:
         """Vectors and classes of a part, and its rows."""
-        where = f"{self.name} {code}, split {split}"
-        rows = _read(self.name, found, split, code)
+        rows, where = read_part(self.name, source)
         gold = gold_of(rows, classes, where=where)
         texts = rows.texts() if self.prepare is None else [self.prepare(text) for text in rows.texts()]
         return embed(encode, texts, where=where, place=rows.place()), gold, rows
@@ -416,65 +346,81 @@ def features(first: Floats, second: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class PairProbe:
+class PairProbe(BaseTask):
     """A set of pairs: the tasks `xnli` and `paws-x`. Subsets are the codes of the languages with labels."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
     name: str
-    pairs: Labelled
+    reads: tuple[str, ...]
+    classes: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]]
+    copies: tuple[str, ...] = ()  # published copies of the set with all that the probe needs
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The sets that it can be downloaded as."""
-        return self.pairs.published
+        """What is downloaded, the first by preference."""
+        return self.copies + self.reads
 
-    @property
-    def needs(self) -> str:
-        """The files of the set."""
-        return needs(*self.pairs.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The languages with a labelled test split; none where the English dev split is missing."""
-        return tested(self.pairs.find(self.name, data), "test", languages, learnt=[("dev", "en")])
+        return find_labelled(self.name, self.reads, data, languages, train=[("dev", "en")])
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Accuracy of each language, then the averages all of whose languages are there, and `mean`."""
-        codes = self.subsets(data, languages=languages)
-        if not codes:
-            return []
-        found = self.pairs.find(self.name, data)
-        classify = self._learn(encode, _read(self.name, found, "dev", "en"))
-        scores: list[Score] = []
-        for code in codes:
-            test = _read(self.name, found, "test", code)
-            answer = classify(self._features(encode, test, code, "test"))
-            outcome = combined(self.pairs.classes, pair_classes(test, self.pairs), [answer])
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
+        """Accuracy of each language."""
+        (train, _), *_ = subsets.values()
+        rows, where = read_part(self.name, train)
+        if lacking := set(self.classes) - set(rows.labels):
+            raise EvaluationError(f"{where}: no pair has the label {min(lacking)!r}; get it again")
+        gold, vectors = number_labels(rows, self.classes), self._features(encode, rows, where)
+        strength = chosen_strength(vectors, gold, rows.texts(0), iterations=ITERATIONS)
+        classify = logistic(vectors, gold, strength=strength, iterations=ITERATIONS)
+        for code, (_, source) in subsets.items():
+            test, where = read_part(self.name, source)
+            answer = classify(self._features(encode, test, where))
+            outcome = combined(self.classes, number_labels(test, self.classes), [answer])
             details = wrong_answers({"sentence 1": test.texts(0), "sentence 2": test.texts(1)}, outcome)
-            score = accuracy(self.name, code, outcome, details=details)
             # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
-            scores.append(replace(score, item_set=item_set_of(range(score.n))))
-        return [*scores, *self.pairs.means(scores), *averages(scores, "mean")]
+            item_set = item_set_of(range(len(test)))
+            yield replace(accuracy(self.name, code, outcome, details=details), item_set=item_set)
 
-    def _learn(self, encode: Encode, train: Rows) -> Classifier:
-        if lacking := set(self.pairs.classes) - set(train.labels):
-            raise EvaluationError(f"{self.name} en, split dev: no pair has the label {min(lacking)!r}; get it again")
-        gold, known = pair_classes(train, self.pairs), self._features(encode, train, "en", "dev")
-        strength = chosen_strength(known, gold, train.texts(0), iterations=ITERATIONS)
-        return logistic(known, gold, strength=strength, iterations=ITERATIONS)
-
-    def _features(self, encode: Encode, part: Rows, code: str, split: str) -> Floats:
-        where = f"{self.name} {code}, split {split}"
+    def _features(self, encode: Encode, part: Rows, where: str) -> Floats:
         first, second = (embed(encode, part.texts(side), where=where, place=part.place()) for side in (0, 1))
         with np.errstate(over="ignore"):
-            found = features(first, second)
-        if len(bad := np.flatnonzero(~np.isfinite(found).all(axis=1))):
+            table = features(first, second)
+        if len(bad := np.flatnonzero(~np.isfinite(table).all(axis=1))):
             raise EvaluationError(
                 f"{where}: {part.place()(int(bad[0]))}: the product of the pair's vectors does not fit float32; scale "
                 "the vectors down"
             )
-        return found
+        return table
 
 
-def pair_classes(part: Rows, pairs: Labelled) -> Ids:
+def number_labels(part: Rows, classes: Sequence[str]) -> Ids:
     """The number (N,) of each label among the classes of the set."""
-    return np.array([pairs.classes.index(label) for label in part.labels], np.int64)
+    return np.array([classes.index(label) for label in part.labels], np.int64)
+
+
+_SIB_200 = ("sib-200", "sib200")
+_MTOP = ("MTOPDomainClassification",), {"mtop-6": ("de", "en", "es", "fr", "hi", "th")}
+_MLDOC = ("mldoc",), "eng", {"mldoc-7": ("deu", "fra", "ita", "jpn", "rus", "spa", "zho")}
+PAWS_X = PairProbe(
+    "paws-x", ("pawsx",), ("0", "1"), {"xtreme-7": words("de en es fr ja ko zh")}, copies=("xtreme-pawsx",)
+)
+CLASSIFICATION: dict[str, FewShot | ZeroShot | PairProbe] = {
+    task.name: task
+    for task in (
+        FewShot("mtop", *_MTOP),
+        FewShot("mtop/dev", *_MTOP, split="dev"),
+        FewShot("sib-200", _SIB_200),
+        ZeroShot("sib-200/zero-shot", _SIB_200, "eng_Latn"),
+        ZeroShot("mldoc", *_MLDOC, prepare=clean),
+        ZeroShot("mldoc/raw", *_MLDOC),
+        PairProbe(
+            "xnli",
+            ("xtreme-xnli",),
+            ("contradiction", "entailment", "neutral"),
+            {"xtreme-15": words("ar bg de el en es fr hi ru sw th tr ur vi zh")},
+        ),
+        PAWS_X,
+    )
+}

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.sets import Source, among, needs, sources, words
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
+from isoglot.evaluation.sets import Source, among, sources, words
 from isoglot.evaluation.vectors import embed
 
 SEEDS = (0, 1, 2)
@@ -36,45 +36,22 @@ METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/
 
 
 @dataclass(frozen=True, slots=True)
-class Clustering:
-    """A clustering task: which set its texts come from; the protocol is the same for all.
-
-    `average` names a mean and its subsets, present if all of them were evaluated; the `mean` over all evaluated subsets
-    is always present.
-    """
+class Clustering(BaseTask):
+    """A clustering task: which set its texts come from; the protocol is the same for all."""
 
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
     name: str
-    set: str
-    average: tuple[str, tuple[str, ...]] | None = None
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        """The set."""
-        return (self.set,)
-
-    @property
-    def needs(self) -> str:
-        """The files of the set."""
-        return needs(*self.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages, or sets of a language, whose files are there."""
-        return tuple(self.find(data, languages))
+    reads: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
-        """The wanted subsets that are there."""
-        found = sources(self.name, self.sets, data)
-        wanted = {key: among(source.part.languages[0], languages) for key, source in found.items()}
-        return {subset: source for (split, subset), source in found.items() if wanted[split, subset]}
+        """The languages, or sets of a language, whose files are there."""
+        parts = sources(self.name, self.reads, data)
+        return {subset: part for (_, subset), part in parts.items() if among(part.part.languages[0], languages)}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Accuracy, both purities and v-measure of each subset, then the averages.
-
-        Raises `EvaluationError` for files that cannot be used and for texts that all have the same label.
-        """
-        scores: list[Score] = []
-        for subset, source in self.find(data, languages).items():
+    def score(self, encode: Encode, subsets: dict[str, Source]) -> Iterator[Score]:
+        """Accuracy, both purities and v-measure. Raises `EvaluationError` for texts that all have the same label."""
+        for subset, source in subsets.items():
             where = f"{self.name} {subset}"
             rows = source.read(where)
             if len(classes := sorted(set(rows.labels))) < 2:
@@ -82,9 +59,7 @@ class Clustering:
                     f"{where}: the texts have no two labels, only {classes}; check the file of labels"
                 )
             vectors = embed(encode, rows.texts(), where=where, place=rows.place())
-            scores += score(vectors, rows.labels, task=self.name, subset=subset)
-        named = averages(scores, self.average[0], over=self.average[1]) if self.average else []
-        return [*scores, *named, *averages(scores, "mean")]
+            yield from score(vectors, rows.labels, task=self.name, subset=subset)
 
 
 def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, subset: str) -> list[Score]:
@@ -94,15 +69,15 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     whose first share is the accuracy of assigning every text to the largest class.
     """
     classes, gold = np.unique(np.asarray(labels, dtype=object), return_inverse=True)
-    found = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
-    matched = np.mean([one.matched for one in found], axis=0)
-    pure = np.mean([one.majority for one in found], axis=0)
+    subsets = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
+    matched = np.mean([one.matched for one in subsets], axis=0)
+    pure = np.mean([one.majority for one in subsets], axis=0)
     n = len(labels)
     return [
         METRICS[0].mean_of(task, subset, matched, details=(_table(matched, labels),)),
         METRICS[1].mean_of(task, subset, pure),
-        METRICS[2].score(task, subset, float(np.mean([one.macro for one in found])), len(classes)),
-        METRICS[3].score(task, subset, float(np.mean([one.v_measure for one in found])), n),
+        METRICS[2].score(task, subset, float(np.mean([one.macro for one in subsets])), len(classes)),
+        METRICS[3].score(task, subset, float(np.mean([one.v_measure for one in subsets])), n),
     ]
 
 
@@ -183,9 +158,11 @@ _SHORT_TEXTS = "agnews biomedical googlenews_s googlenews_t googlenews_ts search
 CLUSTERING: dict[str, Clustering] = {
     task.name: task
     for task in (
-        Clustering("mewsc-16", "mewsc16", ("ease-16", MEWSC_LANGUAGES)),
-        Clustering("stc", "short-text-clustering", ("ease-8", tuple(f"eng-{name}" for name in _SHORT_TEXTS.split()))),
-        Clustering("tnews", "tnews"),
-        Clustering("clustering", "own/clusters"),
+        Clustering("mewsc-16", ("mewsc16",), {"ease-16": MEWSC_LANGUAGES}),
+        Clustering(
+            "stc", ("short-text-clustering",), {"ease-8": tuple(f"eng-{name}" for name in _SHORT_TEXTS.split())}
+        ),
+        Clustering("tnews", ("tnews",)),
+        Clustering("clustering", ("own/clusters",)),
     )
 }

@@ -12,7 +12,7 @@ is not used; its dense layer is randomly initialised, as XLM-R's is.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -21,9 +21,17 @@ import numpy as np
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import Source, needs
-from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Outcome, accuracy, pair_classes, tested
+from isoglot.evaluation.base import BaseTask, Encode, Metric, Score, item_set_of
+from isoglot.evaluation.sets import Source
+from isoglot.evaluation.tasks.classification import (
+    ACCURACY,
+    PAWS_X,
+    Outcome,
+    accuracy,
+    find_labelled,
+    number_labels,
+    read_part,
+)
 from isoglot.evaluation.tasks.linear import Ids
 from isoglot.model.torch_half import torch_half
 
@@ -35,7 +43,7 @@ _UNKNOWN = np.zeros((0, 2), np.float32)  # no probabilities
 
 
 @dataclass(frozen=True, slots=True)
-class PawsXFinetune:
+class PawsXFinetune(BaseTask):
     """The task `paws-x/finetune`. It needs the encoder itself (`encode.model`), and does not modify it.
 
     `seed` is the random seed of the classifier, the order and the dropout; the other fields are the protocol's.
@@ -49,61 +57,63 @@ class PawsXFinetune:
     batch: int = 32
     length: int = 128
 
-    sets: ClassVar[tuple[str, ...]] = PAWS_X.sets
-    needs: ClassVar[str] = needs(*sets)
+    reads: ClassVar[tuple[str, ...]] = PAWS_X.reads
+    lists: ClassVar[Mapping[str, tuple[str, ...]]] = PAWS_X.lists
+    needs_model: ClassVar[bool] = True  # vectors are not enough
 
-    @property
-    def needs_model(self) -> bool:
-        """Whether vectors are not enough."""
-        return True
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The languages with a labelled test split; none where English cannot be learnt from."""
-        return tuple(self._tests(data, languages))
+        return find_labelled(self.name, self.reads, data, languages, train=[("train", "en"), ("dev", "en")])
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Accuracy of each language, the `xtreme-7` average if all are there, and `mean`.
-
-        Raises `EvaluationError` when `encode` has no transformer behind it.
-        """
-        model, tests = _transformer(encode, self.name), self._tests(data, languages)
-        if not tests:
-            return []
-        found = PAWS_X.find(self.name, data)
-        parts = {code: source.read(f"{self.name} {code}, split test") for code, source in tests.items()}
-        train, dev = (found[split, "en"].read(f"{self.name} en, split {split}") for split in ("train", "dev"))
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
+        """Accuracy of each language. Raises `EvaluationError` when `encode` has no transformer behind it."""
+        model: Any = getattr(encode, "model", None)
+        if getattr(model, "origin", None):
+            model = model.trainable()
+        if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
+            what = "vectors without a model" if model is None else f"a {type(model).__name__}"
+            raise EvaluationError(
+                f"{self.name}: {what} cannot be fine-tuned; use a transformer encoder, or leave this task out"
+            )
+        tests = {code: read_part(self.name, parts[-1])[0] for code, parts in subsets.items()}
+        train, dev = (read_part(self.name, source)[0] for source in next(iter(subsets.values()))[:2])
         classifier = self._learn(model, train, dev)
-        scores: list[Score] = []
-        for code, test in parts.items():
-            outcome = Outcome(("0", "1"), pair_classes(test, PAWS_X), predict(classifier, test)[None], _UNKNOWN)
-            score = accuracy(self.name, code, outcome)
-            scores.append(
-                replace(score, item_set=item_set_of(range(score.n)))
-            )  # rows are translations, see `PairProbe`
-        return [*scores, *PAWS_X.means(scores), *averages(scores, "mean")]
+        for code, test in tests.items():
+            answers = predict(classifier, test)[None]
+            outcome = Outcome(PAWS_X.classes, number_labels(test, PAWS_X.classes), answers, _UNKNOWN)
+            # Rows are translations, see `PairProbe`.
+            yield replace(accuracy(self.name, code, outcome), item_set=item_set_of(range(len(test))))
 
     def _learn(self, model: Any, train: Rows, dev: Rows) -> PairClassifier:
         """The classifier of the epoch that is best on the dev split, of equals the first."""
         import torch
+        from torch.nn import functional
+        from torch.nn.utils import clip_grad_norm_
 
         device = next(model.backbone.parameters()).device
+        gold, expected = (number_labels(rows, PAWS_X.classes) for rows in (train, dev))
+        labels = torch.from_numpy(gold).to(device)
         with torch_half("encoders.device").same_randomness_after(device):
-            torch.manual_seed(self.seed)
+            torch.manual_seed(self.seed)  # of the classifier, the order and the dropout
             classifier = build(model, length=self.length)
-            steps = _schedule(classifier, self.rate, total=self.epochs * -(-len(train) // self.batch))
-            best, kept = -1.0, classifier.layers.state_dict()
+            layers, total = classifier.layers, self.epochs * -(-len(train) // self.batch)
+            optimizer = torch.optim.AdamW(layers.parameters(), lr=self.rate, eps=1e-8, weight_decay=0.0)
+            schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / total)
+            best, weights = -1.0, layers.state_dict()
             for _ in range(self.epochs):
-                _epoch(classifier, steps, train, batch=self.batch)
-                right = float((predict(classifier, dev) == pair_classes(dev, PAWS_X)).mean())
-                if right > best:
-                    best, kept = right, copy.deepcopy(classifier.layers.state_dict())
-        classifier.layers.load_state_dict(kept)
+                layers.train()
+                for rows in torch.split(torch.randperm(len(gold)), self.batch):
+                    logits = classifier.logits(train, rows.tolist())
+                    optimizer.zero_grad()
+                    functional.cross_entropy(logits, labels[rows]).backward()  # type: ignore[no-untyped-call]
+                    clip_grad_norm_(layers.parameters(), 1.0)
+                    optimizer.step()
+                    schedule.step()
+                score = float((predict(classifier, dev) == expected).mean())
+                if score > best:
+                    best, weights = score, copy.deepcopy(layers.state_dict())
+        layers.load_state_dict(weights)
         return classifier
-
-    def _tests(self, data: Path, languages: Sequence[str]) -> dict[str, Source]:
-        found = PAWS_X.find(self.name, data)
-        codes = tested(found, "test", languages, learnt=[("train", "en"), ("dev", "en")])
-        return {code: found["test", code] for code in codes}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,12 +134,14 @@ class PairClassifier:
         backbone: Any = self.layers["backbone"]
         device = next(backbone.parameters()).device
         with unpadded(self.tokenizer.backend_tokenizer, self.length):
-            found = self.tokenizer.backend_tokenizer.encode_batch([tuple(pairs[row].texts) for row in rows])
+            encodings = self.tokenizer.backend_tokenizer.encode_batch([tuple(pairs[row].texts) for row in rows])
         columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
         fill = {"input_ids": int(self.tokenizer.pad_token_id or 0)}
         inputs = {
             name: pad_sequence(
-                [torch.tensor(getattr(row, column)) for row in found], batch_first=True, padding_value=fill.get(name, 0)
+                [torch.tensor(getattr(row, column)) for row in encodings],
+                batch_first=True,
+                padding_value=fill.get(name, 0),
             ).to(device)
             for name, column in columns.items()
             if name in self.tokenizer.model_input_names
@@ -160,46 +172,7 @@ def predict(classifier: PairClassifier, pairs: Rows, *, batch: int = 64) -> Ids:
     import torch
 
     classifier.layers.eval()
-    found: list[Ids] = []
+    blocks = [range(start, min(start + batch, len(pairs))) for start in range(0, len(pairs), batch)]
     with torch.inference_mode():
-        for start in range(0, len(pairs), batch):
-            rows = range(start, min(start + batch, len(pairs)))
-            found.append(classifier.logits(pairs, rows).argmax(dim=1).cpu().numpy())
-    return np.concatenate(found).astype(np.int64)
-
-
-def _epoch(classifier: PairClassifier, steps: Iterator[Any], pairs: Rows, *, batch: int) -> None:
-    """One pass in random order; dropout and order come from torch's generator, which the caller has seeded."""
-    import torch
-    from torch.nn import functional
-    from torch.nn.utils import clip_grad_norm_
-
-    classifier.layers.train()
-    gold = torch.from_numpy(pair_classes(pairs, PAWS_X))
-    for rows in torch.split(torch.randperm(len(gold)), batch):
-        optimizer = next(steps)
-        logits = classifier.logits(pairs, rows.tolist())
-        optimizer.zero_grad()
-        functional.cross_entropy(logits, gold[rows].to(logits.device)).backward()  # type: ignore[no-untyped-call]
-        clip_grad_norm_(classifier.layers.parameters(), 1.0)
-        optimizer.step()
-
-
-def _schedule(classifier: PairClassifier, rate: float, *, total: int) -> Iterator[Any]:
-    """The optimizer before each of `total` steps, its rate falling linearly to zero."""
-    import torch
-
-    optimizer = torch.optim.AdamW(classifier.layers.parameters(), lr=rate, eps=1e-8, weight_decay=0.0)
-    for step in range(total):
-        for group in optimizer.param_groups:
-            group["lr"] = rate * (1 - step / total)
-        yield optimizer
-
-
-def _transformer(encode: Encode, name: str) -> Any:
-    model = getattr(encode, "model", None)
-    model = model.trainable() if model is not None and model.origin else model
-    if not hasattr(model, "backbone") or not hasattr(model, "tokenizer"):
-        what = "vectors without a model" if model is None else f"a {type(model).__name__}"
-        raise EvaluationError(f"{name}: {what} cannot be fine-tuned; use a transformer encoder, or leave this task out")
-    return model
+        answers = [classifier.logits(pairs, rows).argmax(dim=1).cpu().numpy() for rows in blocks]
+    return np.concatenate(answers).astype(np.int64)

@@ -8,7 +8,7 @@ the same draw serves every language, translations of one sentence are all on the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -17,8 +17,8 @@ import numpy as np
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages
-from isoglot.evaluation.sets import Source, among, needs, sources
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
+from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.classification import (
     ACCURACY,
     ITERATIONS,
@@ -62,7 +62,7 @@ def probe(tables: dict[str, Floats]) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageId:
+class LanguageId(BaseTask):
     """The task `language-id`: two sets of four languages, over premises of the test split of XNLI.
 
     The first 1000 English premises that differ are taken, and the rows that translate them. Subsets are the codes of
@@ -70,47 +70,43 @@ class LanguageId:
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
-    sets: ClassVar[tuple[str, ...]] = ("xtreme-xnli",)
+    reads: ClassVar[tuple[str, ...]] = ("xtreme-xnli",)
     name: str = "language-id"
-    needs: str = needs(*sets)
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The sets all of whose languages are there, and one of which is requested."""
-        there = self._tests(data).keys()
-        asked = [codes for codes in SETS if there >= set(codes) and any(among(code, languages) for code in codes)]
-        return tuple("-".join(codes) for codes in asked)
+        parts = sources(self.name, self.reads, data).items()
+        tests = {code: source for (split, code), source in parts if split == "test"}
+        asked = [
+            codes for codes in SETS if tests.keys() >= set(codes) and any(among(code, languages) for code in codes)
+        ]
+        return {"-".join(codes): tests for codes in asked}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """The accuracy of each set; then `mean`."""
-        scores: list[Score] = []
-        for subset in self.subsets(data, languages=languages):
-            tables = {code: self._table(encode, self._tests(data), subset, code) for code in subset.split("-")}
+    def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
+        """The accuracy of each set."""
+        for subset, tests in subsets.items():
+            tables = {code: self._table(encode, tests, subset, code) for code in subset.split("-")}
             outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
             details = _taken_for_another(outcome, [texts for texts, _ in tables.values()])
-            scores.append(accuracy(self.name, subset, outcome, metric=TOLD, details=details))
-        return scores + averages(scores, "mean")
+            yield accuracy(self.name, subset, outcome, metric=TOLD, details=details)
 
-    def _tests(self, data: Path) -> dict[str, Source]:
-        found = sources(self.name, self.sets, data)
-        return {code: source for (split, code), source in found.items() if split == "test"}
-
-    def _table(self, encode: Encode, found: Mapping[str, Source], subset: str, code: str) -> Table:
+    def _table(self, encode: Encode, tests: Mapping[str, Source], subset: str, code: str) -> Table:
         where = f"{self.name} {subset}, language {code}"
-        english, own = (found[one].read(where) for one in ("en", code))
-        if len(english) != len(own):
+        english, translated = (tests[one].read(where) for one in ("en", code))
+        if len(english) != len(translated):
             raise EvaluationError(
-                f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(own)}, so from line "
-                f"{min(len(english), len(own)) + 1} on they are not translations; get both files again"
+                f"{where}: test-en.tsv has {len(english)} lines and test-{code}.tsv has {len(translated)}, so from "
+                f"line {min(len(english), len(translated)) + 1} on they are not translations; get both files again"
             )
         first = {premise: row for row, premise in reversed(list(enumerate(english.texts())))}
-        taken = Rows(own[row] for row in sorted(first.values())[:PREMISES])
+        taken = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
         if len(taken) < 2:
             raise EvaluationError(f"{where}: test-en.tsv has only one premise; two that differ are needed")
         return taken.texts(), embed(encode, taken.texts(), where=where, place=taken.place())
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageIdLingua:
+class LanguageIdLingua(BaseTask):
     """The task `language-id/lingua`: one probe over every language there is a file of.
 
     Each language is a subset: the share of its sentences recognised. `languages` choose which of them are shown;
@@ -118,34 +114,25 @@ class LanguageIdLingua:
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
-    sets: ClassVar[tuple[str, ...]] = ("lingua-langid",)
+    reads: ClassVar[tuple[str, ...]] = ("lingua-langid",)
     name: str = "language-id/lingua"
-    needs: str = needs(*sets)
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The languages with a file; none with fewer than two."""
-        found = self._sources(data)
-        return tuple(code for code in found if among(code, languages)) if len(found) > 1 else ()
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
+        """The requested languages, each with the files of all; none with fewer than two files."""
+        every = {code: source for (_, code), source in sources(self.name, self.reads, data).items()}
+        return {code: every for code in every if among(code, languages)} if len(every) > 1 else {}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """The accuracy on each language; then `mean`, over the languages shown."""
-        shown = self.subsets(data, languages=languages)
-        if not shown:
-            return []
-        tables = {code: self._table(encode, code, source) for code, source in self._sources(data).items()}
+    def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
+        """The accuracy on each language."""
+        tables = {code: self._table(encode, code, source) for code, source in next(iter(subsets.values())).items()}
         outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
-        scores: list[Score] = []
-        for number, code in enumerate(outcome.classes):
-            own = outcome.gold == number
-            if code in shown:
-                answers = [(outcome.predicted[0][own], outcome.probability[own])]
-                part = combined(outcome.classes, outcome.gold[own], answers)
-                details = _taken_for_another(part, [tables[str(code)][0]])
-                scores.append(accuracy(self.name, str(code), part, metric=TOLD, details=details))
-        return scores + averages(scores, "mean")
-
-    def _sources(self, data: Path) -> dict[str, Source]:
-        return {code: source for (_, code), source in sources(self.name, self.sets, data).items()}
+        for number, code in enumerate(tables):
+            rows = outcome.gold == number
+            if code in subsets:
+                answers = [(outcome.predicted[0][rows], outcome.probability[rows])]
+                part = combined(outcome.classes, outcome.gold[rows], answers)
+                details = _taken_for_another(part, [tables[code][0]])
+                yield accuracy(self.name, code, part, metric=TOLD, details=details)
 
     def _table(self, encode: Encode, code: str, source: Source) -> Table:
         where = f"{self.name} {code}"

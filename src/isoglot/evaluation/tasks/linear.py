@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
@@ -65,24 +61,34 @@ def fit(train: Set, dev: Set, *, classes: int, batch: int, rate: float, seed: in
     With fewer than ten steps in total, the last step is evaluated too.
     """
     import torch
+    from torch.nn import functional
+    from torch.nn.utils import clip_grad_norm_
 
-    draw = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     vectors, gold = torch.from_numpy(np.ascontiguousarray(train[0])), torch.from_numpy(train[1])
-    layer = _new_layer(vectors.shape[1], classes, draw)
+    width = vectors.shape[1]
+    layer = [torch.empty(classes, width), torch.empty(classes)]
+    for part in layer:  # as in `torch.nn.Linear`
+        part.uniform_(-(width**-0.5), width**-0.5, generator=generator).requires_grad_()
     total = EPOCHS * -(-len(gold) // batch)
     optimizer = torch.optim.AdamW(layer, lr=rate, weight_decay=0.0)
-    falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / total)
-    best, kept, step = -1.0, _copy(layer), 0
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / total)
+    best, best_layer, step = -1.0, (train[0][:0], train[0][:0]), 0
     for _ in range(EPOCHS):
-        for rows in torch.split(torch.randperm(len(gold), generator=draw), batch):
-            _update(layer, optimizer, vectors[rows], gold[rows])
-            falling.step()
+        for rows in torch.split(torch.randperm(len(gold), generator=generator), batch):
+            loss = functional.cross_entropy(functional.linear(vectors[rows], *layer), gold[rows])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            clip_grad_norm_(layer, 1.0)
+            optimizer.step()
+            schedule.step()
             step += 1
             if step % EVERY == 0 or step == total:
-                right = _right(layer, dev)
-                if right > best:
-                    best, kept = right, _copy(layer)
-    return best, kept
+                weights, biases = (part.detach().numpy().copy() for part in layer)
+                accuracy = float(((dev[0] @ weights.T + biases).argmax(axis=1) == dev[1]).mean())
+                if accuracy > best:
+                    best, best_layer = accuracy, (weights, biases)
+    return best, best_layer
 
 
 @_one_thread()
@@ -92,33 +98,3 @@ def apply(layer: Layer, vectors: Floats) -> tuple[Ids, Floats]:
 
     logits = vectors @ layer[0].T + layer[1]
     return logits.argmax(axis=1).astype(np.int64), softmax(logits.astype(np.float64), axis=1).astype(np.float32)
-
-
-def _new_layer(width: int, classes: int, draw: object) -> list[Tensor]:
-    """Weights and biases, uniform within one over the root of the width, as in `torch.nn.Linear`."""
-    import torch
-
-    bound = width**-0.5
-    drawn = [torch.empty(classes, width), torch.empty(classes)]
-    return [part.uniform_(-bound, bound, generator=draw).requires_grad_() for part in drawn]  # type: ignore[arg-type]
-
-
-def _update(layer: list[Tensor], optimizer: object, vectors: Tensor, gold: Tensor) -> None:
-    from torch.nn import functional
-    from torch.nn.utils import clip_grad_norm_
-
-    loss = functional.cross_entropy(functional.linear(vectors, *layer), gold)
-    optimizer.zero_grad()  # type: ignore[attr-defined]
-    loss.backward()  # type: ignore[no-untyped-call]
-    clip_grad_norm_(layer, 1.0)
-    optimizer.step()  # type: ignore[attr-defined]
-
-
-def _right(layer: list[Tensor], dev: Set) -> float:
-    weights, biases = (part.detach().numpy() for part in layer)
-    return float(((dev[0] @ weights.T + biases).argmax(axis=1) == dev[1]).mean())
-
-
-def _copy(layer: list[Tensor]) -> Layer:
-    weights, biases = (part.detach().numpy().copy() for part in layer)
-    return weights, biases

@@ -8,9 +8,8 @@ test of topics, as clustering is, and not of translation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import ClassVar
@@ -20,7 +19,7 @@ import numpy as np
 from isoglot.data.files import COMPRESSED, read_lines
 from isoglot.data.readers.entities import SENTENCES, read_entities
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Encode, Metric, Score, averages
+from isoglot.evaluation.base import BaseTask, Encode, Metric, Score
 from isoglot.evaluation.sets import among
 from isoglot.evaluation.tasks.retrieval import ENGLISH
 from isoglot.evaluation.vectors import embed
@@ -31,81 +30,83 @@ ACCURACY = Metric("accuracy", main=True)
 
 @dataclass(frozen=True, slots=True)
 class _Language:
-    """The distinct sentences of a language, the line of each, and the entities that it links to, rows of the table."""
+    """The distinct sentences of a language, the place of each, and the entities that it links to, rows of the table."""
 
+    code: str
     texts: list[str]
-    lines: list[int]
+    places: list[str]
     entities: list[set[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class Linked(BaseTask):
     """The task `linked`: for each sentence the nearest by cosine of another language, right if they share an entity.
 
     Queries are the sentences that link to an entity to which a sentence of the other language links.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
+    reads: ClassVar[tuple[str, ...]] = ()
     name: str = "linked"
-    needs: str = "a folder that `isoglot wikipedia` wrote, or one that contains it as `wikipedia`"
+    needs: ClassVar[str] = "a folder that `isoglot wikipedia` wrote, or one that contains it as `wikipedia`"
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Language of the queries and language searched, `deu-eng`; those with a query."""
-        return tuple("-".join(pair) for pair in self._pairs(self._read(data), languages))
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[_Language, list[int], _Language]]:
+        """The sentences of the first language, the queries among them, and the sentences of the second language.
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """The accuracy of each pair of languages, then the `mean`. Raises `EvaluationError`."""
-        read, file = self._read(data), _file(data)
+        Those pairs of the requested languages, or of one and English, that have a query.
+        """
+        languages_read = self._read(data)
+        chosen = [code for code in languages_read if code in ENGLISH or among(code, languages)]
+        entities = {code: set[int]().union(*languages_read[code].entities) for code in chosen}
+        pairs: dict[str, tuple[_Language, list[int], _Language]] = {}
+        for a, b in permutations(chosen, 2):
+            source, target = languages_read[a], languages_read[b]
+            queries = [place for place, links in enumerate(source.entities) if not links.isdisjoint(entities[b])]
+            if queries:
+                pairs[f"{a}-{b}"] = source, queries, target
+        return pairs
+
+    def score(self, encode: Encode, subsets: dict[str, tuple[_Language, list[int], _Language]]) -> Iterator[Score]:
+        """The accuracy of each pair of languages."""
         vectors: dict[str, Floats] = {}
-        scores: list[Score] = []
-        for pair, queries in self._pairs(read, languages).items():
-            for code in pair:
-                if code not in vectors:
-                    where, place = f"{self.name}, language {code}", partial(_place, file, read[code].lines)
-                    vectors[code] = embed(encode, read[code].texts, where=where, place=place)
-            source, target = (read[code] for code in pair)
-            found = neighbours(vectors[pair[0]][queries], vectors[pair[1]], 1, metric="cosine").forward_ids[:, 0]
+        for subset, (source, queries, target) in subsets.items():
+            for side in (source, target):
+                if side.code not in vectors:
+                    where = f"{self.name}, language {side.code}"
+                    vectors[side.code] = embed(encode, side.texts, where=where, place=side.places.__getitem__)
+            rows = vectors[source.code][queries]
+            nearest = neighbours(rows, vectors[target.code], 1, metric="cosine").forward_ids[:, 0]
             hits = [
                 not source.entities[query].isdisjoint(target.entities[place])
-                for query, place in zip(queries, found, strict=True)
+                for query, place in zip(queries, nearest, strict=True)
             ]
-            scores.append(ACCURACY.mean_of(self.name, "-".join(pair), np.array(hits, np.float32)))
-        return [*scores, *averages(scores, "mean")]
+            yield ACCURACY.mean_of(self.name, subset, np.array(hits, np.float32))
 
     def _read(self, data: Path) -> dict[str, _Language]:
         """The sentences by language. A sentence with several links is there once, with all its entities."""
         file = _file(data)
         if file is None:
             return {}
-        found: dict[str, dict[str, tuple[int, set[int]]]] = {}
+        sentences: dict[str, dict[str, tuple[int, set[int]]]] = {}
         try:
             numbers = (number for number, _ in read_lines(file))
             for number, group in zip(numbers, read_entities(file.parent, hard=0), strict=True):
-                known = found.setdefault(group.langs[0], {})
-                known.setdefault(group.texts[0], (number, set()))[1].add(int(group.extras["entity"]))  # type: ignore[arg-type]
+                texts_of = sentences.setdefault(group.langs[0], {})
+                texts_of.setdefault(group.texts[0], (number, set()))[1].add(int(group.extras["entity"]))  # type: ignore[arg-type]
         except CorpusError as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         return {
-            code: _Language(list(texts), [line for line, _ in texts.values()], [own for _, own in texts.values()])
-            for code, texts in sorted(found.items())
+            code: _Language(
+                code,
+                list(texts),
+                [f"{file}:{line}" for line, _ in texts.values()],
+                [entities for _, entities in texts.values()],
+            )
+            for code, texts in sorted(sentences.items())
         }
-
-    def _pairs(self, read: dict[str, _Language], languages: Sequence[str]) -> dict[tuple[str, str], list[int]]:
-        """The queries of each pair of the wanted languages and English."""
-        wanted = [code for code in read if code in ENGLISH or among(code, languages)]
-        every = {code: set[int]().union(*read[code].entities) for code in wanted}
-        pairs = {
-            (a, b): [place for place, own in enumerate(read[a].entities) if not own.isdisjoint(every[b])]
-            for a, b in permutations(wanted, 2)
-        }
-        return {pair: queries for pair, queries in pairs.items() if queries}
 
 
 def _file(data: Path) -> Path | None:
     """The file of sentences in a folder or in its folder `wikipedia`."""
     names = [folder / f"{SENTENCES}{ending}" for folder in (data, data / "wikipedia") for ending in ("", *COMPRESSED)]
     return next((path for path in names if path.is_file()), None)
-
-
-def _place(file: Path | None, lines: Sequence[int], row: int) -> str:
-    return f"{file}:{lines[row]}"

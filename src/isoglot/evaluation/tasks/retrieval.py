@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,8 @@ from isoglot.data.files import COMPRESSED
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import Source, among, needs, sources, words
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
+from isoglot.evaluation.sets import Source, among, sources, words
 from isoglot.evaluation.vectors import embed, unit
 from isoglot.search.exact import Floats, Ids, neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins
@@ -60,10 +60,17 @@ LASER_112 = words(
 AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_112}
 
 
-# The two sides of a pair of languages, and the place and a name of the group of each row.
-Aligned = tuple[tuple[list[str], list[str]], list[int], list[str]]
-
 Place = Callable[[int], str]
+
+
+class Aligned(NamedTuple):
+    """A pair of languages: its two sides, and where each row was read and the id of its group."""
+
+    pair: tuple[str, str]
+    sides: tuple[list[str], list[str]]
+    places: list[str]
+    keys: list[str]
+
 
 _COLUMNS = ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
 _SUFFIXES = ("jsonl", "tsv", "tmx")
@@ -94,23 +101,23 @@ def nearest(
         embed(encode, side, where=f"{task} {subset}, language {language}", unit="pair", place=place)
         for side, language, place in zip(sides, languages, places or (None, None), strict=True)
     ]
-    found = neighbours(tables[0], tables[1], 1, metric="cosine")
+    near = neighbours(tables[0], tables[1], 1, metric="cosine")
     forward, backward = (
-        first_places(sides[1])[found.forward_ids[:, 0]],
-        first_places(sides[0])[found.backward_ids[:, 0]],
+        first_places(sides[1])[near.forward_ids[:, 0]],
+        first_places(sides[0])[near.backward_ids[:, 0]],
     )
-    there, back = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
+    forward_hits, backward_hits = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
     ways: list[tuple[Floats, tuple[Detail, ...]]] = [
-        (there, _mistakes(sides, (tables[0], tables[1]), forward)),
-        (back, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
-        (np.divide(there + back, 2, dtype=np.float32), ()),
+        (forward_hits, _mistakes(sides, (tables[0], tables[1]), forward)),
+        (backward_hits, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
+        (np.divide(forward_hits + backward_hits, 2, dtype=np.float32), ()),
     ]
     scores = [
         metric.mean_of(task, subset, hits, details=more)
         for metric, (hits, more) in zip(accuracies(*names), ways, strict=True)
     ]
     if f1:
-        items = there * np.divide(2, np.bincount(forward, minlength=len(there)) + 1, dtype=np.float32)
+        items = forward_hits * np.divide(2, np.bincount(forward, minlength=len(forward_hits)) + 1, dtype=np.float32)
         scores.append(Metric(f"f1/{names[0]}-{names[1]}").mean_of(task, subset, items))
     return scores
 
@@ -157,37 +164,35 @@ def _warn(message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tatoeba:
+class Tatoeba(BaseTask):
     """The task `tatoeba`. Subsets are named by the codes of the files: `kor-eng`, `cmn-eng`."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), Metric("f1/xx-en"))
-    sets: ClassVar[tuple[str, ...]] = ("tatoeba-laser",)
+    reads: ClassVar[tuple[str, ...]] = ("tatoeba-laser",)
+    lists: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        name: tuple(f"{code}-eng" for code in codes) for name, codes in AVERAGES.items()
+    }
     name: str = "tatoeba"
-    needs: str = needs(*sets)
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
         """The pairs found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
-        return tuple(self._pairs(data, languages))
+        found = sources(self.name, self.reads, data)
+        return {pair: source for (_, pair), source in found.items() if among(pair[:-4], languages)}
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Three accuracies of each language, then the averages all of whose languages are there, and the `mean`."""
-        scores: list[Score] = []
-        for subset, source in self._pairs(data, languages).items():
+    def score(self, encode: Encode, subsets: dict[str, Source]) -> Iterator[Score]:
+        """Three accuracies of each language, and the F1 of MTEB."""
+        for subset, source in subsets.items():
             rows, pair = source.read(f"{self.name} {subset}"), (subset[:-4], "eng")
             sides, places = (rows.texts(0), rows.texts(1)), (rows.place(0), rows.place(1))
             for side, language, place in zip(sides, pair, places, strict=True):
                 warn_of_repeated(side, where=f"{self.name} {subset}, language {language}", place=place)
-            scores += nearest(encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True)
-        means = [averages(scores, name, over=[f"{code}-eng" for code in codes]) for name, codes in AVERAGES.items()]
-        return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]
-
-    def _pairs(self, data: Path, languages: Sequence[str]) -> dict[str, Source]:
-        found = sources(self.name, self.sets, data)
-        return {pair: source for (_, pair), source in found.items() if among(pair[:-4], languages)}
+            yield from nearest(
+                encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True
+            )
 
 
 @dataclass(frozen=True, slots=True)
-class Retrieval:
+class Retrieval(BaseTask):
     """Retrieval within groups, for each pair of languages that occur together.
 
     Without `groups` they are read from the data: a file `.jsonl`, `.tsv` or `.tmx`, or a folder that contains one named
@@ -197,74 +202,62 @@ class Retrieval:
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), *accuracies("xx", "yy")[:2])
+    needs: ClassVar[str] = (
+        "a file retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ with line-aligned files"
+    )
+    reads: ClassVar[tuple[str, ...]] = ()
     groups: tuple[Group, ...] | None = None
     name: str = "retrieval"
 
-    @property
-    def needs(self) -> str:
-        """Where groups are looked for."""
-        return "a file retrieval.jsonl, .tsv or .tmx (or .gz, .xz), or a folder retrieval/ with line-aligned files"
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Aligned]:
         """Pairs of languages that occur together in a group."""
-        return tuple("-".join(pair) for pair in self._pairs(data, languages))
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """The three accuracies of each pair of languages, then the `mean`."""
-        scores: list[Score] = []
-        warned: set[str] = set()
-        for pair, (sides, places, groups) in self._pairs(data, languages).items():
-            origins = self._origins(data, places)
-            for side, language, place in zip(sides, pair, origins or (), strict=False):
-                where = f"{self.name} {'-'.join(pair)}, language {language}"
-                if language not in warned and warn_of_repeated(side, where=where, place=place):
-                    warned.add(language)  # once, as a language has many pairs
-            found = nearest(encode, sides, task=self.name, languages=pair, names=_names(pair), places=origins)
-            scores += [replace(score, item_set=item_set_of(groups)) for score in found]
-        return scores + averages(scores, "mean")
-
-    def _origins(self, data: Path, places: Sequence[int]) -> tuple[Place, Place] | None:
-        if self.groups is not None:
-            return None
-        return (lambda row: origin(data, places[row]),) * 2
-
-    def _pairs(self, data: Path, languages: Sequence[str]) -> dict[tuple[str, str], Aligned]:
         pairs: dict[tuple[str, str], Aligned] = {}
         numbered = read_groups(data, task=self.name) if self.groups is None else enumerate(self.groups)
-        for place, group in numbered:
+        for number, group in numbered:
+            place = origin(data, number) if self.groups is None else ""
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
-            known = sorted(firsts, key=lambda language: (language == "eng", language))
-            named = item_set_of(group.texts)  # whole, so that it is the same in every pair of languages
-            for pair in combinations(known, 2):
+            codes = sorted(firsts, key=lambda language: (language == "eng", language))
+            key = item_set_of(group.texts)  # of the whole group, so that it is the same in every pair of languages
+            for pair in combinations(codes, 2):
                 if all(language == "eng" or among(language, languages) for language in pair):
-                    sides, places, groups = pairs.setdefault(pair, (([], []), [], []))
-                    places.append(place)
-                    groups.append(named)
-                    for side, language in zip(sides, pair, strict=True):
+                    aligned = pairs.setdefault(pair, Aligned(pair, ([], []), [], []))
+                    aligned.places.append(place)
+                    aligned.keys.append(key)
+                    for side, language in zip(aligned.sides, pair, strict=True):
                         side.append(firsts[language])
-        return dict(sorted(pairs.items()))
+        return {"-".join(pair): aligned for pair, aligned in sorted(pairs.items())}
 
-
-def _names(pair: tuple[str, str]) -> tuple[str, str]:
-    return ("xx", "en") if pair[1] == "eng" else ("xx", "yy")
+    def score(self, encode: Encode, subsets: dict[str, Aligned]) -> Iterator[Score]:
+        """The three accuracies of each pair of languages."""
+        warned: set[str] = set()
+        for subset, (pair, sides, places, keys) in subsets.items():
+            place: Place | None = places.__getitem__ if self.groups is None else None
+            for side, language in zip(sides, pair, strict=True):
+                where = f"{self.name} {subset}, language {language}"
+                if place and language not in warned and warn_of_repeated(side, where=where, place=place):
+                    warned.add(language)  # once, as a language has many pairs
+            item_set, names = item_set_of(keys), ("xx", "en" if pair[1] == "eng" else "yy")
+            both = (place, place) if place else None
+            for score in nearest(encode, sides, task=self.name, languages=pair, names=names, places=both):
+                yield replace(score, item_set=item_set)
 
 
 def _mistakes(
-    sides: tuple[Sequence[str], Sequence[str]], tables: tuple[Floats, Floats], found: Ids
+    sides: tuple[Sequence[str], Sequence[str]], tables: tuple[Floats, Floats], answers: Ids
 ) -> tuple[Detail, ...]:
     """Queries (of the first side) that found (N,) another than their partner, by the greatest margin first."""
-    wrong = np.flatnonzero(found != np.arange(len(found)))
+    wrong = np.flatnonzero(answers != np.arange(len(answers)))
     queries, expected, taken = (
-        unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], found[wrong]))
+        unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], answers[wrong]))
     )
-    here, there = (np.einsum("nd,nd->n", queries, other) for other in (expected, taken))
-    return mistakes(sides, wrong, found[wrong], (here, there))
+    expected_cosines, answer_cosines = (np.einsum("nd,nd->n", queries, other) for other in (expected, taken))
+    return mistakes(sides, wrong, answers[wrong], (expected_cosines, answer_cosines))
 
 
 def mistakes(
     sides: tuple[Sequence[str], Sequence[str]],
     wrong: Ids,
-    found: Ids,
+    answers: Ids,
     scores: tuple[Doubles, Doubles],
     *,
     columns: tuple[str, ...] = _COLUMNS,
@@ -281,7 +274,7 @@ def mistakes(
         (
             sides[0][wrong[at]],
             sides[1][wrong[at]],
-            sides[1][found[at]],
+            sides[1][answers[at]],
             float(expected[at]),
             float(taken[at]),
             float(above[at]),
@@ -364,19 +357,19 @@ class NWay:
                 found.setdefault(code, {}).setdefault(partner, {})[split] = source
         return dict(sorted(found.items()))
 
-    def read(self, found: Found, code: str, *, partner: str, where: str) -> Rows:
+    def read(self, languages: Found, code: str, *, partner: str, where: str) -> Rows:
         """The sentences of a language for pairs with `partner`, by ascending identifier.
 
         Raises `EvaluationError`, opened by `where`, for a text or a split of it that is missing, and for an identifier
         that two splits have.
         """
-        texts = found[code]
+        texts = languages[code]
         parts = texts.get(partner, texts.get("", {}))
         missing = [split for split in self.splits if split not in parts]
         if missing:
-            there = next(path for splits in texts.values() for one in splits.values() for path in one.part.files)
+            file = next(path for splits in texts.values() for one in splits.values() for path in one.part.files)
             lacks = f"its {missing[0]}" if parts else f"its text for {partner}"
-            raise EvaluationError(f"{where}, language {code}: {there} is present, but {lacks} is missing; add it")
+            raise EvaluationError(f"{where}, language {code}: {file} is present, but {lacks} is missing; add it")
         rows = [row for split in self.splits for row in parts[split].read(f"{where}, language {code}")]
         if self.lines is not None:
             rows = [row for row in rows if int(row.id) in range(*self.lines)]
@@ -438,7 +431,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class XSim:
+class XSim(BaseTask):
     """The task `xsim/<set>`: errors of all pairs of the set's languages, judged by text and by index.
 
     `margins` are names in `MARGINS`; each has its own metrics, `error/ratio` and `error-by-index/ratio`. Only `k` of
@@ -460,55 +453,54 @@ class XSim:
         return tuple(metric for margin in self.margins for metric in _metrics(margin))
 
     @property
-    def sets(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """The set."""
         return (self.texts.source,)
 
-    @property
-    def needs(self) -> str:
-        """The files of the set, and where they are published."""
-        return needs(*self.sets)
+    def find(self, data: Path, languages: Sequence[str] = ()) -> Found:
+        """The texts of the wanted languages and English."""
+        return self.texts.find(data, task=self.name, languages=languages)
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Both directions of each pair of the wanted languages and English, `deu-eng` being from German to English."""
-        codes = list(self.texts.find(data, task=self.name, languages=languages))
-        return tuple(f"{source}-{target}" for source in codes for target in codes if source != target)
+        """Both directions of each pair, `deu-eng` being from German to English."""
+        return tuple("-".join(pair) for pair in permutations(self.find(data, languages), 2))
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Errors of each direction, then of each target language over all sources (`xx-eng`), then their `mean`.
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+        """The target languages."""
+        return [f"xx-{code}" for code in subsets]
+
+    def score(self, encode: Encode, subsets: Found) -> Iterator[Score]:
+        """Errors of each direction, then of each target language over all sources (`xx-eng`).
 
         Directions from and to English, or else the first language, have their worst mistakes by the first margin.
         """
-        found = self.texts.find(data, task=self.name, languages=languages)
-        pivot = next((code for code in found if code in ENGLISH), next(iter(found), ""))
+        pivot = next((code for code in subsets if code in ENGLISH), next(iter(subsets), ""))
         scores: dict[tuple[str, str], list[Score]] = {}
-        for (a, b), (x, y) in self._pairs(encode, found):
+        for (a, b), (x, y) in self._pairs(encode, subsets):
             near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
             forward = near.forward_scores, near.forward_ids, near.backward_scores
             backward = near.backward_scores, near.backward_ids, near.forward_scores
             item_set, shown = item_set_of(row.id for row in x.rows), self.margins[:1] if pivot in (a, b) else ()
             scores[a, b] = self._errors(f"{a}-{b}", (x, y), forward, item_set=item_set, shown=shown)
             scores[b, a] = self._errors(f"{b}-{a}", (y, x), backward, item_set=item_set, shown=shown)
-        targets: list[Score] = []
-        for target in found:
-            into = [score for source in found if source != target for score in scores[source, target]]
-            targets += averages(into, f"xx-{target}")
-        ordered = [score for a in found for b in found if a != b for score in scores[a, b]]
-        return [*ordered, *targets, *averages(targets, "mean")]
+        yield from (score for pair in permutations(subsets, 2) for score in scores[pair])
+        for target in subsets:
+            into = [score for source in subsets if source != target for score in scores[source, target]]
+            yield from averages(into, f"xx-{target}")
 
-    def _pairs(self, encode: Encode, found: Found) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
+    def _pairs(self, encode: Encode, texts: Found) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
         sides: dict[tuple[str, str], _Side] = {}
 
         def side(code: str, partner: str) -> _Side:
-            key = code, partner if partner in found[code] else ""
+            key = code, partner if partner in texts[code] else ""
             if key not in sides:
-                rows = self.texts.read(found, code, partner=partner, where=self.name)
+                rows = self.texts.read(texts, code, partner=partner, where=self.name)
                 where = f"{self.name}, language {code}"
                 vectors = embed(encode, rows.texts(), where=where, place=rows.place())
                 sides[key] = _Side(rows, vectors, first_places(rows.texts()))
             return sides[key]
 
-        for pair in combinations(found, 2):
+        for pair in combinations(texts, 2):
             x, y = side(*pair), side(*pair[::-1])
             check_aligned((x.rows, y.rows), where=f"{self.name} {'-'.join(pair)}")
             yield pair, (x, y)
@@ -525,12 +517,12 @@ class XSim:
         for margin in self.margins:
             values = margins(*near, margin=margin)
             # Equal texts have equal vectors, but a product may round them apart: the first place of a text counts.
-            found = firsts[ids[np.arange(len(ids)), values.argmax(axis=1)]]
-            by_text = np.not_equal(found, firsts).astype(np.float32)
-            by_index = np.not_equal(found, np.arange(len(found))).astype(np.float32)
+            answers = firsts[ids[np.arange(len(ids)), values.argmax(axis=1)]]
+            by_text = np.not_equal(answers, firsts).astype(np.float32)
+            by_index = np.not_equal(answers, np.arange(len(answers))).astype(np.float32)
             if np.array_equal(by_text, by_index):
                 by_index = by_text  # most sets have no duplicates, so this halves the memory of thousands of pairs
-            details = _margin_mistakes(sides, near, found, values.max(axis=1), margin) if margin in shown else ()
+            details = _margin_mistakes(sides, near, answers, values.max(axis=1), margin) if margin in shown else ()
             for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
                 scores.append(metric.mean_of(self.name, subset, items, item_set=item_set, details=more))
         return scores
@@ -543,16 +535,16 @@ def _metrics(margin: str) -> tuple[Metric, Metric]:
 
 
 def _margin_mistakes(
-    sides: tuple[_Side, _Side], near: Near, found: Ids, values: Doubles, margin: str
+    sides: tuple[_Side, _Side], near: Near, answers: Ids, values: Doubles, margin: str
 ) -> tuple[Detail, ...]:
     """Sentences that found (N,) another text than their translation's; `values` (N,) are the margins of that."""
-    wrong = np.flatnonzero(found != sides[1].firsts)
+    wrong = np.flatnonzero(answers != sides[1].firsts)
     x, y = (unit(side.vectors[wrong]) for side in sides)
-    here, there = (cosines[wrong].mean(axis=1, dtype=np.float64) for cosines in (near[0], near[2]))
-    expected = MARGINS[margin](np.einsum("nd,nd->n", x, y), (here + there) / 2)
+    source_means, target_means = (cosines[wrong].mean(axis=1, dtype=np.float64) for cosines in (near[0], near[2]))
+    expected = MARGINS[margin](np.einsum("nd,nd->n", x, y), (source_means + target_means) / 2)
     texts = sides[0].rows.texts(), sides[1].rows.texts()
     columns = ("sentence", "expected", "found", f"{margin} expected", f"{margin} found", "difference")
-    return mistakes(texts, wrong, found[wrong], (expected, values[wrong]), columns=columns)
+    return mistakes(texts, wrong, answers[wrong], (expected, values[wrong]), columns=columns)
 
 
 XSIM: dict[str, XSim] = {task.name: task for task in (XSim(one) for one in N_WAY.values() if one.name != "multi30k")}
@@ -564,7 +556,7 @@ NEAREST = (Metric("cosine/1", "cosine", main=True),)
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusSearch:
+class CorpusSearch(BaseTask):
     """The task `nearest`: queries of each language in the corpus of each language.
 
     `top` hits of the first `shown` queries are in the details. The vectors of one corpus and of all queries are in
@@ -575,37 +567,36 @@ class CorpusSearch:
     top: int = 3
     shown: int = 50
     name: str = "nearest"
-    needs: str = needs("own/search")
+    reads: ClassVar[tuple[str, ...]] = ("own/search",)
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """Language of the queries and of the corpus, `deu-eng`; one code, `eng`, where they are the same."""
-        return tuple(_subset(query, corpus) for query, corpus in self._pairs(self._sources(data), languages))
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[tuple[str, str], Source, Source]]:
+        """Each language of the queries and of the corpus, `deu-eng`, corpus by corpus; `eng` where they are the same.
 
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits; then the `mean`."""
-        files = self._sources(data)
-        scores: list[Score] = []
+        English need not be requested, but is not enough alone.
+        """
+        files = sources(self.name, self.reads, data)
+        roles = {role: [code for part, code in files if part == role] for role in ("queries", "corpus")}
+        return {
+            query if query == corpus else f"{query}-{corpus}": (
+                (query, corpus),
+                files["queries", query],
+                files["corpus", corpus],
+            )
+            for corpus in roles["corpus"]
+            for query in roles["queries"]
+            if any(among(code, languages) for code in (query, corpus))
+            and all(code in ENGLISH or among(code, languages) for code in (query, corpus))
+        }
+
+    def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Source, Source]]) -> Iterator[Score]:
+        """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits."""
         corpora: dict[str, tuple[list[str], Floats]] = {}
-        for query, corpus in self._pairs(files, languages):
-            if corpus not in corpora:
+        for subset, ((query, code), queries, corpus) in subsets.items():
+            if code not in corpora:
                 corpora.clear()  # pairs come corpus by corpus
-                corpora[corpus] = self._distinct(encode, files["corpus", corpus], corpus)
-            scores.append(self._search(encode, (query, corpus), files["queries", query], *corpora[corpus]))
-        return [*scores, *averages(scores, "mean")]
-
-    def _sources(self, data: Path) -> dict[tuple[str, str], Source]:
-        return sources(self.name, ("own/search",), data)
-
-    def _pairs(self, files: Mapping[tuple[str, str], Source], languages: Sequence[str]) -> list[tuple[str, str]]:
-        """Languages of queries and corpus, corpus by corpus. English need not be named, but is not enough alone."""
-        roles = {role: [code for one, code in files if one == role] for role in ("queries", "corpus")}
-        pairs = [(query, corpus) for corpus in roles["corpus"] for query in roles["queries"]]
-        return [
-            pair
-            for pair in pairs
-            if any(among(code, languages) for code in pair)
-            and all(code in ENGLISH or among(code, languages) for code in pair)
-        ]
+                corpora[code] = self._distinct(encode, corpus, code)
+            where = f"{self.name} {subset}, queries, language {query}"
+            yield self._search(encode, subset, queries, *corpora[code], where=where)
 
     def _distinct(self, encode: Encode, source: Source, code: str) -> tuple[list[str], Floats]:
         """The sentences of a corpus, each once, and their vectors."""
@@ -613,23 +604,21 @@ class CorpusSearch:
         rows = source.read(where)
         texts = rows.texts()
         vectors = embed(encode, texts, where=where, place=rows.place())
-        kept = np.unique(first_places(texts))
-        if len(kept) < len(texts):
-            texts, vectors = [texts[place] for place in kept], vectors[kept]
+        distinct = np.unique(first_places(texts))
+        if len(distinct) < len(texts):
+            texts, vectors = [texts[place] for place in distinct], vectors[distinct]
         return texts, vectors
 
     def _search(
-        self, encode: Encode, pair: tuple[str, str], source: Source, texts: list[str], vectors: Floats
+        self, encode: Encode, subset: str, source: Source, texts: list[str], vectors: Floats, *, where: str
     ) -> Score:
-        subset = _subset(*pair)
-        where = f"{self.name} {subset}, queries, language {pair[0]}"
         asked = source.read(where)
         queries = asked.texts()
         table = embed(encode, queries, where=where, place=asked.place())
-        found = neighbours(table, vectors, self.top + 1, metric="cosine")
+        near = neighbours(table, vectors, self.top + 1, metric="cosine")
         hits = [
             _hits(query, texts, ids, cosines)[: self.top]
-            for query, ids, cosines in zip(queries, found.forward_ids, found.forward_scores, strict=True)
+            for query, ids, cosines in zip(queries, near.forward_ids, near.forward_scores, strict=True)
         ]
         if not all(hits):
             place = asked.place()([bool(row) for row in hits].index(False))
@@ -647,9 +636,5 @@ class CorpusSearch:
 def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:
     """The hits without the query itself, which a corpus of distinct sentences contains at most once."""
     # Rounded to what float32 holds, so that a sentence with the vector of another has the cosine 1, not a bit more.
-    found = ((texts[place], round(float(cosine), 6)) for place, cosine in zip(ids, cosines, strict=True))
-    return [(text, cosine) for text, cosine in found if text != query]
-
-
-def _subset(query: str, corpus: str) -> str:
-    return query if query == corpus else f"{query}-{corpus}"
+    hits = ((texts[place], round(float(cosine), 6)) for place, cosine in zip(ids, cosines, strict=True))
+    return [(text, cosine) for text, cosine in hits if text != query]

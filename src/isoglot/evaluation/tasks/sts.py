@@ -18,7 +18,7 @@ other two differ, so they are other tasks: the STS benchmark as it was before Se
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import Source, among, in_memory, needs, sources, words
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
+from isoglot.evaluation.sets import Source, among, in_memory, sources, words
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.vectors import embed, unit
 
@@ -63,54 +63,43 @@ def correlation_metric(name: str) -> Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Sts:
+class Sts(BaseTask):
     """A set in several languages: Spearman and Pearson of each subset, then averages.
 
-    `sets` are the sources of its pairs, see `split_sources`. `lists` are averages, present if all of their subsets were
-    evaluated; `mean` is over all evaluated subsets. With `rows`, subset -> pairs in memory, no set is read. Subsets are
-    named by language codes, English last, and sentence 1 is always in the first language.
+    `reads` are the sources of its pairs, see `split_sources`. With `rows`, subset -> pairs in memory, no set is read.
+    Subsets are named by language codes, English last, and sentence 1 is always in the first language.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = tuple(map(correlation_metric, CORRELATIONS))
     name: str
-    sets: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     split: str = "test"
     lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
-    @property
-    def needs(self) -> str:
-        """The files of its sets."""
-        return needs(*self.sets)
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The subsets whose files are there, in the order of the set."""
-        return tuple(self.find(data, languages))
-
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
-        """The wanted subsets that are there."""
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
+        """The subsets whose files are there, in the order of the set; each is one corpus, named ""."""
         if self.rows:
-            return {subset: in_memory(subset, rows) for subset, rows in self.rows.items()}
-        return split_sources(self.name, self.sets, self.split, data, languages=languages)
+            return {subset: {"": in_memory(subset, rows)} for subset, rows in self.rows.items()}
+        parts = split_sources(self.name, self.reads, self.split, data, languages=languages)
+        return {subset: {"": source} for subset, source in parts.items()}
 
-    def pairs(self, data: Path, subset: str) -> Rows:
-        """The pairs of a subset, in the order of its items. Raises `EvaluationError` if it is not there."""
-        found = self.find(data)
-        if subset not in found:
-            raise EvaluationError(f"{self.name} {subset}: not in {data}: {self.needs}")
-        return found[subset].read(f"{self.name} {subset}")
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Both correlations of each subset, then of each list, then the `mean`."""
-        scores = list[Score]()
-        for subset, source in self.find(data, languages).items():
+    def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
+        """Both correlations of each subset."""
+        for subset, corpora in subsets.items():
             where = f"{self.name} {subset}"
-            pairs = source.read(where)
+            pairs = corpora[""].read(where)
             items = judge(encode, pairs, where=where, languages=sides(subset))
             details = (mistakes(pairs, items),)
-            scores += [correlation(self.name, subset, kind, items=items, details=details) for kind in CORRELATIONS]
-        lists = [average for name, over in self.lists.items() for average in averages(scores, name, over=over)]
-        return [*scores, *lists, *averages(scores, "mean")]
+            yield from (correlation(self.name, subset, kind, items=items, details=details) for kind in CORRELATIONS)
+
+
+def read_pairs(task: Sts | EnglishSts, data: Path, subset: str) -> Rows:
+    """The pairs of a subset, in the order of its items. Raises `EvaluationError` if it is not there."""
+    subsets = task.find(data)
+    if subset not in subsets:
+        raise EvaluationError(f"{task.name} {subset}: not in {data}: {task.needs}")
+    return joined([source.read(f"{task.name} {corpus or subset}") for corpus, source in subsets[subset].items()])
 
 
 def split_sources(
@@ -120,8 +109,8 @@ def split_sources(
 
     With another language, English need not be listed.
     """
-    found = sources(task, sets, data, merge=True)
-    return {subset: source for (part, subset), source in found.items() if part == split and _asked(subset, languages)}
+    parts = sources(task, sets, data, merge=True)
+    return {subset: source for (part, subset), source in parts.items() if part == split and _asked(subset, languages)}
 
 
 def sides(subset: str) -> tuple[str, str]:
@@ -202,7 +191,7 @@ def _short(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EnglishSts:
+class EnglishSts(BaseTask):
     """One English set, subset `eng`, with the metrics `spearman/all`, `/wmean`, `/mean` and those of Pearson.
 
     `origins` are pairs of a set and its split; the first that is there is read. If the task has `corpora` and the set
@@ -217,47 +206,34 @@ class EnglishSts:
     corpora: bool = False
 
     @property
-    def sets(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """The sets of its origins."""
         return tuple(name for name, _ in self.origins)
 
-    @property
-    def needs(self) -> str:
-        """The files of its sets."""
-        return needs(*self.sets)
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
+        """`eng` with its corpora, or with one named "" for all of its pairs."""
+        if not _asked(SUBSET, languages):
+            return {}
+        parts = (split_sources(self.name, (name,), split, data) for name, split in self.origins)
+        first = next(filter(None, parts), {})
+        return {SUBSET: {part.partition(".")[2]: source for part, source in first.items()}} if first else {}
 
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """`eng`, if the set is there and English was not left out."""
-        return (SUBSET,) if self.find(data) and _asked(SUBSET, languages) else ()
-
-    def find(self, data: Path) -> dict[str, Source]:
-        """The corpora of the set, or one named "" for all of its pairs; none when the set is not there."""
-        for name, split in self.origins:
-            found = split_sources(self.name, (name,), split, data)
-            if found:
-                return {subset.partition(".")[2]: source for subset, source in found.items()}
-        return {}
-
-    def pairs(self, data: Path, subset: str = SUBSET) -> Rows:
-        """All pairs, in the order of the items. Raises `EvaluationError` if they are not there."""
-        if not (found := self.find(data)):
-            raise EvaluationError(f"{self.name} {subset}: not in {data}: {self.needs}")
-        return joined([source.read(f"{self.name} {corpus}".strip()) for corpus, source in found.items()])
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+    def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
         """Both correlations in each of the three ways. Raises `EvaluationError` naming the corpus."""
-        if not self.subsets(data, languages=languages):
-            return []
         pairs: list[Rows] = []
         parts: list[Items] = []
-        for corpus, source in (found := self.find(data)).items():
+        for corpus, source in subsets[SUBSET].items():
             where = f"{self.name} {SUBSET}{corpus and f', corpus {corpus}'}"
             pairs.append(source.read(where))
             parts.append(judge(encode, pairs[-1], where=where, languages=(SUBSET, SUBSET)))
         details = (mistakes(joined(pairs), np.concatenate(parts)),)
         scores = [s for kind in CORRELATIONS for s in combine(parts, task=self.name, kind=kind, details=details)]
-        together = self.corpora and "" in found
-        return [score for score in scores if not together or score.metric.endswith("/all")]
+        together = self.corpora and "" in subsets[SUBSET]
+        yield from (score for score in scores if not together or score.metric.endswith("/all"))
+
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:  # noqa: ARG002
+        """No mean of one subset."""
+        return ()
 
 
 def combine(parts: Sequence[Items], *, task: str, kind: str, details: tuple[Detail, ...] = ()) -> list[Score]:

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from isoglot.evaluation.base import Score
-from isoglot.report.mteb import MTEB, write_mteb
-from isoglot.report.scores import Scores
+from isoglot.evaluation.mteb import MTEB, write_mteb
+from isoglot.evaluation.scores import Scores
 
 SETTINGS = {"encoder": "0123456789abcdef0123", "max_length": 128}
 

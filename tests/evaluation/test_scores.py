@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Metric, Score
+from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.report.scores import Scores, read_results, write_results
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 scores_of_any_kind = st.builds(
@@ -196,19 +196,13 @@ GOOD = {"task": "t", "subset": "s", "metric": "m", "value": 0.5, "n": 3}
         ("[]", r"r.json: "),
         ('{"model": "m", "scores": {}}', r"r.json: scores is {}"),
         (json.dumps({"model": "m", "scores": [GOOD, 3]}), r"scores\[1\] is 3"),
-        (
-            json.dumps({"model": "m", "scores": [{**GOOD, "value": "high"}]}),
-            r"scores\[0\].value is 'high'",
-        ),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "value": "high"}]}), r"scores\[0\].value is 'high'"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "value": True}]}), r"scores\[0\].value is True"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "value": float("nan")}]}), r"scores\[0\].value is nan"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "n": 1.5}]}), r"scores\[0\].n is 1.5"),
         (json.dumps({"model": "m", "scores": [{"task": "t"}]}), r"scores\[0\].subset is missing"),
         (json.dumps({"model": "m", "scores": [{**GOOD, "over": "deu"}]}), r"scores\[0\].over is 'deu'"),
-        (
-            json.dumps({"model": "m", "scores": [{**GOOD, "statistic": "median"}]}),
-            r"scores\[0\].statistic is 'median'",
-        ),
+        (json.dumps({"model": "m", "scores": [{**GOOD, "statistic": "median"}]}), r"scores\[0\].statistic is 'median'"),
         (json.dumps({"model": "m", "scores": [], "settings": {"a": {}}}), r"settings.a"),
         (json.dumps({"model": "m", "scores": [], "settings": {"a": 10**400}}), r"settings.a"),
         (json.dumps({"model": ["m"], "scores": []}), r"r.json: model is"),

@@ -31,9 +31,8 @@ from langcodes import Language
 
 from isoglot.data.files import atomic_write
 from isoglot.data.languages import canonical, is_language
-from isoglot.evaluation.base import Score
 from isoglot.evaluation.tasks.retrieval import LASER_112
-from isoglot.report.scores import Scores
+from isoglot.score import Results, Score
 
 _SIB = re.compile(r"[a-z]{3}_[A-Z][a-z]{3}")
 # MTEB takes SIB-200 in one script only for each language that the set has in two.
@@ -42,6 +41,10 @@ _NOT_IN_SIB = ("ace_Arab", "arb_Arab", "bjn_Arab", "kas_Arab", "knc_Arab", "min_
 _NO_RUN = {"dataset_revision": "revision_not_applicable"} | dict.fromkeys(
     ("mteb_version", "evaluation_time", "kg_co2_emissions", "date")
 )
+# What is not known of a model, and what is the same for all.
+_UNKNOWN = "loader release_date languages n_parameters memory_usage_mb embed_dim license open_weights "
+_UNKNOWN += "public_training_code public_training_data use_instructions training_datasets"
+_ABOUT_MODEL: dict[str, Any] = {"framework": [], "similarity_fn_name": "cosine", **dict.fromkeys(_UNKNOWN.split())}
 # Languages for which MTEB's script is not the likely script of CLDR.
 _SCRIPTS = {"kor": "Hang", "orv": "Cyrl", "max": "Deva", "ber": "Tfng"}
 _BITEXT = {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "f1"}
@@ -137,7 +140,7 @@ MTEB: dict[str, MtebTask] = {
 }
 
 
-def write_mteb(folder: Path, results: Scores) -> list[Path]:
+def write_mteb(folder: Path, results: Results) -> list[Path]:
     """Write a file for each task of MTEB with scores, and one about the model; return the files written.
 
     Left out are subsets that MTEB does not have or that have another number of items there, those without its main
@@ -153,54 +156,55 @@ def write_mteb(folder: Path, results: Scores) -> list[Path]:
     _remove_earlier(folder)
     if not tables:
         return []
+    path = Path(results.model)
+    name = f"isoglot/{path.parent.name if path.name == 'model' and path.parent.name else path.name}"
     fingerprint = str(results.settings.get("encoder") or results.settings.get("vectors") or "")
-    name, revision = f"isoglot/{_name(results.model)}", fingerprint[:16] or "no_revision_available"
+    revision, length = fingerprint[:16] or "no_revision_available", results.settings.get("max_length")
+    model = {"name": name, "revision": revision, "max_tokens": length if isinstance(length, int) else None}
     inner = folder / name.replace("/", "__") / revision
-    files = {f"{task}.json": _task(task, splits) for task, splits in tables.items()}
-    files["model_meta.json"] = _model(name, revision, results)
+    files = {f"{task}.json": {"task_name": task, "scores": splits, **_NO_RUN} for task, splits in tables.items()}
+    files["model_meta.json"] = model | _ABOUT_MODEL
     for file, content in files.items():
         with atomic_write(inner / file) as stream:
             stream.write(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n")
     return [inner / file for file in files]
 
 
-def _name(model: str) -> str:
-    """The name of a model in results: the last part of its path; for RUN/model, as training writes it, RUN."""
-    path = Path(model)
-    return path.parent.name if path.name == "model" and path.parent.name else path.name
-
-
 def _remove_earlier(folder: Path) -> None:
-    """Remove what `write_mteb` wrote before, and the folders that this leaves empty."""
+    """Remove what `write_mteb` wrote before, and the folders that this leaves empty.
+
+    MTEB itself names its version, and more about a model.
+    """
     for path in sorted(folder.glob("isoglot__*/*/*.json")):
-        if _is_ours(path):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        ours = isinstance(content, dict) and content.items() >= _NO_RUN.items()
+        if path.name == "model_meta.json":
+            ours = isinstance(content, dict) and content.keys() == {"name", "revision", "max_tokens", *_ABOUT_MODEL}
+        if ours:
             path.unlink()
             with suppress(OSError):  # the folder contains other files
                 path.parent.rmdir()
                 path.parent.parent.rmdir()
 
 
-def _is_ours(path: Path) -> bool:
-    """Whether `write_mteb` wrote it: MTEB itself names its version, and more about a model."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    if path.name == "model_meta.json":
-        return isinstance(content, dict) and content.keys() == _model("", "", Scores(model="")).keys()
-    return isinstance(content, dict) and content.items() >= _NO_RUN.items()
-
-
 def _entries(at: MtebTask, scores: Sequence[Score]) -> list[dict[str, Any]]:
-    found: dict[str, dict[str, float]] = {}
+    values: dict[str, dict[str, float]] = {}
     for score in scores:
         subset = _subset(at, score.subset)
         if subset is not None and score.metric in at.fields and score.n == at.items(subset):
-            found.setdefault(subset, {})[at.fields[score.metric]] = score.value
+            values.setdefault(subset, {})[at.fields[score.metric]] = score.value
     return [
-        {**values, "main_score": values[at.main], "hf_subset": subset, "languages": _languages(at, subset)}
-        for subset, values in found.items()
-        if at.main in values
+        {
+            **metrics,
+            "main_score": metrics[at.main],
+            "hf_subset": subset,
+            "languages": list(at.subsets[subset]) if at.subsets else [subset.replace("_", "-")],
+        }
+        for subset, metrics in values.items()
+        if at.main in metrics
     ]
 
 
@@ -210,30 +214,13 @@ def _subset(at: MtebTask, ours: str) -> str | None:
         return ours if _SIB.fullmatch(ours) and ours not in _NOT_IN_SIB else None
     if ours in at.subsets:
         return ours
-    wanted = _plain(ours.split("-"))
-    same = [name for name, codes in at.subsets.items() if _plain([code[:3] for code in codes]) == wanted]
-    return same[0] if wanted and len(same) == 1 else None
+    languages = _without_scripts(ours.split("-"))
+    same = [name for name, codes in at.subsets.items() if _without_scripts([code[:3] for code in codes]) == languages]
+    return same[0] if languages and len(same) == 1 else None
 
 
-def _plain(codes: Sequence[str]) -> frozenset[str]:
+def _without_scripts(codes: Sequence[str]) -> frozenset[str]:
     """Languages without scripts, none if one of the codes is not a language (`4b`)."""
-    known = all(is_language(code) for code in codes)
-    return frozenset(canonical(code).partition("_")[0] for code in codes) if known else frozenset()
-
-
-def _languages(at: MtebTask, subset: str) -> list[str]:
-    return list(at.subsets[subset]) if at.subsets else [subset.replace("_", "-")]
-
-
-def _task(name: str, splits: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
-    return {"task_name": name, "scores": dict(splits), **_NO_RUN}
-
-
-def _model(name: str, revision: str, results: Scores) -> dict[str, Any]:
-    unknown = (
-        "loader release_date languages n_parameters memory_usage_mb embed_dim license open_weights "
-        "public_training_code public_training_data use_instructions training_datasets"
-    )
-    length = results.settings.get("max_length")
-    known = {"name": name, "revision": revision, "max_tokens": length if isinstance(length, int) else None}
-    return known | {"framework": [], "similarity_fn_name": "cosine"} | dict.fromkeys(unknown.split())
+    if not all(map(is_language, codes)):
+        return frozenset()
+    return frozenset(canonical(code).partition("_")[0] for code in codes)

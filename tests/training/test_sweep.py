@@ -22,10 +22,10 @@ from isoglot import recipe as recipes
 from isoglot.encoders import StaticEncoder
 from isoglot.errors import CheckpointError, EvaluationError, OutputError, RecipeError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.scores import read_results
 from isoglot.recipe import tomllib
-from isoglot.report import sweep as module
-from isoglot.report.scores import read_results
-from isoglot.report.sweep import Arm, arms_over, parse_design, plot_sweep, read_design, sweep
+from isoglot.training import sweep as module
+from isoglot.training.sweep import Arm, arms_over, parse_design, plot_sweep, read_design, sweep
 
 RECIPE = """
 name = "tiny"
@@ -378,7 +378,7 @@ def test_the_project_s_own_designs_are_valid(name):
 
 KILLED = """
 import sys
-from isoglot.report.sweep import sweep
+from isoglot.training.sweep import sweep
 
 if __name__ == "__main__":
     sweep(sys.argv[1], sys.argv[2], over=["optimizer.lr=0.1,0.01"], seeds=1, jobs=2, report=lambda message: None)

@@ -49,20 +49,20 @@ from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.loading import digest_of
 from isoglot.errors import EvaluationError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Score, main_metrics
+from isoglot.evaluation.compare import LEVEL, Comparison, compare, p_shown, spread
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import data_digest
 from isoglot.evaluation.run import plan as planned_tasks
+from isoglot.evaluation.scores import Scores, read_results, write_results
 from isoglot.evaluation.suites import SUITES, Column
 from isoglot.model import Model, load
 from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, plain, write
-from isoglot.report.compare import LEVEL, Comparison, compare, p_shown, spread
-from isoglot.report.evaluate import evaluate
-from isoglot.report.scores import Scores, read_results, write_results
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
 from isoglot.report.tables import NOTHING, Grid, scale, to_markdown, to_text
 from isoglot.report.tables import shown as value_shown
+from isoglot.score import Score, main_metrics
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
@@ -689,8 +689,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
     and for another ending.
     """
     path, output = Path(folder) / "sweep.json", Path(output)
-    if (kind := output.suffix.lower()[1:]) not in ("svg", "png", "pdf"):
-        raise EvaluationError(f"{output}: unknown ending; use .svg, .png or .pdf")
+    image_kind(output)  # before the work
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         arms, columns, values = record["arms"], record["columns"], record["values"]
@@ -717,8 +716,7 @@ def plot_sweep(folder: str | Path, output: str | Path) -> None:
         low = 0.07 * len(lines) if len(lines) > 1 else 0.0
         figure.suptitle(plain(record["title"]), fontsize=10)
         figure.tight_layout(pad=0.6, rect=(0.01, low, 1, 1 - 0.25 / height))
-        with atomic_write(output, binary=True) as stream:
-            write(figure, stream, kind)
+        save(figure, output)
 
 
 def _panel(

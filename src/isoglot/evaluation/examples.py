@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, EnglishSts, Sts
+from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, EnglishSts, Sts, read_pairs
 from isoglot.report.tables import Grid
 
 
@@ -38,15 +38,15 @@ def examples(
 
     Raises `EvaluationError` for another task, scores without items, a subset that is not there, and data that differ.
     """
-    known: dict[str, EnglishSts | Sts] = {**ENGLISH, **MULTILINGUAL}
-    if task not in known:
-        raise EvaluationError(f"examples are shown for similarity tasks, not {task!r}; {nearest(task, known)}")
-    found = [[_items(scores, task, subset) for scores in runs] for runs in (base, other)]
-    subset = subset or found[0][0][0]
-    tables = [[items for name, items in runs if name == subset] for runs in found]
+    tasks: dict[str, EnglishSts | Sts] = {**ENGLISH, **MULTILINGUAL}
+    if task not in tasks:
+        raise EvaluationError(f"examples are shown for similarity tasks, not {task!r}; {nearest(task, tasks)}")
+    runs_items = [[_items(scores, task, subset) for scores in runs] for runs in (base, other)]
+    subset = subset or runs_items[0][0][0]
+    tables = [[items for name, items in runs if name == subset] for runs in runs_items]
     if not all(tables):
         raise EvaluationError(f"{task}: no system has items of {subset}; evaluate again")
-    pairs = known[task].pairs(Path(data), subset)
+    pairs = read_pairs(tasks[task], Path(data), subset)
     gold = tables[0][0][:, 0]
     for items in (table for runs in tables for table in runs):
         if len(items) != len(pairs) or not np.allclose(items[:, 0], np.asarray(pairs.labels, np.float32)):
@@ -79,5 +79,5 @@ def _items(scores: Iterable[Score], task: str, subset: str) -> tuple[str, NDArra
 
 
 def _errors(items: NDArray[np.float32]) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = (rankdata(items[:, 1]) - rankdata(items[:, 0])) / len(items)
-    return found
+    errors: NDArray[np.float64] = (rankdata(items[:, 1]) - rankdata(items[:, 0])) / len(items)
+    return errors

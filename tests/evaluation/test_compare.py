@@ -15,14 +15,14 @@ from scipy import stats
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Unit, main_metrics
+from isoglot.evaluation.compare import Comparison, resample, seeds_p
+from isoglot.evaluation.compare import compare as compare_results
 from isoglot.evaluation.resampling import interval, p_value
+from isoglot.evaluation.scores import Scores, declared, write_results
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, Column
-from isoglot.report.compare import Comparison, resample, seeds_p
-from isoglot.report.compare import compare as compare_results
-from isoglot.report.scores import Scores, declared, write_results
 from isoglot.report.tables import scale, shown
+from isoglot.score import Unit, main_metrics
 
 
 def score(subset, items, *, task="tatoeba", metric="accuracy/mean", statistic="mean", item_set=""):
@@ -319,9 +319,7 @@ def test_what_was_evaluated_on_other_data_is_left_out_with_all_its_averages(chan
 
 def test_averages_over_other_subsets_and_other_gold_are_left_out():
     parts = [score(name, np.arange(4) % 2) for name in "abc"]
-    found = compare(
-        {"base": [results(*parts, average(parts[:2]))], "new": [results(*parts, average(parts[1:]))]},
-    )
+    found = compare({"base": [results(*parts, average(parts[:2]))], "new": [results(*parts, average(parts[1:]))]})
     assert "mean" not in rows(found)
     assert found.left_out == ("tatoeba mean accuracy/mean: base and new average over different subsets",)
     gold = [[0.0, 1], [1, 2], [2, 3]]

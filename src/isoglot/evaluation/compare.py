@@ -31,13 +31,14 @@ from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError, naming_extras
 from isoglot.errors import shown as in_words
-from isoglot.evaluation.base import Score, Unit
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
+from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
-from isoglot.report.scores import Scores, read_results
+from isoglot.report.html import Tables, tables_html
 from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_markdown, to_text
+from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
     import pandas
@@ -115,11 +116,13 @@ class Table:
 
     def tally(self, place: int) -> dict[str, int]:
         """The numbers of subsets in which the system at `place` (0 is the second system) is better, worse or equal."""
-        found = [row.differences[place] for row in self.rows if not row.average]
+        differences = [row.differences[place] for row in self.rows if not row.average]
         ways = {"better": True, "worse": False, "equal": None}
-        counts = {name: sum(entry.better is way for entry in found) for name, way in ways.items()}
+        counts = {name: sum(entry.better is way for entry in differences) for name, way in ways.items()}
         sure = {f"{name}, significantly": ways[name] for name in ("better", "worse")}
-        return counts | {name: sum(e.better is way and e.significant for e in found) for name, way in sure.items()}
+        return counts | {
+            name: sum(e.better is way and e.significant for e in differences) for name, way in sure.items()
+        }
 
     def grid(self, systems: Sequence[str]) -> Grid:
         """The table for people: of each system its value, its difference from the first and the p-value of that.
@@ -127,7 +130,7 @@ class Table:
         One system alone has its values and their intervals.
         """
         header = ["subset", "n", systems[0], *(["95 % interval"] if len(systems) == 1 else [])]
-        seeds = any(found.p_seeds is not None for row in self.rows for found in row.differences)
+        seeds = any(difference.p_seeds is not None for row in self.rows for difference in row.differences)
         for name in systems[1:]:
             header += [name, "difference", "p", *(["p (seeds)"] if seeds else [])]
         lower = {row.lower_is_better for row in self.rows}
@@ -135,17 +138,21 @@ class Table:
         for row in self.rows:
             cells = [
                 row.subset + " ↓" * (row.lower_is_better and len(lower) > 1),
-                size_of(row),
+                size_of(row.n, row.over),
                 spread(row.values[0], row.unit),
             ]
             if not row.differences:
                 cells.append(_interval(row.values[0].interval, row.unit).strip() or "–")
-            for value, found in zip(row.values[1:], row.differences, strict=True):
-                change = shown(found.value, row.unit, sign=True)
-                change += _interval(found.interval, row.unit, sign=True)
-                mark = " ▲" if found.better else " ▼" if found.better is False else ""
-                cells += [spread(value, row.unit), change + mark * found.significant, p_shown(found.corrected)]
-                cells += [p_shown(found.p_seeds)] if seeds else []
+            for value, difference in zip(row.values[1:], row.differences, strict=True):
+                change = shown(difference.value, row.unit, sign=True)
+                change += _interval(difference.interval, row.unit, sign=True)
+                mark = " ▲" if difference.better else " ▼" if difference.better is False else ""
+                cells += [
+                    spread(value, row.unit),
+                    change + mark * difference.significant,
+                    p_shown(difference.corrected),
+                ]
+                cells += [p_shown(difference.p_seeds)] if seeds else []
             rows.append(tuple(cells))
         first = next((place for place, row in enumerate(self.rows) if row.average and self.metric), None)
         direction = " (lower is better)" if lower == {True} else ""
@@ -218,9 +225,10 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """All tables for a notebook."""
-        from isoglot.report.page import tables_html
+        return tables_html(self._tables())
 
-        return tables_html(self.grids(), method=self.method, left_out=self.left_out)
+    def _tables(self) -> Tables:
+        return Tables(self.grids(), self.method, self.left_out)
 
     def to_markdown(self) -> str:
         """All tables as a Markdown document."""
@@ -240,26 +248,18 @@ class Comparison:
             import pandas
         except ImportError as error:
             raise EvaluationError("a data frame needs pandas: pip install pandas") from error
+        columns = "task metric subset n average system value deviation low high difference difference_low"
+        columns += " difference_high p p_corrected p_seeds better significant"
         none = Difference(np.nan, None, None, None, None)
         records = []
         for table in self.tables:
             for row in table.rows:
-                differences = (none, *row.differences)
-                for name, value, found in zip(self.systems, row.values, differences, strict=True):
-                    low, high = value.interval or (None, None)
-                    least, most = found.interval or (None, None)
-                    records.append(
-                        {"task": table.task, "metric": table.metric, "subset": row.subset, "n": row.n}
-                        | {"average": row.average, "system": name, "value": value.mean, "deviation": value.deviation}
-                        | {"low": low, "high": high, "difference": found.value, "difference_low": least}
-                        | {"difference_high": most, "p": found.p, "p_corrected": found.corrected}
-                        | {
-                            "p_seeds": found.p_seeds,
-                            "better": found.better,
-                            "significant": None if found is none else found.significant,
-                        }
-                    )
-        return pandas.DataFrame.from_records(records)
+                for name, value, change in zip(self.systems, row.values, (none, *row.differences), strict=True):
+                    first = table.task, table.metric, row.subset, row.n, row.average, name, value.mean, value.deviation
+                    ends = *(value.interval or (None, None)), change.value, *(change.interval or (None, None))
+                    tests = change.p, change.corrected, change.p_seeds, change.better
+                    records.append((*first, *ends, *tests, None if change is none else change.significant))
+        return pandas.DataFrame.from_records(records, columns=columns.split())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `compare.json`."""
@@ -270,8 +270,8 @@ class Comparison:
         for entry, table in zip(record["tables"], self.tables, strict=True):
             entry["tallies"] = {name: table.tally(place) for place, name in enumerate(self.systems[1:])}
             for line, row in zip(entry["rows"], table.rows, strict=True):
-                for difference, found in zip(line["differences"], row.differences, strict=True):
-                    difference["significant"] = found.significant
+                for difference, computed in zip(line["differences"], row.differences, strict=True):
+                    difference["significant"] = computed.significant
         return record
 
     @check_arguments()
@@ -288,7 +288,7 @@ class Comparison:
         from isoglot.report.page import write_page
 
         runs = [Scores(run, name, run.settings) for name, run in zip(self.systems, self.runs, strict=True)]
-        write_page(path, runs, seen=seen, comparison=self, title=title)
+        write_page(path, runs, seen=seen, comparison=self._tables(), title=title)
 
 
 @check_arguments()
@@ -323,24 +323,18 @@ def compare(
         if not least <= value <= most:
             raise ValueError(f"{argument} is {in_words(value)}; pass a number from {least} to {most:,}")
     runs = _named(systems, names if names is None else [*names])
-    scores: Runs = [[{key(score): score for score in run} for run in every] for every in runs.values()]
     labels = list(runs)
+    work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)
     joint = {name: SUITES[name].columns for name in tasks if name in SUITES} | ({"columns": columns} if columns else {})
     alone = [task for task in tasks if task not in SUITES]
     if metrics and joint and not alone:
         raise EvaluationError("metrics choose among those of tasks, and suites have their own; leave metrics out")
-    chosen = wanted(scores, alone, metrics) if alone or not joint else []
-    missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), scores, labels)
-    left_out = [f"{task}: {reason}" for task, reason in missing.items()]
-    every = [
-        _joint_table(name, own, scores, labels, left_out, resamples=resamples, seed=seed) for name, own in joint.items()
-    ]
-    every += [
-        _table(task, metric, scores, labels, left_out, resamples=resamples, seed=seed)
-        for task, metric in chosen
-        if task not in missing
-    ]
-    tables = tuple(table for table in every if table.rows)
+    chosen = wanted(work.scores, alone, metrics) if alone or not joint else []
+    missing = whole_tasks_lacking(dict.fromkeys(task for task, _ in chosen), work.scores, labels)
+    work.left_out.extend(f"{task}: {reason}" for task, reason in missing.items())
+    every = [work.compare_columns(name, entries, resamples, seed) for name, entries in joint.items()]
+    every += [work.compare_task(task, metric, resamples, seed) for task, metric in chosen if task not in missing]
+    tables, left_out = tuple(table for table in every if table.rows), work.left_out
     if not tables:
         why = f": {left_out[0]}" + (f" (and {len(left_out) - 1} more)" if left_out[1:] else "") if left_out else ""
         raise EvaluationError(f"{' and '.join(labels)} have no score in common that can be compared{why}")
@@ -371,13 +365,13 @@ def _named(
         # Two folders with the same name may be different systems, so they are named by their paths.
         as_written = isinstance(system, str | Path) and unnamed.count(label) > 1
         labels.append(name or (str(system) if as_written else label))
-    found: dict[str, list[Scores]] = {}
+    runs: dict[str, list[Scores]] = {}
     for name, label, system in zip(given, labels, systems, strict=True):
         if not name and labels.count(label) > 1:
             hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
             raise EvaluationError(f"{label!r} is the name of two systems; pass a name for each{hint}")
-        found.setdefault(label, []).append(_results(label, system))
-    return found
+        runs.setdefault(label, []).append(_results(label, system))
+    return runs
 
 
 def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Scores:
@@ -412,55 +406,81 @@ def _union(label: str, parts: Sequence[Scores]) -> Scores:
     return Scores((score for part in parts for score in part), label, parts[0].settings)
 
 
-def _joint_table(
-    name: str,
-    columns: Sequence[Column],
-    scores: Runs,
-    names: list[str],
-    left_out: list[str],
-    *,
-    resamples: int,
-    seed: int,
-) -> Table:
-    """A row for each column of which all systems have all scores, of the same data."""
-    needed: dict[tuple[str, str], set[str]] = {}
-    for task, subset, metric in (one for column in columns for one in column.keys):
-        needed.setdefault((task, metric), set()).add(subset)
-    every: dict[Key, tuple[Group, Samples | None]] = {}  # by task, subset and metric
-    reasons: dict[Key, str] = {}
-    for (task, metric), subsets_needed in needed.items():
-        notes: list[str] = []
-        groups = _groups(task, metric, scores, names, notes)
-        there = [subset for subset in groups if subset in subsets_needed]
-        samples = resample(groups, there, resamples=resamples, permutations=resamples, seed=seed)
-        every |= {(task, subset, metric): (groups[subset], samples.get(subset)) for subset in there}
-        prefix = {subset: f"{task} {subset} {metric}: " for subset in subsets_needed}
-        for subset in subsets_needed - set(there):
-            found = [note for note in notes if note.startswith(prefix[subset])]
-            reasons[task, subset, metric] = found[0] if found else f"{prefix[subset]}no system has it"
-    rows = []
-    for column in columns:
-        if lacking := [one for one in column.keys if one not in every]:
-            left_out.append(f"{name} {column.label}: {reasons[lacking[0]]}")
-            continue
-        group: Group = [
-            [
-                _joint_score(column, {one: every[one][0][place][at] for one in column.keys})
-                for at in range(len(every[column.keys[0]][0][place]))
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The scores of the systems and their names; `left_out` are the lines on scores that cannot be compared."""
+
+    scores: Runs
+    names: list[str]
+    left_out: list[str] = field(default_factory=list)
+
+    def groups(self, task: str, metric: str) -> tuple[dict[str, Group], dict[str, str]]:
+        """The subsets that all systems have, of the same data, and the lines on the others."""
+        groups: dict[str, Group] = {}
+        reasons: dict[str, str] = {}
+        for subset in subsets(task, metric, self.scores):
+            name = (task, metric, subset)
+            group = [[run[name] for run in runs if name in run] for runs in self.scores]
+            if reason := problem(group, [len(runs) for runs in self.scores], self.names, groups):
+                reasons[subset] = f"{task} {subset} {metric}: {reason}"
+            else:
+                groups[subset] = group
+        return groups, reasons
+
+    def compare_columns(self, name: str, columns: Sequence[Column], resamples: int, seed: int) -> Table:
+        """A row for each column of which all systems have all scores, of the same data."""
+        needed: dict[tuple[str, str], set[str]] = {}
+        for task, subset, metric in (one for column in columns for one in column.keys):
+            needed.setdefault((task, metric), set()).add(subset)
+        every: dict[Key, tuple[Group, Samples | None]] = {}
+        lacking: dict[Key, str] = {}
+        for (task, metric), names in needed.items():
+            groups, reasons = self.groups(task, metric)
+            present = [subset for subset in groups if subset in names]
+            samples = resample(groups, present, resamples=resamples, permutations=resamples, seed=seed)
+            every |= {(task, subset, metric): (groups[subset], samples.get(subset)) for subset in present}
+            for subset in names - set(present):
+                reason = reasons.get(subset, f"{task} {subset} {metric}: no system has it")
+                lacking[task, subset, metric] = reason
+        rows = []
+        for column in columns:
+            if absent := [one for one in column.keys if one not in every]:
+                self.left_out.append(f"{name} {column.label}: {lacking[absent[0]]}")
+                continue
+            parts = {one: every[one][0] for one in column.keys}
+            group: Group = [
+                [_joint_score(column, {one: parts[one][place][at] for one in parts}) for at in range(len(runs))]
+                for place, runs in enumerate(parts[column.keys[0]])
             ]
-            for place in range(len(scores))
+            drawn = {one: part for one in parts if (part := every[one][1]) is not None}
+            # `Column.mean` is linear, so it works on samples as on values.
+            joint = column.mean(drawn) if len(drawn) == len(parts) else None
+            rows.append(_row(column.label, group, joint, average=True, over=tuple(map(" ".join, column.keys))))
+        return Table(name, "", resamples, tuple(rows))
+
+    def compare_task(self, task: str, metric: str, resamples: int, seed: int) -> Table:
+        """Rows of the scores that all systems have on the same data."""
+        groups, reasons = self.groups(task, metric)
+        self.left_out.extend(reasons.values())
+        chosen, family = _chosen(groups)
+        if len(chosen) < len(groups):
+            count = len(groups) - len(chosen)
+            self.left_out.append(f"{task} {metric}: only averages of its {count} subsets are compared")
+        # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
+        permutations = max(resamples, round(5 * len(family) / LEVEL))
+        samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
+        rows = [
+            _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
+            for name in chosen
         ]
-        parts = {one: every[one][1] for one in column.keys}
-        known = {one: part for one, part in parts.items() if part is not None}
-        samples_of = None
-        if len(known) == len(parts):
-            # `Column.mean` is linear, so it works on arrays of samples as on values.
-            samples_of = Samples(
-                np.asarray(column.mean({one: part.values for one, part in known.items()})),
-                np.asarray(column.mean({one: part.null for one, part in known.items()})),
-            )
-        rows.append(_row(column.label, group, samples_of, average=True, over=tuple(map(" ".join, column.keys))))
-    return Table(name, "", resamples, tuple(rows))
+        for place in range(len(self.names) - 1):
+            tested = [at for at, row in enumerate(rows) if not row.average and row.differences[place].p is not None]
+            corrected = holm([p for at in tested if (p := rows[at].differences[place].p) is not None])
+            for at, p in zip(tested, corrected, strict=True):
+                differences = list(rows[at].differences)
+                differences[place] = replace(differences[place], corrected=p)
+                rows[at] = replace(rows[at], differences=tuple(differences))
+        return Table(task, metric, permutations, tuple(rows))
 
 
 def _joint_score(column: Column, parts: Mapping[Key, Score]) -> Score:
@@ -478,44 +498,6 @@ def _row(subset: str, group: Group, samples: Samples | None, *, average: bool, o
     differences = tuple(_difference(group, values, samples, place) for place in range(1, len(group)))
     n, over = (first.n, ()) if len(over) == 1 and not first.over else (first.n, over)
     return Row(subset, n, over, average, values, differences, first.unit, first.lower_is_better)
-
-
-def _groups(task: str, metric: str, scores: Runs, names: list[str], left_out: list[str]) -> dict[str, Group]:
-    """The subsets that all systems have, of the same data; reasons for the others are added to `left_out`."""
-    groups: dict[str, Group] = {}
-    for subset in subsets(task, metric, scores):
-        wanted_key = (task, metric, subset)
-        found = [[run[wanted_key] for run in runs if wanted_key in run] for runs in scores]
-        if reason := problem(found, [len(runs) for runs in scores], names, groups):
-            left_out.append(f"{task} {subset} {metric}: {reason}")
-        else:
-            groups[subset] = found
-    return groups
-
-
-def _table(
-    task: str, metric: str, scores: Runs, names: list[str], left_out: list[str], *, resamples: int, seed: int
-) -> Table:
-    """Rows of the scores that all systems have on the same data; reasons for the others are added to `left_out`."""
-    groups = _groups(task, metric, scores, names, left_out)
-    chosen, family = _chosen(groups)
-    if len(chosen) < len(groups):
-        left_out.append(f"{task} {metric}: only averages of its {len(groups) - len(chosen)} subsets are compared")
-    # Of m permutations the smallest p-value is 1 / (m + 1); corrected for the family it must still reach the level.
-    permutations = max(resamples, round(5 * len(family) / LEVEL))
-    samples = resample(groups, chosen, resamples=resamples, permutations=permutations, seed=seed)
-    rows = [
-        _row(name, groups[name], samples.get(name), average=name not in family, over=groups[name][0][0].over)
-        for name in chosen
-    ]
-    for place in range(len(scores) - 1):
-        tested = [at for at, row in enumerate(rows) if not row.average and row.differences[place].p is not None]
-        corrected = holm([p for at in tested if (p := rows[at].differences[place].p) is not None])
-        for at, p in zip(tested, corrected, strict=True):
-            column = list(rows[at].differences)
-            column[place] = replace(column[place], corrected=p)
-            rows[at] = replace(rows[at], differences=tuple(column))
-    return Table(task, metric, permutations, tuple(rows))
 
 
 def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
@@ -584,6 +566,12 @@ class Samples:
     values: Doubles
     null: Doubles
 
+    def __add__(self, other: Samples) -> Samples:
+        return Samples(self.values + other.values, self.null + other.null)
+
+    def __truediv__(self, count: int) -> Samples:
+        return Samples(self.values / count, self.null / count)
+
 
 def resample(
     groups: Mapping[str, Group], names: Sequence[str], *, resamples: int, permutations: int, seed: int
@@ -596,23 +584,20 @@ def resample(
     complete: dict[str, Group] = {}
     for subset, group in groups.items():
         complete[subset] = _joined(group, complete) if group[0][0].over else group
-    found: dict[str, Samples | None] = {}
+    drawn: dict[str, Samples | None] = {}
 
-    def of(subset: str) -> Samples | None:
-        if subset not in found:
-            group = complete[subset]
-            if _has_items(group):
-                found[subset] = _of_items(group, resamples=resamples, permutations=permutations, seed=seed)
+    def draw(subset: str) -> Samples | None:
+        if subset not in drawn:
+            if _has_items(complete[subset]):
+                drawn[subset] = _of_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
             else:
-                parts = [of(name) for name in _parts(group, groups)]
-                known = [part for part in parts if part is not None]
-                whole = bool(known) and len(known) == len(parts)
-                values = np.mean([part.values for part in known], axis=0) if whole else None
-                null = np.mean([part.null for part in known], axis=0) if whole else None
-                found[subset] = None if values is None or null is None else Samples(values, null)
-        return found[subset]
+                parts = [draw(name) for name in _parts(complete[subset], groups)]
+                whole = [part for part in parts if part is not None]
+                all_drawn = bool(parts) and len(whole) == len(parts)
+                drawn[subset] = sum(whole[1:], whole[0]) / len(whole) if all_drawn else None
+        return drawn[subset]
 
-    return {subset: samples for subset in names if (samples := of(subset)) is not None}
+    return {subset: samples for subset in names if (samples := draw(subset)) is not None}
 
 
 def _has_items(group: Group) -> bool:
@@ -677,5 +662,5 @@ def p_shown(p: float | None) -> str:
     return NOTHING if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def _interval(found: Interval | None, unit: Unit, *, sign: bool = False) -> str:
-    return "" if found is None else f" [{', '.join(shown(end, unit, sign=sign) for end in found)}]"
+def _interval(bounds: Interval | None, unit: Unit, *, sign: bool = False) -> str:
+    return "" if bounds is None else f" [{', '.join(shown(end, unit, sign=sign) for end in bounds)}]"

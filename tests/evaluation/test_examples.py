@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from isoglot.errors import EvaluationError
-from isoglot.report.evaluate import evaluate
-from isoglot.report.examples import examples
+from isoglot.evaluation.evaluate import evaluate
+from isoglot.evaluation.examples import examples
 
 PAIRS = [(f"a {place}", f"b {place}", place) for place in range(8)]
 COSINES = {"good": [0, 1, 2, 3, 4, 5, 6, 7], "swapped": [7, 1, 2, 3, 4, 5, 6, 0]}

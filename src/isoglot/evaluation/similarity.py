@@ -13,11 +13,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError
+from isoglot.evaluation.scores import Scores, read_results
 from isoglot.evaluation.tasks.retrieval import ENGLISH
-from isoglot.report.charts import canvas, heat_cells, matrix, plain, write
-from isoglot.report.scores import Scores, read_results
+from isoglot.report.charts import canvas, heat_cells, image_kind, matrix, plain, save
 
 TASK, METRIC = "similarity", "cosine/translations"
 _SIDE = 3.2  # inches of a heat map
@@ -72,8 +71,7 @@ def plot_similarity(
     of the same name.
     """
     output = Path(output)
-    if (kind := output.suffix.lower()[1:]) not in ("svg", "png", "pdf"):
-        raise EvaluationError(f"{output}: unknown ending; use .svg, .png or .pdf")
+    image_kind(output)  # before the work
     read = [one if isinstance(one, Scores) else read_results(one) for one in results]
     named = dict(zip(names or [one.model for one in read], map(split_similarity, read), strict=True))
     if len(named) < len(read) or not read:
@@ -90,6 +88,5 @@ def plot_similarity(
             axes.axvline(0.5, color="white", linewidth=3)
             axes.set_title(f"{plain(name)[:40]}\n{one}", fontsize=9)
         figure.colorbar(image, ax=list(grid[0]), fraction=0.05).outline.set_visible(False)
-        with atomic_write(output, binary=True) as stream:
-            write(figure, stream, kind)
+        save(figure, output)
     return named

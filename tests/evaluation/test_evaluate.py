@@ -17,7 +17,7 @@ from isoglot.errors import EvaluationError, OutputError
 from isoglot.evaluation import TASKS
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.precomputed import Precomputed, export_texts
-from isoglot.report.scores import Scores, read_results
+from isoglot.evaluation.scores import Scores, read_results
 
 PAIRS = [("Hallo.", "Hello."), ("Guten Morgen.", "Good morning."), ("Danke.", "Thanks."), ("Nein.", "No.")]
 RATED = [("a", "a", 5), ("b", "b", 4.5), ("a", "b", 1), ("a", "c", 0.5)]

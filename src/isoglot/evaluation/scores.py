@@ -14,10 +14,8 @@ The same results give the same bytes in all three files, so two evaluations can 
 
 from __future__ import annotations
 
-import io
 import json
 import math
-import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -43,20 +41,19 @@ from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
 from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation import TASKS
-from isoglot.evaluation.base import Detail, Metric, Score, Unit, main_metrics
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.suites import SUITES
-from isoglot.report.tables import Grid, by_language, by_suite, to_markdown, to_text
+from isoglot.evaluation.suites import SUITES, by_suite
+from isoglot.report.html import Tables, tables_html
+from isoglot.report.tables import Grid, by_language, to_markdown, to_text
+from isoglot.score import Detail, Metric, Score, Setting, Unit, main_metrics
 
 if TYPE_CHECKING:
     import pandas
 
-Setting = str | int | float | bool | None
 Name = tuple[str, str, str]  # task, subset, metric
 
 _MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
 _FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
-_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file; a constant, so that bytes do not change
 _DRIFT = 1e-3  # tolerance for items stored in float32
 
 
@@ -101,13 +98,13 @@ class Scores(list[Score]):
         wanted = (key,) if isinstance(key, str) else key
         if not isinstance(wanted, tuple):
             return super().__getitem__(key)
-        kept: list[Score] = list(self)
+        matching: list[Score] = list(self)
         for at, (part, kind) in enumerate(zip(wanted, ("task", "subset", "metric"), strict=False)):
-            known = dict.fromkeys(_name(score)[at] for score in kept)
-            if part not in known:
-                raise KeyError(f"no score has the {kind} {part!r}; {nearest(str(part), known)}")
-            kept = [score for score in kept if _name(score)[at] == part]
-        return kept[0] if len(wanted) == 3 else Scores(kept, self.model, self.settings)
+            names = dict.fromkeys(_name(score)[at] for score in matching)
+            if part not in names:
+                raise KeyError(f"no score has the {kind} {part!r}; {nearest(str(part), names)}")
+            matching = [score for score in matching if _name(score)[at] == part]
+        return matching[0] if len(wanted) == 3 else Scores(matching, self.model, self.settings)
 
     @property
     def main(self) -> Scores:
@@ -117,14 +114,14 @@ class Scores(list[Score]):
 
     def grids(self) -> list[Grid]:
         """The tables of each suite, then of each task that was requested or that no suite includes."""
-        found, covered = list[Grid](), set[str]()
+        tables, covered = list[Grid](), set[str]()
         for suite, lines in self.suites.items():
             grid = by_suite({self.model: self}, suite=suite)
-            found.append(replace(grid, notes=(*grid.notes, *(f"missing: {line}" for line in lines))))
+            tables.append(replace(grid, notes=(*grid.notes, *(f"missing: {line}" for line in lines))))
             cells = zip(SUITES[suite].columns, SUITES[suite].table(self), strict=True)
             covered |= {key[0] for column, cell in cells if not cell.lacking for key in column.keys}
         tasks = dict.fromkeys(score.task for score in self)
-        return found + [by_language(self, task=task) for task in tasks if task in self.named or task not in covered]
+        return tables + [by_language(self, task=task) for task in tasks if task in self.named or task not in covered]
 
     def __str__(self) -> str:
         """The tables as text, with the lines on missing data."""
@@ -133,9 +130,7 @@ class Scores(list[Score]):
 
     def _repr_html_(self) -> str:
         """The tables for a notebook."""
-        from isoglot.report.page import tables_html
-
-        return tables_html(self.grids())
+        return tables_html(Tables(self.grids()))
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each score; values are not scaled."""
@@ -154,7 +149,7 @@ class Scores(list[Score]):
         The page shows these scores after those `before`; `seen` are the languages of training, for the page. Raises
         `OutputError` for a folder that cannot be written, and as `write_results` does.
         """
-        from isoglot.report.mteb import write_mteb
+        from isoglot.evaluation.mteb import write_mteb
         from isoglot.report.page import write_page
 
         folder = Path(folder)
@@ -219,9 +214,9 @@ class _Record(BaseModel):
     def score(self) -> Score:
         """The score; results older than the field `unit` get direction, unit and place as their task declares them."""
         fields = (self.task, self.subset, self.metric, self.value, self.n, tuple(self.over))
-        found = Score(*fields, statistic=self.statistic, item_set=self.item_set)
-        known = None if self.unit is None else Metric(self.metric, self.unit, self.lower_is_better, self.main)
-        return (known or declared(self.task, self.metric)).describe(found)
+        score = Score(*fields, statistic=self.statistic, item_set=self.item_set)
+        metric = None if self.unit is None else Metric(self.metric, self.unit, self.lower_is_better, self.main)
+        return (metric or declared(self.task, self.metric)).describe(score)
 
 
 class _File(BaseModel):
@@ -291,7 +286,7 @@ def read_results(path: str | Path) -> Scores:
     path = Path(path)
     file = path / "results.json" if path.is_dir() else path
     try:
-        found = _File.model_validate(_parse(file.read_text(encoding="utf-8")))
+        content = _File.model_validate(_parse(file.read_text(encoding="utf-8")))
     except OSError as error:
         raise EvaluationError(f"{file}: cannot be read: {error.strerror}; pass a folder of results") from error
     except json.JSONDecodeError as error:
@@ -303,11 +298,11 @@ def read_results(path: str | Path) -> Scores:
         raise EvaluationError(f"{file}: {where} {problem}; pass a file written by `isoglot evaluate`") from error
     except ValueError as error:
         raise EvaluationError(f"{file}: can't be used ({error}); evaluate again") from error
-    scores = tuple(record.score() for record in found.scores)
+    scores = tuple(record.score() for record in content.scores)
     _require_a_tree(scores, file)
     if file.name == "results.json":
         scores = _with_neighbours(scores, file.parent)
-    return Scores(scores, found.model, found.settings)
+    return Scores(scores, content.model, content.settings)
 
 
 def declared(task: str, metric: str) -> Metric:
@@ -324,11 +319,11 @@ def declared(task: str, metric: str) -> Metric:
 def _parse(text: str) -> Any:
     """The value of a JSON text. Raises `ValueError` also for deep nesting and for half of a surrogate pair."""
     try:
-        found = json.loads(text)
-        json.dumps(found, ensure_ascii=False).encode()
+        value = json.loads(text)
+        json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("too deeply nested") from None
-    return found
+    return value
 
 
 def _require_a_tree(scores: Sequence[Score], file: Path) -> None:
@@ -362,17 +357,17 @@ def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ..
     items, details = _read_items(folder / "items.npz"), _read_details(folder / "details.jsonl")
     filled = []
     for score in scores:
-        found = items.get(_name(score))
+        table = items.get(_name(score))
         columns = {"mean": (), "spearman": (2,), "pearson": (2,)}.get(score.statistic, (3,))
-        fits = found is None or found.shape == (score.n, *columns)
-        if found is not None and fits and score.n:
-            fits = abs(STATISTICS[score.statistic](found) - score.value) <= _DRIFT
+        fits = table is None or table.shape == (score.n, *columns)
+        if table is not None and fits and score.n:
+            fits = abs(STATISTICS[score.statistic](table) - score.value) <= _DRIFT
         if not fits:
             raise EvaluationError(
                 f"{folder / 'items.npz'}: the items of {' '.join(_name(score))} do not match its score in "
                 "results.json; the files are from different evaluations: evaluate again"
             )
-        filled.append(replace(score, items=found, details=details.get(_name(score), ())))
+        filled.append(replace(score, items=table, details=details.get(_name(score), ())))
     return tuple(filled)
 
 
@@ -406,13 +401,9 @@ def _write_items(path: Path, tables: Mapping[Name, NDArray[Any]]) -> None:
     if not tables:
         path.unlink(missing_ok=True)
         return
-    with atomic_write(path, binary=True) as file, zipfile.ZipFile(file, "w") as archive:
-        for name, table in tables.items():
-            content = io.BytesIO()
-            np.save(content, table, allow_pickle=False)
-            key = "/".join(quote(part, safe="") for part in name)
-            member = zipfile.ZipInfo(f"{key}.npy", date_time=_DATE)
-            archive.writestr(member, content.getvalue(), zipfile.ZIP_DEFLATED, 6)
+    named: dict[str, Any] = {"/".join(quote(part, safe="") for part in name): table for name, table in tables.items()}
+    with atomic_write(path, binary=True) as file:
+        np.savez_compressed(file, **named)  # with a constant date
 
 
 def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
@@ -441,7 +432,7 @@ def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
         lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: sentences may contain U+2028
     except (OSError, UnicodeDecodeError) as error:
         raise EvaluationError(f"{path}: cannot be read as details ({error}); remove it, or evaluate again") from error
-    found: dict[Name, tuple[Detail, ...]] = {}
+    details: dict[Name, tuple[Detail, ...]] = {}
     for number, line in enumerate(lines, 1):
         if line:
             try:
@@ -450,5 +441,5 @@ def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
                 problem = " ".join(_first_problem(error)).strip() if isinstance(error, ValidationError) else str(error)
                 raise EvaluationError(f"{path}:{number}: not a table of a score ({problem}); evaluate again") from error
             name = (table.task, table.subset, table.metric)
-            found[name] = (*found.get(name, ()), Detail(table.kind, table.columns, table.rows))
-    return found
+            details[name] = (*details.get(name, ()), Detail(table.kind, table.columns, table.rows))
+    return details

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.mteb import _NOT_IN_SIB, MTEB, _subset
 from isoglot.evaluation.sets import sources
-from isoglot.evaluation.tasks.sts import joined
-from isoglot.report.mteb import _NOT_IN_SIB, MTEB, _subset
+from isoglot.evaluation.tasks.sts import read_pairs
 
 DATA = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 # The tasks whose data are public and fetched at once, with languages that tell enough.
@@ -100,8 +100,7 @@ def texts(task, subset):
     if task == "tatoeba":
         rows = sources(task, ("tatoeba-laser",), DATA)["test", subset].read(task)
     elif task == "sib-200":
-        return [one.topics.find(task, DATA)["test", subset].read(task).texts()]
+        return [sources(task, one.reads, DATA)["test", subset].read(task).texts()]
     else:
-        readers = one.find(DATA)
-        rows = joined(part.read(task) for part in ([readers[subset]] if subset in readers else readers.values()))
+        rows = read_pairs(one, DATA, subset)
     return [rows.texts(0), rows.texts(1)]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from isoglot.evaluation.scores import read_results
 from isoglot.model import card
-from isoglot.report.scores import read_results
 
 PATH = Path(__file__).parents[2] / "scripts" / "comparison.py"
 COLUMN = {"task": "tatoeba", "metric": "accuracy/mean"}

@@ -21,14 +21,14 @@ from isoglot.errors import EvaluationError, shown
 from isoglot.evaluation.base import Encode, Task
 from isoglot.evaluation.precomputed import Precomputed
 from isoglot.evaluation.run import function, plan, run_tasks
-from isoglot.evaluation.suites import SUITES
+from isoglot.evaluation.scores import Scores, check_folder
+from isoglot.evaluation.suites import SUITES, lacking
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.evaluation.tasks.sts import Sts
 from isoglot.evaluation.vectors import Remembered
 from isoglot.model import Model, load
 from isoglot.progress import Progress
-from isoglot.report.scores import Scores, Setting, check_folder
-from isoglot.report.tables import lacking
+from isoglot.score import Setting
 
 _SIDES = ("source", "target", *(f"text{place}" for place in range(3, 201)))  # codes of groups with unknown languages
 
@@ -78,8 +78,8 @@ def evaluate(
     Raises `EvaluationError` for missing or unusable data, unknown tasks and unusable vectors; `EncoderError` for an
     unknown model; `OutputError`; `TypeError` for an argument of the wrong kind.
     """
-    _check_model(model)
-    asked, chosen = _asked(tasks), _split(languages)
+    asked = _check_kinds(model, tasks)
+    chosen = tuple(languages.split(",") if isinstance(languages, str) else languages)
     in_memory = _in_memory(pairs, sts, chosen)
     if not asked and not in_memory:
         raise EvaluationError("nothing to evaluate on; pass tasks (isoglot tasks lists them), pairs= or sts=")
@@ -105,7 +105,7 @@ def evaluate(
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
-            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report or _ignore)
+            _collect(scores, vectors, planned, root, skip_missing=skip_missing, report=report)
         finally:  # an error, Ctrl-C or SIGTERM loses no finished task
             scores.suites = {suite: lacking(scores, suite=suite, data=root, languages=chosen) for suite in suites}
             if output is not None and scores:
@@ -116,30 +116,22 @@ def evaluate(
     return scores
 
 
-def _collect(
-    scores: Scores,
-    vectors: Remembered,
-    tasks: Sequence[tuple[Task, Sequence[str]]],
-    data: Path,
-    *,
-    skip_missing: bool,
-    report: Callable[[str], None],
-) -> None:
-    """Add the scores of the tasks to `scores`, one task after the other."""
-
-    def skip(line: str) -> None:
-        scores.missing = (*scores.missing, line)
-        report(line)
-
-    try:
-        for done in run_tasks(vectors, tasks, data=data, on_missing=skip if skip_missing else None):
-            scores += done.scores
-            share = done.encoding / done.seconds if done.seconds else 0.0
-            report(f"{done.task}: {done.seconds:.1f} s ({share:.0%} encoding)")
-    except BaseException:
-        if scores:
-            report(f"finished: {', '.join(dict.fromkeys(score.task for score in scores))}; the next task failed")
-        raise
+def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
+    """The tasks as a list. Raises TypeError for anything but a model, and names or objects of tasks."""
+    if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
+        raise TypeError(
+            f"model is of type {type(model).__name__}; pass a model, a name or folder, or a function from a list of "
+            "N texts to an array (N, D)"
+        )
+    several = isinstance(tasks, Iterable) and not isinstance(tasks, str) and not hasattr(tasks, "run")
+    asked = [*tasks] if several else [] if tasks is None else [tasks]
+    for task in asked:
+        if not isinstance(task, str) and not hasattr(task, "run"):
+            raise TypeError(
+                f"tasks contains {shown(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
+                "(sentence, sentence, gold) as sts="
+            )
+    return asked
 
 
 def _encoder_of(model: Any) -> Encode:
@@ -147,52 +139,52 @@ def _encoder_of(model: Any) -> Encode:
     return lambda texts: np.asarray(model.encode(list(texts)))
 
 
-def _check_model(model: Any) -> None:
-    if not isinstance(model, str | Path | Model) and not callable(model) and not hasattr(model, "encode"):
-        raise TypeError(
-            f"model is of type {type(model).__name__}; pass a model, a name or folder, or a function from a list of "
-            "N texts to an array (N, D)"
-        )
+def _collect(
+    scores: Scores,
+    vectors: Remembered,
+    tasks: Sequence[tuple[Task, Sequence[str]]],
+    data: Path,
+    *,
+    skip_missing: bool,
+    report: Callable[[str], None] | None,
+) -> None:
+    """Add the scores of the tasks to `scores`, one task after the other."""
 
+    def say(line: str) -> None:
+        if report is not None:
+            report(line)
 
-def _ignore(_: str) -> None:
-    """The default `report`: drops messages."""
+    def skip(line: str) -> None:
+        scores.missing = (*scores.missing, line)
+        say(line)
 
-
-def _split(languages: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(languages.split(",") if isinstance(languages, str) else languages)
-
-
-def _asked(tasks: Any) -> list[str | Task]:
-    """The tasks as a list. Raises TypeError for anything but names and tasks."""
-    found = [tasks] if isinstance(tasks, str) or hasattr(tasks, "run") else [] if tasks is None else tasks
-    if not isinstance(found, Iterable):
-        found = [found]
-    found = [*found]
-    for task in found:
-        if not isinstance(task, str) and not hasattr(task, "run"):
-            raise TypeError(
-                f"tasks contains {shown(task)}; pass names of tasks or Task objects, translations as pairs=, and rows "
-                "(sentence, sentence, gold) as sts="
-            )
-    return found
+    try:
+        for task, new, seconds, encoding in run_tasks(
+            vectors, tasks, data=data, on_missing=skip if skip_missing else None
+        ):
+            scores += new
+            say(f"{task}: {seconds:.1f} s ({encoding / seconds if seconds else 0.0:.0%} encoding)")
+    except BaseException:
+        if scores:
+            say(f"finished: {', '.join(dict.fromkeys(score.task for score in scores))}; the next task failed")
+        raise
 
 
 def described(model: Any) -> tuple[str, dict[str, Setting]]:
     """The name of a model, and the settings that results keep of it."""
-    known: dict[str, Setting] = {"version": __version__}
+    basics: dict[str, Setting] = {"version": __version__}
     if isinstance(model, Precomputed):
-        return str(model.vectors), {"vectors": digest(model.vectors)} | known
+        return str(model.vectors), {"vectors": digest(model.vectors)} | basics
     if not isinstance(model, Model):
-        return str(getattr(model, "__qualname__", type(model).__name__)), known
+        return str(getattr(model, "__qualname__", type(model).__name__)), basics
     settings: dict[str, Setting] = {"pooling": model.pooling} if model.pooling else {}
     settings |= {"prompt": model.prompt, "max_length": model.max_length, "encoder": model.identity()}
-    return model.name or type(model).__name__, settings | known
+    return model.name or type(model).__name__, settings | basics
 
 
 def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Task, Sequence[str]]]:
     """The tasks on data in memory, each with the languages that it is restricted to."""
-    found: list[tuple[Task, Sequence[str]]] = []
+    tasks: list[tuple[Task, Sequence[str]]] = []
     if pairs is not None:
         groups = tuple(groups_of(pairs, languages or None))
         if not groups:
@@ -201,39 +193,40 @@ def _in_memory(pairs: Any, sts: Any, languages: Sequence[str]) -> list[tuple[Tas
             where = f" in {', '.join(languages)}" if languages else ""
             problem = f"needs a sentence and its translation{where}; complete or remove the row"
             raise EvaluationError(f"row {number} of pairs {problem}")
-        known = all(len(set(group.langs)) == len(group.langs) for group in groups)
-        if not known:  # unknown languages: name the sides by their position
+        named = all(len(set(group.langs)) == len(group.langs) for group in groups)
+        if not named:  # unknown languages: name the sides by their position
             groups = tuple(replace(group, langs=_SIDES[: len(group.texts)]) for group in groups)
-        found.append((Retrieval(groups), languages if known else ()))
+        tasks.append((Retrieval(groups), languages if named else ()))
     if sts is not None:
         rated = Rows(Row(row[:2], (f"row {number}",), row[2]) for number, row in enumerate(_rated(sts), 1))
         if not rated:
             raise EvaluationError("sts contains no rows; pass rows (sentence, sentence, gold)")
         codes = dict.fromkeys(canonical_list(languages))
         subset = "-".join(codes) if 0 < len(codes) <= 2 else "pairs"
-        found.append((Sts("sts", rows={subset: rated}), ()))
-    return found
+        tasks.append((Sts("sts", rows={subset: rated}), ()))
+    return tasks
 
 
 def _rated(rows: Any) -> Iterator[tuple[str, str, float]]:
     """Rows (sentence, sentence, gold) of a list of such rows, or of data with such columns."""
-    if isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names"):
-        for number, group in enumerate(groups_of(rows), 1):
-            gold = next((group.extras[name] for name in ("score", "gold", "label") if name in group.extras), None)
-            if len(group.texts) != 2 or not isinstance(gold, int | float):
-                raise TypeError(f"row {number} of sts: expected the columns sentence1, sentence2 and score")
-            yield group.texts[0], group.texts[1], _finite(gold, number)
-        return
-    if isinstance(rows, str) or not isinstance(rows, Iterable):
+    gold: Any
+    columns = isinstance(rows, Mapping) or hasattr(rows, "columns") or hasattr(rows, "column_names")
+    if isinstance(rows, str) or not (columns or isinstance(rows, Iterable)):
         raise TypeError(f"sts is of type {type(rows).__name__}; pass rows (sentence, sentence, gold)")
-    for number, row in enumerate(rows, 1):
-        fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
-        if not fits or isinstance(row[2], str | bool | None):
-            raise TypeError(f"row {number} of sts is {shown(row)}; pass rows (sentence, sentence, gold)")
-        yield row[0], row[1], _finite(row[2], number)
-
-
-def _finite(gold: float, number: int) -> float:
-    if not math.isfinite(gold):
-        raise TypeError(f"row {number} of sts has the score {gold}; leave the row out or give its score")
-    return float(gold)
+    for number, row in enumerate(groups_of(rows) if columns else rows, 1):
+        if columns:
+            gold = next((row.extras[name] for name in ("score", "gold", "label") if name in row.extras), None)
+            texts, fits = row.texts, len(row.texts) == 2 and isinstance(gold, int | float)
+        else:
+            fits = isinstance(row, Sequence) and len(row) == 3 and isinstance(row[0], str) and isinstance(row[1], str)
+            fits = fits and not isinstance(row[2], str | bool | None)
+            texts, gold = (row[:2], row[2]) if fits else ((), None)
+        if not fits:
+            raise TypeError(
+                f"row {number} of sts: expected the columns sentence1, sentence2 and score"
+                if columns
+                else f"row {number} of sts is {shown(row)}; pass rows (sentence, sentence, gold)"
+            )
+        if not math.isfinite(gold):
+            raise TypeError(f"row {number} of sts has the score {gold}; leave the row out or give its score")
+        yield texts[0], texts[1], float(gold)

@@ -10,8 +10,8 @@ import pytest
 from isoglot.cli.plot import plot
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
-from isoglot.report.scores import Scores, write_results
-from isoglot.report.similarity import plot_similarity, split_similarity
+from isoglot.evaluation.scores import Scores, write_results
+from isoglot.evaluation.similarity import plot_similarity, split_similarity
 
 CODES = ("deu", "eng", "fra", "kor")
 VALUES = np.array([[1, 0.9, 0.5, 0.4], [0.9, 1, 0.8, 0.7], [0.5, 0.8, 1, 0.3], [0.4, 0.7, 0.3, 1]])

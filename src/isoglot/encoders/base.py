@@ -99,10 +99,8 @@ class Encoder(nn.Module):
 
         name      what results call the model when it is loaded; None: the folder's own name
         weights   float32: a sentence-transformers folder. float16, int8 or int4: a packed folder, a half, a quarter or
-                  an eighth of the size, which `isoglot.load` expands to float32. onnx: a folder that any ONNX Runtime
-                  runs, with layers in int8
-        words     another form for the word table, most of a small multilingual model; None: that of `weights`, and
-                  with onnx int4
+                  an eighth of the size, which `isoglot.load` expands to float32. onnx: for any ONNX Runtime, in int8
+        words     another form for the word table, most of a small multilingual model; None: that of `weights`, or int4
 
         Raises ValueError for an unknown form, OutputError if the folder can't be replaced, EncoderError if the encoder
         can't be saved in this form.
@@ -113,8 +111,7 @@ class Encoder(nn.Module):
         if weights == packed.ONNX:
             from isoglot.encoders.onnx_export import write_onnx
 
-            write_onnx(self, folder, name=name, words=words or "int4")
-            return
+            return write_onnx(self, folder, name=name, words=words or "int4")
         with layout.replacing(folder) as new:
             self.write(new, name=name)
             if not weights == (words or weights) == packed.FULL:

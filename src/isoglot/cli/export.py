@@ -39,9 +39,13 @@ def export(
 
         convert(source, output, ONNX, words)
         return
+    from isoglot.errors import OutputError
     from isoglot.index import Index
     from isoglot.index.exporting import FORMATS
+    from isoglot.model.layout import is_model
 
+    if is_model(Path(source)):
+        raise OutputError(f"{source}: is a model; to export it, pass --format onnx")
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
     form = output_format(output, stdout | FORMATS, given=form)
     with (

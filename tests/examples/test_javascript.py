@@ -1,0 +1,76 @@
+"""The example for Node gives the vectors of Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isoglot
+from conftest import SENTENCES, build_transformer
+from isoglot.encoders.onnx_export import write_onnx
+from isoglot.model import layout
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "javascript"
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("node") is None, reason="needs Node"),
+    pytest.mark.skipif(not (EXAMPLE / "node_modules").exists(), reason=f"needs `npm install` in {EXAMPLE.name}"),
+]
+onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra `onnx`")
+TEXTS = [
+    *(
+        "Guten Morgen!",
+        "Good morning!",
+        "おはようございます。",
+        "صباح الخير",
+        "सुप्रभात",
+        "Καλημέρα 😀",
+        "  two   spaces  ",
+    ),
+    *("ＦＵＬＬ width", "cafe\u0301 and café", "中文句子没有空格", "สวัสดีตอนเช้า", "A long one. " * 300),
+]
+
+
+def run(program, folder, *words, texts=()):
+    command = ["node", EXAMPLE / program, folder, *words]
+    done = subprocess.run(command, input="\n".join(texts), capture_output=True, text=True, encoding="utf-8")
+    assert done.returncode == 0, done.stderr
+    return np.array([json.loads(line) for line in done.stdout.splitlines()])
+
+
+def test_in_float32_the_vectors_are_equal(tmp_path):
+    encoder = build_transformer(prompt="query: ", dim=8, normalizes=True).eval()
+    write_onnx(encoder, tmp_path / "model", words="float32", layers="float32")
+    texts = [*SENTENCES, "many words " * 50]
+    np.testing.assert_allclose(run("encode.mjs", tmp_path / "model", texts=texts), encoder.encode(texts), atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "small"
+    encoder = isoglot.load("isoglot-small", device="cpu")
+    encoder.save(folder, weights="onnx")
+    ids, mask = encoder.tokenize(TEXTS).padded(encoder.pad)
+    session = onnxruntime.InferenceSession(folder / layout.GRAPH)
+    (rows,) = session.run(["sentence_embedding"], {"input_ids": ids.numpy(), "attention_mask": mask.numpy()})
+    return folder, rows / np.linalg.norm(rows, axis=1, keepdims=True), encoder.encode(TEXTS)
+
+
+def test_the_default_model_has_the_same_vectors_in_both(small):
+    folder, rows, full = small
+    found = run("encode.mjs", folder, texts=TEXTS)
+    assert (found * rows).sum(1).min() > 0.9999  # the same graph, in two builds of ONNX Runtime
+    assert (found * full).sum(1).min() > 0.99
+
+
+def test_transformers_js_finds_the_files(small):
+    if not (EXAMPLE / "node_modules" / "@huggingface" / "transformers").exists():
+        pytest.skip("needs the optional package @huggingface/transformers")
+    folder, rows, _ = small
+    found = run("pipeline.mjs", folder, *TEXTS)  # it cuts the last special token off a long text
+    assert (found * rows).sum(1).min() > 0.999

@@ -17,6 +17,7 @@ forked, because torch's threads do not survive a fork; a script that uses them t
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,6 +59,17 @@ _AHEAD = 4  # chunks handed out to each worker or accelerator, so that none wait
 _alone = threading.RLock()  # for encoders whose forward is not thread-safe
 _starting = threading.Lock()
 _task: partial[Rows]  # in a worker process: its encoder and plan, set when it starts
+
+
+def _forked() -> None:
+    """In a forked process: torch's other threads, and those that held these locks, are gone."""
+    global _alone, _starting
+    _alone, _starting = threading.RLock(), threading.Lock()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_forked)
 
 
 # What is requested

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 import threading
 import tracemalloc
 import weakref
@@ -634,3 +637,37 @@ def test_equal_lengths_keep_their_order():
 def test_a_budget_without_tokens_is_refused():
     with pytest.raises(ValueError, match="at least one token, got 0"):
         pack(np.array([1]), 0)
+
+
+FORKS = """
+import os, signal, threading, time
+from isoglot.encoders import load
+encoder, texts = load({model!r}), ["a cat and dog number %d" % i for i in range(2000)]
+expected, stop = encoder.encode(texts[:9]), threading.Event()
+def work():
+    while not stop.is_set():
+        encoder.encode(texts)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for _ in range(20):
+    time.sleep(0.02)
+    if not (child := os.fork()):
+        signal.alarm(40)
+        os._exit(0 if abs(encoder.encode(texts[:9]) - expected).max() < 1e-5 else 1)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+stop.set()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks on this system")
+@pytest.mark.parametrize("kind", ["static", "transformer"])
+def test_a_process_forked_while_threads_encode_encodes(toy_static, toy_transformer, tmp_path, kind):
+    (toy_static if kind == "static" else toy_transformer()).save(tmp_path / "m")
+    code = FORKS.format(model=str(tmp_path / "m"))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=900,
+        env=os.environ | {"OMP_NUM_THREADS": "2"},
+    )  # fmt: skip
+    assert done.stdout.split() == ["0"] * 20, done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,17 @@ Kind = TypeVar("Kind", bound="Encoder")
 
 _alone = threading.RLock()  # for encoders whose forward is not thread-safe
 _starting = threading.Lock()
+
+
+def _forked() -> None:
+    """In a forked process: torch's other threads, and those that held these locks, are gone."""
+    global _alone, _starting
+    _alone, _starting = threading.RLock(), threading.Lock()
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Encoder(Model, nn.Module):

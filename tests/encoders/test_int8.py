@@ -67,7 +67,7 @@ def test_only_transformers(toy_static):
 
 def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnx", None)
-    with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[onnx\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[torch\]"'):
         quantize(build_transformer())
     assert torch.is_grad_enabled()
 

@@ -291,5 +291,5 @@ def test_the_missing_extra_is_named(monkeypatch, tmp_path):
     write_onnx(build_transformer(), tmp_path / "model")
     monkeypatch.setitem(sys.modules, "onnx", None)
     for call in (lambda: load(tmp_path / "model"), lambda: write_onnx(build_transformer(), tmp_path / "other")):
-        with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[onnx\]"'):
+        with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[torch\]"'):
             call()

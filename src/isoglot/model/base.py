@@ -90,14 +90,7 @@ class Model(Engine):
 
     def at(self, precision: str) -> Model:
         """The model that computes in a settled precision. Raises EncoderError if there is none."""
-        if precision == self.precision:
-            return self
-        try:
-            return self.trainable().at(precision)
-        except EncoderError as error:
-            raise EncoderError(
-                f"{self.name or 'this model'} computes in {self.precision}, and another precision needs torch: {error}"
-            ) from error
+        return self if precision == self.precision else self.trainable().at(precision)
 
     @property
     def max_seq_length(self) -> int:

@@ -5,16 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from isoglot.errors import EncoderError
-
-_NEEDED = ("torch", "transformers")
+from isoglot.errors import naming_extras
 
 
 def torch_half(module: str) -> Any:
-    """The module `isoglot.MODULE`, such as encoders. Raises EncoderError if torch or transformers is not installed."""
-    try:
+    """The module `isoglot.MODULE`, such as encoders. Raises MissingExtraError if torch or transformers is missing."""
+    with naming_extras():
         return importlib.import_module(f"isoglot.{module}")
-    except ModuleNotFoundError as error:
-        if error.name not in _NEEDED:
-            raise
-        raise EncoderError(f'this needs {error.name}: pip install "isoglot[torch]"') from error

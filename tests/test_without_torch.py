@@ -81,7 +81,7 @@ def test_the_notebook_api(without_torch, model, tmp_path):
 VERBS = {
     "encode": ("encode", "model", "a.eng", "-o", "a.npy"),
     "mine": ("mine", "model", "a.eng", "b.deu", "-o", "mined.tsv"),
-    "filter": ("filter", "pairs.tsv", "--model", "model", "-o", "kept.tsv"),
+    "filter": ("filter", "pairs.tsv", "--model", "model", "-o", "kept.jsonl"),
     "negatives": ("negatives", "model", "pairs.tsv", "-o", "triplets.jsonl"),
     "index": ("index", "model", "a.eng", "-o", "index"),
     "search": ("search", "a.eng", "the cat", "--model", "model"),

@@ -50,7 +50,7 @@ from isoglot.cli import (
     trim,
     wikipedia,
 )
-from isoglot.errors import IsoglotError, nearest
+from isoglot.errors import IsoglotError, naming_extras, nearest
 from isoglot.plugins import import_module
 
 VERBS = (
@@ -243,7 +243,8 @@ def main() -> NoReturn:
         with _interruptible():
             try:
                 _require_text(sys.argv[1:])
-                app(prog_name="isoglot")
+                with naming_extras():
+                    app(prog_name="isoglot")
             finally:
                 sys.stdout.flush()
     except Interrupted as end:

@@ -46,6 +46,9 @@ class _File:
         if not is_header(self._stream.read(HEADER), dim):
             raise SearchError(f"{path}: is not a table of {dim} columns; make the index again")
 
+    def __len__(self) -> int:
+        return self.shape[0]
+
     def read_block(self, number: int, out: Vectors) -> None:
         """Fill `out` with the rows of a block, whose values are checked the first time."""
         self._read(out, number * BLOCK)
@@ -67,7 +70,7 @@ class _File:
         else:  # Windows, and macOS before 11
             with self._seeking:
                 self._stream.seek(start)
-                size = self._stream.readinto(out.data)
+                size = self._stream.readinto(out.data) or 0
         if size < out.nbytes:
             raise self._truncated()
 
@@ -93,7 +96,7 @@ class Table:
         return cls(_File(folder / NAME, rows, dim) if rows else np.empty((0, dim), np.float32))
 
     def __len__(self) -> int:
-        return int(self._vectors.shape[0])
+        return len(self._vectors)
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, Vectors]]:
         """The number of the first row and the rows of each block from row `first` on, valid until the next one."""

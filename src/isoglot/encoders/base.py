@@ -34,7 +34,8 @@ _ELSEWHERE = {
     "start_multi_process_pool": "encode(texts, workers=4)",
     "evaluate": "isoglot.evaluate(encoder, ...)",
 }
-_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
+# What the prompts of a role may be called.
+_ROLES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
 class Encoder(nn.Module):
@@ -250,11 +251,15 @@ class Encoder(nn.Module):
 
     def encode_query(self, texts: str | Iterable[str], **settings: Any) -> Any:
         """`encode` with the prompt named query, if the model has one and no prompt is passed."""
-        return self._encode_as(_QUERY, texts, settings)
+        return self._encode_as("query", texts, settings)
 
     def encode_document(self, texts: str | Iterable[str], **settings: Any) -> Any:
         """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
-        return self._encode_as(_DOCUMENT, texts, settings)
+        return self._encode_as("document", texts, settings)
+
+    def role_prompt(self, role: Literal["query", "document"]) -> str | None:
+        """The prompt for texts of a role; None if the model has none of that name."""
+        return next((self.prompts[name] for name in _ROLES[role] if name in self.prompts), None)
 
     def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
         """(N, M) cosines of N with M texts or vectors; a single text or vector counts as one row."""
@@ -276,9 +281,11 @@ class Encoder(nn.Module):
 
         return MtebModel(self, name=name)
 
-    def _encode_as(self, names: Sequence[str], texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
+    def _encode_as(
+        self, role: Literal["query", "document"], texts: str | Iterable[str], settings: dict[str, Any]
+    ) -> Any:
         if settings.get("prompt") is None and settings.get("prompt_name") is None:
-            settings["prompt"] = next((self.prompts[name] for name in names if name in self.prompts), None)
+            settings["prompt"] = self.role_prompt(role)
         return self.encode(texts, **settings)
 
     def _named_prompt(self, name: str) -> str:

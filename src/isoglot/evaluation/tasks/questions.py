@@ -1,0 +1,154 @@
+"""Finds the paragraph that answers a question: `retrieval/questions`.
+
+Questions and paragraphs are encoded with the prompts that the model has for them (`query`, and `document` or
+`passage`), and each question searches all paragraphs of its language exactly, by cosine. In the subset `bem-eng`
+questions are in Bemba and paragraphs in English.
+
+The definitions are those of trec_eval and MTEB: a paragraph counts by its relevance, divided by log2 of its place plus
+one (nDCG), or as found if its relevance is above 0 (recall, and the inverse place of the first, MRR). Questions without
+a relevant paragraph are left out.
+
+The set `qa-retrieval` is cut by language: `retrieval/questions-dev` has French, Indonesian, Marathi and Portuguese, to
+choose models, prompts and lengths with, and `retrieval/questions` the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from isoglot.data.sets.normal import Rows
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, averages, item_set_of
+from isoglot.evaluation.sets import Source, among, needs, sources
+from isoglot.evaluation.tasks.retrieval import mistakes
+from isoglot.evaluation.vectors import embed, in_role, unit
+from isoglot.search.exact import Floats, Ids, neighbours
+
+DEPTH = 10  # places that are judged
+METRICS = (
+    Metric(f"ndcg@{DEPTH}", main=True),
+    Metric("recall@1"),
+    Metric(f"recall@{DEPTH}"),
+    Metric(f"mrr@{DEPTH}"),
+)
+
+# Of each question the relevance of its paragraphs, by their number.
+Relevance = Sequence[Mapping[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Retrieval of paragraphs for questions, in one language (`fra`) and across two (`bem-eng`)."""
+
+    name: str
+    source: str
+    split: str = "test"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """nDCG, recall and MRR."""
+        return METRICS
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The set."""
+        return (self.source,)
+
+    @property
+    def needs(self) -> str:
+        """The files of the set, and where they are published."""
+        return needs(self.source)
+
+    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
+        """The language, or that of the questions and that of the paragraphs."""
+        return tuple(self._find(data, languages))
+
+    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
+        """The metrics of each subset, their `mean`, and the means of one language and of two, if there are both."""
+        scores: list[Score] = []
+        for subset, parts in self._find(data, languages).items():
+            where = f"{self.name} {subset}"
+            questions, paragraphs = (parts[kind].read(f"{where}, {kind}") for kind in ("questions", "paragraphs"))
+            questions, relevance = _judged(questions, paragraphs, parts["gold"].read(where), where=where)
+            asked, searched = (
+                embed(in_role(encode, role), rows.texts(), where=f"{where}, {role}", place=rows.place())
+                for role, rows in (("query", questions), ("document", paragraphs))
+            )
+            found = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
+            items = judge(found, relevance)
+            wrong = _wrong((questions, paragraphs), (asked, searched), found[:, 0], relevance)
+            of = item_set_of(questions.texts())
+            for metric, values, details in zip(METRICS, items.T, (wrong, (), (), ()), strict=True):
+                scores.append(metric.mean_of(self.name, subset, values, item_set=of, details=details))
+        subsets = dict.fromkeys(score.subset for score in scores)
+        across = [subset for subset in subsets if "-" in subset]
+        alone = [subset for subset in subsets if subset not in across]
+        parts_of_mean = (("monolingual", alone), ("crosslingual", across)) if alone and across else ()
+        means = [averages(scores, name, over=over) for name, over in parts_of_mean]
+        return [*scores, *(score for mean in means for score in mean), *averages(scores, "mean")]
+
+    def _find(self, data: Path, languages: Sequence[str]) -> dict[str, dict[str, Source]]:
+        found: dict[str, dict[str, Source]] = {}
+        for (split, name), source in sources(self.name, self.sets, data).items():
+            subset, _, kind = name.rpartition(".")
+            if split == self.split and any(among(code, languages) for code in subset.split("-")):
+                found.setdefault(subset, {})[kind] = source
+        return found
+
+
+def judge(found: Ids, relevance: Relevance) -> Floats:
+    """nDCG, recall at 1, recall and MRR (N, 4) of N questions, from the numbers of what they found (N, k), best first."""
+    discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
+    rows = []
+    for ids, gains in zip(found.tolist(), relevance, strict=True):
+        gained = np.array([gains.get(number, 0.0) for number in ids])
+        ideal = np.sort(list(gains.values()))[::-1][:DEPTH]
+        hits = gained > 0
+        first = 1 / (int(hits.argmax()) + 1) if hits.any() else 0.0
+        ndcg = (gained @ discounts[: len(gained)]) / (ideal @ discounts[: len(ideal)])
+        rows.append((ndcg, hits[0] / len(gains), hits.sum() / len(gains), first))
+    return np.array(rows, np.float32)
+
+
+def _judged(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tuple[Rows, Relevance]:
+    """The questions that have a relevant paragraph, and the relevance of theirs."""
+    numbers = {row.id: number for number, row in enumerate(paragraphs)}
+    gains: dict[str, dict[int, float]] = {row.id: {} for row in questions}
+    for row in gold:
+        question, paragraph = row.texts
+        if question not in gains or paragraph not in numbers:
+            lacking = f"question {question!r}" if question not in gains else f"paragraph {paragraph!r}"
+            raise EvaluationError(f"{where}: {row.places[0]}: there is no {lacking}; get the files again")
+        if float(row.label or 0) > 0:
+            gains[question][numbers[paragraph]] = float(row.label or 0)
+    kept = Rows(row for row in questions if gains[row.id])
+    if not kept:
+        raise EvaluationError(f"{where}: no question has a relevant paragraph; get the files again")
+    return kept, [gains[row.id] for row in kept]
+
+
+def _wrong(
+    rows: tuple[Rows, Rows], vectors: tuple[Floats, Floats], first: Ids, relevance: Relevance
+) -> tuple[Detail, ...]:
+    """The questions whose nearest paragraph (N,) is not relevant, with their own first one, worst first."""
+    own = np.array([min(gains) for gains in relevance])
+    wrong = np.flatnonzero([number not in gains for number, gains in zip(first.tolist(), relevance, strict=True)])
+    asked, expected, found = (
+        unit(table[places])
+        for table, places in ((vectors[0], wrong), (vectors[1], own[wrong]), (vectors[1], first[wrong]))
+    )
+    cosines = np.einsum("nd,nd->n", asked, expected), np.einsum("nd,nd->n", asked, found)
+    paragraphs = rows[1].texts()
+    answers = [*(paragraphs[number] for number in own), *paragraphs]  # a question's own at its number, then all
+    return mistakes((rows[0].texts(), answers), wrong, first[wrong] + len(own), cosines)
+
+
+QUESTIONS: tuple[Questions, ...] = (
+    Questions("retrieval/questions", "qa-retrieval"),
+    Questions("retrieval/questions-dev", "qa-retrieval", "dev"),
+    Questions("retrieval/questions-own", "own/questions"),
+)

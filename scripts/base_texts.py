@@ -23,8 +23,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from isoglot.data.filters import normalise
 from isoglot.data.files import json_object, read_lines
+from isoglot.data.filters import normalise
 from isoglot.data.groups import Group
 from isoglot.data.readers import read
 from isoglot.data.readers.jsonl import write_jsonl

@@ -21,8 +21,8 @@ class Remembered:
 
     With a `store`, vectors are reused across runs: known ones are read from it, new ones are added. `model` is
     the encoder behind the function, for the tasks that need more than vectors, or None; `roles` are functions for texts
-    that the model has a prompt for (see `in_role`); `seconds` is the time spent encoding so far. Raises `EvaluationError` when the encoder's answer is not a table with one row for each text,
-    or when its width changes.
+    that the model has a prompt for (see `in_role`); `seconds` is the time spent encoding so far. Raises
+    `EvaluationError` when the encoder's answer is not a table with one row for each text, or when its width changes.
     """
 
     def __init__(

@@ -9,7 +9,6 @@ import pytest
 from cases import random_vector
 from cases_questions import lines
 from folders import write
-from toys import ToyEncoder
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
@@ -17,6 +16,7 @@ from isoglot.evaluation.run import function
 from isoglot.evaluation.tasks.questions import judge
 from isoglot.evaluation.vectors import Remembered, in_role
 from isoglot.report.evaluate import evaluate
+from toys import ToyEncoder
 
 
 def by_loops(gains, order):
@@ -130,7 +130,7 @@ def test_relevance_that_cannot_be_used_is_an_error(tmp_path, gold, message):
 def test_a_missing_file_of_three_is_an_error(tmp_path):
     folder_of(tmp_path, {0: {0: 1}}, questions=["a"], paragraphs=["a", "b"])
     (tmp_path / "questions" / "deu" / "corpus.jsonl").unlink()
-    with pytest.raises(EvaluationError, match="retrieval/questions-own: .*deu.* has no corpus.jsonl"):
+    with pytest.raises(EvaluationError, match=r"retrieval/questions-own: .*deu.* has no corpus.jsonl"):
         evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
 
 

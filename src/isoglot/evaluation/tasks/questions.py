@@ -101,7 +101,7 @@ class Questions:
 
 
 def judge(found: Ids, relevance: Relevance) -> Floats:
-    """nDCG, recall at 1, recall and MRR (N, 4) of N questions, from the numbers of what they found (N, k), best first."""
+    """nDCG, recall at 1, recall and MRR (N, 4) of N questions, from the numbers (N, k) of what each found in order."""
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
     rows = []
     for ids, gains in zip(found.tolist(), relevance, strict=True):

@@ -257,8 +257,8 @@ class Encoder(nn.Module):
         """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
         return self._encode_as("document", texts, settings)
 
-    def role_prompt(self, role: Literal["query", "document"]) -> str | None:
-        """The prompt for texts of a role; None if the model has none of that name."""
+    def role_prompt(self, role: str) -> str | None:
+        """The prompt for texts of a role, `query` or `document`; None if the model has none of that name."""
         return next((self.prompts[name] for name in _ROLES[role] if name in self.prompts), None)
 
     def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
@@ -281,9 +281,7 @@ class Encoder(nn.Module):
 
         return MtebModel(self, name=name)
 
-    def _encode_as(
-        self, role: Literal["query", "document"], texts: str | Iterable[str], settings: dict[str, Any]
-    ) -> Any:
+    def _encode_as(self, role: str, texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
         if settings.get("prompt") is None and settings.get("prompt_name") is None:
             settings["prompt"] = self.role_prompt(role)
         return self.encode(texts, **settings)

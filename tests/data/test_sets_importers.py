@@ -81,6 +81,23 @@ LAYOUTS = [
         },
     ),
     (
+        "similarity",
+        ["", "similarity"],
+        {
+            "kor-klue-sts.jsonl": lines({"texts": ["a", "b"], "split": "dev", "score": 2.5}),
+            "fin-turku.jsonl": lines(
+                {"texts": ["c", "d"], "split": "dev", "label": "1"},
+                {"texts": ["e", "f"], "split": "test", "label": "4<i"},
+            ),
+            "hye-arpa.jsonl": lines({"texts": ["g", "h"], "split": "test", "label": -1}),
+        },
+        {
+            ("test", "fin"): (("e", "f"), 4.0),
+            ("test", "hye"): (("g", "h"), -1.0),
+            ("test", "kor"): (("a", "b"), 2.5),
+        },
+    ),
+    (
         "own/questions",
         [""],
         {
@@ -263,6 +280,8 @@ BROKEN = [
         {**QUESTION, "questions/deu/qrels.tsv": "query-id\tcorpus-id\tscore\nq\tp\tx\n"},
         "tsv:2: the score 'x'",
     ),
+    ("similarity", {"fin-turku.jsonl": lines({"texts": ["a"], "label": "1"})}, "jsonl:1: texts are not two"),
+    ("similarity", {"fin-turku.jsonl": lines({"texts": ["a", "b"], "label": "x"})}, "jsonl:1: the score 'x'"),
     ("own/sts", {"sts/a.deu.tsv": "sentence1\tscore\tother\n"}, "a.deu.tsv:1: the header lacks sentence2"),
     ("own/sts", {"sts/a.deu.tsv": STS + "a\tb\t1\tx\n"}, "a.deu.tsv:2: 4 cells .* the header has 3"),
     ("own/sts", {"sts/a.deu.tsv": STS + "a\tb\tinf\n"}, ":2: the score 'inf' is not a finite number"),

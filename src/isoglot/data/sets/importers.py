@@ -691,6 +691,35 @@ def _three(path: Path) -> Iterator[_Judged]:
         yield place, cells[0], cells[1], cells[2]
 
 
+_RELATED = _words(
+    "ces-sts-czech fas-parsinlu-qqp fin-turku hye-arpa kor-klue-sts mar-mahasts nld-sick-nl por-sick-br ron-ro-sts "
+    "swe-turku"
+)
+
+
+def similarity(data: Path) -> Parts:
+    """Pairs with a judgement, one file for each language: `<language>-<name>.jsonl` with `texts`, `split` and `score`.
+
+    Without a score, the label is one (of paraphrases), and of `4<i` its number. Where a file has rows of `test`, others
+    are left out.
+    """
+    files = {name[:3]: _find(data, ("similarity", ""), f"{name}.jsonl") for name in _RELATED}
+    return parts_of(
+        _sts_part("test", code, (path,), partial(_related, path)) for code, path in files.items() if path is not None
+    )
+
+
+def _related(path: Path) -> Iterator[Row]:
+    found = list(records([path], ("texts",)))
+    split = "test" if any(record.get("split") == "test" for _, record in found) else None
+    for place, record in found:
+        if split in (None, record.get("split")):
+            gold = record.get("score", str(record.get("label")).rstrip("<>is"))
+            if not isinstance(record["texts"], list) or len(record["texts"]) != 2:
+                raise CorpusError(f"{place}: texts are not two; get the file again")
+            yield from _judged([(place, *record["texts"], gold)], scale=_ANY_SCALE)
+
+
 def own_sts(data: Path) -> Parts:
     """The user's tables with the columns sentence1, sentence2 and score (any finite number).
 
@@ -1108,6 +1137,7 @@ IMPORTERS: Mapping[str, Importer] = {
     "own/search": Importer(
         own_search, "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence per line"
     ),
+    "similarity": Importer(similarity, "files <language>-<name>.jsonl (plain, .gz or .xz), such as kor-klue-sts.jsonl"),
     "qa-retrieval": Importer(
         qa_retrieval, "files <language>.questions.jsonl and <language>.paragraphs.jsonl (plain, .gz or .xz)"
     ),

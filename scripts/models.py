@@ -6,9 +6,10 @@ Runs commands of isoglot in OUTPUT; each is printed and goes into the model's ca
 again, so the same command continues after an interruption. OUTPUT/isoglot-static, -base and -small are the models.
 
 Trained weights of transformers are averaged with those that training began from. The share is the one with the best
-mean of three dev scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's
-documents, STS-B dev. No test set is read. With --results, a later call writes the test scores of scripts/comparison.py
-into the cards; with --publish the models are copied into the package, their cards into docs/models.
+mean of four dev scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's
+documents, STS-B dev, and questions in four languages that are dev. No test set is read. With --results, a later call
+writes the test scores of scripts/comparison.py into the cards; with --publish the models are copied into the package,
+their cards into docs/models.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from typing import Any
 import isoglot
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write
-from isoglot.encoders import adapters
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card, layout
 from isoglot.settings import BUNDLED
@@ -37,12 +37,18 @@ STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
 SHARES = (0.2, 0.3, 0.4, 0.55, 0.7, 1.0)  # of the trained weights in the average
+BASE_FIRST = 140_000  # tokens of isoglot-base that are kept though its text has none of them
 TEACHER_SHARE = 0.4  # the same for the teacher of isoglot-small, chosen before, on a part of the dev data
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
 LICENCES = {
     "opus-tatoeba": "CC BY 2.0 FR", "tatoeba-pairs": "CC BY 2.0 FR", "aosp-strings": "Apache-2.0",
     "cldr-annotations": "Unicode-3.0", "gatitos": "CC BY 4.0", "mozilla-www": "MPL-2.0", "wiki-apps-osm": "Apache-2.0",
     "bible": "public domain, CC BY, CC BY-SA, by translation", "xcopa": "CC BY 4.0",
+}  # fmt: skip
+MORE_LICENCES = {  # of isoglot-base and what it teaches
+    "tatoeba": "CC BY 2.0 FR", "storybooks": "CC BY 4.0, each story", "hornmt": "CC BY 4.0",
+    "tico-19-more and AfriQA": "CC0; CC BY 4.0", "wikipedia": "CC BY-SA, the articles",
+    "bible and storybooks, joined": "as bible and storybooks", "questions": "CC BY 2.0 FR; CC BY 4.0",
 }  # fmt: skip
 MODELS = {  # what each is, and what it is bad at
     STATIC: (
@@ -55,10 +61,10 @@ MODELS = {  # what each is, and what it is bad at
         ],
     ),
     BASE: (
-        f"A low-rank adapter for {BACKBONE} that aligns translations.",
+        f"All of {BACKBONE}, trained on translations and its own vectors of long text; a smaller vocabulary.",
         [
-            "It needs the weights of its backbone (the extra `models`).",
             "Languages that its backbone was not trained on and that have few sentences in the table.",
+            "Cosines lie between .7 and 1, as those of its backbone: compare them with each other only.",
         ],
     ),
     SMALL: (
@@ -87,23 +93,22 @@ class Build:
             command = [sys.executable, "-m", "isoglot", *words]
             subprocess.run(command, cwd=self.output, env=environment, check=True)
 
-    def train(self, run: str) -> None:
-        """Train models/RUN into the folder RUN, from its newest checkpoint if it was interrupted."""
+    def train(self, run: str, *, recipe: str = "") -> None:
+        """Train models/RUN, or a file, into the folder RUN, from its newest checkpoint if it was interrupted."""
         trial = ["--set", f"steps={self.steps}"] if self.steps else []
-        self.isoglot("train", f"models/{run}", "--output", run, *trial, makes=f"{run}/model")
+        self.isoglot("train", recipe or f"models/{run}", "--output", run, *trial, makes=f"{run}/model")
 
-    def trim(self, model: str, folder: str) -> None:
-        """With the tokens that the text of models/base has 90 times, the 50,000 most frequent, and all characters."""
+    def texts(self) -> list[str]:
+        """The files of the text of models/base, those that scripts/base_texts.py makes among them."""
         streams = recipes.load("models/base").stages[0].streams
         paths = dict.fromkeys(source.path.removeprefix("data:") for stream in streams for source in stream.sources)
-        files = []
-        for path in (self.data / path for path in paths):
-            parts = [part for part in sorted(path.iterdir()) if part.is_dir()] if path.is_dir() else [path]
-            files += [str(part) for part in parts]
-        self.isoglot(
-            "trim", model, *files, "--minimum-count", "90", "--first", "50000", "--output", folder, makes=folder
-        )
-        self.log[-1] = f"isoglot trim {model} TRAINING-SETS --minimum-count 90 --first 50000 --output {folder}"
+        return [str(self.data / path if (self.data / path).exists() else path) for path in paths]
+
+    def trim(self, model: str, folder: str, *, count: int, first: int) -> None:
+        """With the tokens that the text of models/base has `count` times, the `first` of the order, all characters."""
+        limits = ["--minimum-count", str(count), "--first", str(first)]
+        self.isoglot("trim", model, *self.texts(), *limits, "--output", folder, makes=folder)
+        self.log[-1] = shlex.join(["isoglot", "trim", model, "TRAINING-SETS", *limits, "--output", folder])
         self.log[-1] += "  # TRAINING-SETS: the files of models/base"
 
     def average(self, run: str, start: str, folder: str) -> float:
@@ -124,18 +129,19 @@ class Build:
         self.isoglot("average", f"{run}/model", start, "--weights", weights, "--output", folder, makes=folder)
 
     def dev(self, name: str) -> float:
-        """The mean of three dev scores of a model; all are kept in dev.json."""
+        """The mean of four dev scores of a model; all are kept in dev.json."""
         path = self.output / "dev.json"
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if name not in known:
             encoder = isoglot.load(self.output / name)
-            encode = partial(encoder.encode, normalize_embeddings=True, precision="auto")
+            scored = partial(isoglot.evaluate, encoder, precision="auto")
             found = [
-                isoglot.evaluate(encode, [task], data=data, languages=languages)[task, subset, metric]
+                scored([task], data=data, languages=languages)[task, subset, metric]
                 for task, data, languages, subset, metric in (
                     ("tatoeba", BUNDLED / "dev", (), "mean", "accuracy/mean"),
                     ("xsim/ntrex-dev", self.data, DEV_LANGUAGES, "xx-eng", "error/ratio"),
                     ("sts-b-multi/dev", self.data, ["eng", "zho"], "mean", "spearman"),
+                    ("retrieval/questions-dev", self.data, (), "mean", "ndcg@10"),
                 )
             ]
             known[name] = {f"{score.task} {score.subset} {score.metric}": score.value for score in found}
@@ -152,24 +158,22 @@ class Build:
         self.isoglot("convert", "static/model", "--output", STATIC, "--weights", "int4", makes=STATIC)
 
     def base(self) -> None:
-        """isoglot-base: the adapter, scaled, which is the same as the average of the weights with the backbone's."""
-        self.train("base")
-        share = self.average("base", BACKBONE, "base-averaged")
-        adapter = self.output / "base" / "model" / "adapter"
-        if not (self.output / BASE).exists():
-            with layout.replacing(self.output / BASE) as new:
-                shutil.copytree(adapter, new, dirs_exist_ok=True)
-                shutil.copy(adapter.parent / card.FILE, new)
-                config = json.loads((new / adapters.CONFIG).read_text(encoding="utf-8"))
-                config["lora_alpha"] *= share
-                layout.write_json(new / adapters.CONFIG, config)
-        self.log.append(f"# {BASE} is base/model/adapter, lora_alpha times {share}, chosen on dev data")
+        """isoglot-base: trained, averaged with the weights that it began from, its vocabulary trimmed."""
+        script, recipe = PACKAGE / "scripts" / "base_texts.py", self.output / "base.toml"
+        self.log += ["python scripts/base_texts.py DATA .", "isoglot recipe show models/base > base.toml"]
+        if not recipe.exists():
+            subprocess.run([sys.executable, str(script), str(self.data), str(self.output)], check=True)
+            with atomic_write(recipe) as file:
+                file.write(recipes.text("models/base"))
+        self.train("base", recipe="base.toml")
+        self.average("base", BACKBONE, "base-averaged")
+        self.trim("base-averaged", BASE, count=1, first=BASE_FIRST)
 
     def small(self) -> None:
         """isoglot-small: six layers of isoglot-base, trimmed, trained, packed; then its layers, trained further."""
         self.base()
         self.mix("base", BACKBONE, TEACHER_SHARE, "small-teacher")
-        self.trim("small-teacher", "small-start")
+        self.trim("small-teacher", "small-start", count=90, first=50_000)
         self.train("small")
         layers = recipes.load("models/small").encoder.model_dump()["layers"]
         self.log.append(
@@ -189,7 +193,8 @@ class Build:
         summary, weaknesses = MODELS[name]
         licence = "Apache-2.0" if name == STATIC else "MIT, as multilingual-e5-small"
         facts: dict[str, Any] = {"name": name, "summary": summary, "licence": licence, "weaknesses": weaknesses}
-        facts |= {"commands": self.log, "data": LICENCES, "base": "" if name == STATIC else BACKBONE}
+        data = LICENCES if name == STATIC else LICENCES | MORE_LICENCES
+        facts |= {"commands": self.log, "data": data, "base": "" if name == STATIC else BACKBONE}
         if results is not None:
             scores = [s for path in sorted((results / name).rglob("results.json")) for s in read_results(path.parent)]
             tatoeba = [s for s in scores if (s.task, s.metric) == ("tatoeba", "accuracy/mean") and not s.over]

@@ -218,7 +218,7 @@ def soft_contrastive(
     return cross, sum(of_s) + sum(of_t)
 
 
-def distillation(rows: list[Row], length_one: bool, places: list[int] | None = None) -> float:
+def distillation(rows: list[Row], length_one: bool, places: list[int] | None = None, smallest: int = 2) -> float:
     """Reimers and Gurevych 2020: mean over the sentences of a group of |f(x) - g(s)|^2; g is unit.
 
     s is slot 0, or the sentence whose language (`lang`) has the least of `places`, the first of several.
@@ -232,7 +232,7 @@ def distillation(rows: list[Row], length_one: bool, places: list[int] | None = N
     for number in {row["group"] for row in rows}:
         group = [row for row in rows if row["group"] == number and row["slot"] >= 0]
         source = min(group, key=lambda row: (places[row["lang"]] if places else 0, row["slot"]))
-        for row in group if len(group) > 1 else []:
+        for row in group if len(group) >= smallest else []:
             student = unit(row["vector"]) if length_one else row["vector"]
             squares.append(sum((f - g) ** 2 for f, g in zip(student, unit(source["teacher"]), strict=True)))
     return sum(squares) / len(squares) if squares else 0.0

@@ -20,6 +20,13 @@ def lines(*records):
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
+PARAGRAPH = {"fra.paragraphs.jsonl": lines({"id": "p", "text": "a"})}
+QUESTION = {
+    "questions/deu/corpus.jsonl": lines({"_id": "p", "text": "a"}),
+    "questions/deu/queries.jsonl": lines({"_id": "q", "text": "a"}),
+}
+
+
 def rows(name, folder):
     """(split, subset) -> rows, of all parts."""
     return {key: list(part.rows()) for key, part in find_parts(name, folder).items()}
@@ -48,6 +55,66 @@ LAYOUTS = [
             ("dev", "zh-en.zh"): (("a",), None),
             ("dev", "zh-en.en"): (("b",), None),
             ("dev", "zh-en.gold"): (("z", "e"), None),
+        },
+    ),
+    (
+        "qa-retrieval",
+        ["", "qa-retrieval"],
+        {
+            "fra.questions.jsonl": lines({"id": "q", "text": "a", "gold": ["p", "r"]}),
+            "fra.paragraphs.jsonl": lines({"id": "p", "text": "b"}),
+            "bem-eng.questions.jsonl": lines({"id": "q", "text": "c", "gold": ["p"]}),
+            "bem-eng.paragraphs.jsonl": lines({"id": "p", "text": "d"}),
+            "zho_Hans.questions.jsonl": lines({"id": "q", "text": "e", "gold": ["p"]}),
+            "zho_Hans.paragraphs.jsonl": lines({"id": "p", "text": "f"}),
+        },
+        {
+            ("dev", "fra.questions"): (("a",), None),
+            ("dev", "fra.paragraphs"): (("b",), None),
+            ("dev", "fra.gold"): (("q", "p"), 1.0),
+            ("test", "bem-eng.questions"): (("c",), None),
+            ("test", "bem-eng.paragraphs"): (("d",), None),
+            ("test", "bem-eng.gold"): (("q", "p"), 1.0),
+            ("test", "zho_Hans.questions"): (("e",), None),
+            ("test", "zho_Hans.paragraphs"): (("f",), None),
+            ("test", "zho_Hans.gold"): (("q", "p"), 1.0),
+        },
+    ),
+    (
+        "similarity",
+        ["", "similarity"],
+        {
+            "kor-klue-sts.jsonl": lines({"texts": ["a", "b"], "split": "dev", "score": 2.5}),
+            "fin-turku.jsonl": lines(
+                {"texts": ["c", "d"], "split": "dev", "label": "1"},
+                {"texts": ["e", "f"], "split": "test", "label": "4<i"},
+            ),
+            "hye-arpa.jsonl": lines({"texts": ["g", "h"], "split": "test", "label": -1}),
+        },
+        {
+            ("test", "fin"): (("e", "f"), 4.0),
+            ("test", "hye"): (("g", "h"), -1.0),
+            ("test", "kor"): (("a", "b"), 2.5),
+        },
+    ),
+    (
+        "own/questions",
+        [""],
+        {
+            "questions/de/corpus-00000-of-00001.jsonl": lines({"_id": 7, "title": "t", "text": "b"}),
+            "questions/de/queries/queries.jsonl": lines({"_id": "q", "text": "a"}),
+            "questions/de/qrels/test.tsv": "query-id\tcorpus-id\tscore\nq\t7\t2\n",
+            "questions/sw-en/corpus.jsonl": lines({"_id": "p", "title": "", "text": "d"}),
+            "questions/sw-en/queries.jsonl": lines({"_id": "q", "text": "c"}),
+            "questions/sw-en/qrels.jsonl": lines({"query-id": "q", "corpus-id": "p", "score": 1}),
+        },
+        {
+            ("test", "deu.questions"): (("a",), None),
+            ("test", "deu.paragraphs"): (("t b",), None),
+            ("test", "deu.gold"): (("q", "7"), 2.0),
+            ("test", "swa-eng.questions"): (("c",), None),
+            ("test", "swa-eng.paragraphs"): (("d",), None),
+            ("test", "swa-eng.gold"): (("q", "p"), 1.0),
         },
     ),
     (
@@ -197,6 +264,24 @@ BROKEN = [
     ("stsb-multi-mt", {"stsb-de-test.csv": "a,b,1\r\nc,d\r\n"}, "stsb-de-test.csv:2: 2 cells where 3"),
     ("stsb-multi-mt", {"stsb-de-test.csv": '"c,d,2\r\n'}, "is not quoted as CSV"),
     ("stsb-multi-mt", {"stsb-de-test.csv": "a,,1\r\n"}, ":1: sentence 2 is empty"),
+    ("qa-retrieval", {"fra.questions.jsonl": lines({"id": "q", "text": "a", "gold": "p"})}, "has no partner fra.par"),
+    ("qa-retrieval", {**PARAGRAPH, "fra.questions.jsonl": lines({"id": "q", "text": " ", "gold": []})}, ":1: the text"),
+    ("qa-retrieval", {**PARAGRAPH, "fra.questions.jsonl": lines({"id": "q", "text": "a", "gold": "p"})}, "not a list"),
+    (
+        "qa-retrieval",
+        {**PARAGRAPH, "fra.questions.jsonl": lines(*[{"id": "q", "text": "a", "gold": ["p"]}] * 2)},
+        "jsonl:2: the id 'q' is in .*jsonl:1 already",
+    ),
+    ("own/questions", {"questions/deu/corpus.jsonl": lines({"_id": "p", "text": "a"})}, "deu: has no queries.jsonl"),
+    ("own/questions", {"questions/nothing/corpus.jsonl": ""}, "'nothing'"),
+    ("own/questions", {**QUESTION, "questions/deu/qrels.tsv": "query\tcorpus\tscore\n"}, ":1: the header lacks q"),
+    (
+        "own/questions",
+        {**QUESTION, "questions/deu/qrels.tsv": "query-id\tcorpus-id\tscore\nq\tp\tx\n"},
+        "tsv:2: the score 'x'",
+    ),
+    ("similarity", {"fin-turku.jsonl": lines({"texts": ["a"], "label": "1"})}, "jsonl:1: texts are not two"),
+    ("similarity", {"fin-turku.jsonl": lines({"texts": ["a", "b"], "label": "x"})}, "jsonl:1: the score 'x'"),
     ("own/sts", {"sts/a.deu.tsv": "sentence1\tscore\tother\n"}, "a.deu.tsv:1: the header lacks sentence2"),
     ("own/sts", {"sts/a.deu.tsv": STS + "a\tb\t1\tx\n"}, "a.deu.tsv:2: 4 cells .* the header has 3"),
     ("own/sts", {"sts/a.deu.tsv": STS + "a\tb\tinf\n"}, ":2: the score 'inf' is not a finite number"),

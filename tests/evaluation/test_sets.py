@@ -18,7 +18,7 @@ from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.sets import get_command, sets_of
 
 SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[3] / "shared" / "data"))
-OWN = {"linked", "retrieval", "nearest", "xsim/own", "sts", "clustering"}
+OWN = {"linked", "retrieval", "retrieval/questions-own", "nearest", "xsim/own", "sts", "clustering"}
 SETS = {task: sets for task in TASKS if (sets := sets_of(TASKS[task]))}
 
 

@@ -35,6 +35,7 @@ CODES = {
     "sib-200": ("deu_Latn", "kor_Hang", "swh_Latn"),
     "xsim/flores-devtest": tuple(map("-".join, permutations(FLORES, 2))),
     "tnews": ("zho",),
+    "retrieval/questions": ("monolingual", "crosslingual", "mean"),
     "language-id": tuple(map("-".join, SETS)),
 }
 

@@ -24,12 +24,20 @@ def taught(case):
     return rows
 
 
-@given(batches(), st.sampled_from(["raw", "unit"]))
-@settings(max_examples=40, deadline=None)
-def test_agrees_with_the_loops(case, student):
-    rows = taught(case)
-    loss = Distillation(student=student)(*case)["distillation"]
-    assert float(loss) == pytest.approx(oracle.distillation(rows, student == "unit"), abs=1e-9)
+@given(batches(), st.sampled_from(["raw", "unit"]), st.sampled_from(["skipped", "taught"]))
+@settings(max_examples=60, deadline=None)
+def test_agrees_with_the_loops(case, student, singles):
+    rows, smallest = taught(case), 1 if singles == "taught" else 2
+    loss = Distillation(student=student, singles=singles)(*case)["distillation"]
+    assert float(loss) == pytest.approx(oracle.distillation(rows, student == "unit", smallest=smallest), abs=1e-9)
+
+
+def test_singles_are_taught_their_own_vectors_where_that_is_asked_for():
+    batch = toy_batch([1])
+    batch.extras["teacher"] = torch.tensor([[3.0, 0.0]])
+    vectors = torch.tensor([[0.0, 5.0]])
+    assert float(Distillation(student="unit", singles="taught")(vectors, batch)["distillation"]) == pytest.approx(2.0)
+    assert float(Distillation(student="unit")(vectors, batch)["distillation"]) == 0.0
 
 
 @given(batches(), st.sampled_from([("aab",), ("aac", "aaa"), ("aaa", "aab", "aac")]))
@@ -78,3 +86,5 @@ def test_a_stream_without_a_teacher_is_told():
 def test_an_unknown_switch_is_refused():
     with pytest.raises(ValueError, match="student must be one of raw, unit, got 'long'"):
         Distillation(student="long")
+    with pytest.raises(ValueError, match="singles must be one of skipped, taught, got 'long'"):
+        Distillation(singles="long")

@@ -113,7 +113,8 @@ def convert_e5(weights: Path, tokenizer: Path, folder: Path) -> None:
         pad_token="<pad>",
         mask_token="<mask>",
     )
-    TransformerEncoder(backbone, pieces, pooling="mean", normalizes=True).save(folder)
+    prompts = {"query": "query: ", "passage": "passage: "}  # as its authors name and write them
+    TransformerEncoder(backbone, pieces, pooling="mean", normalizes=True, prompts=prompts).save(folder)
 
 
 def read_e5(data: NDArray[np.uint8]) -> tuple[_Header, dict[str, NDArray[np.float32]]]:

@@ -96,15 +96,24 @@ def trim(
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
     met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
-    state = json.loads(_backend(inner).to_str())
     met |= set(range(min(first, _backend(inner).get_vocab_size())))
-    rows = np.array(sorted(needed(met | _named_in(inner), state, keep_characters=keep_characters)), np.int64)
-    new = {old: row for row, old in enumerate(rows.tolist())}
-    trimmed = _copied(encoder, inner, cut(state, new), new)
+    trimmed, rows = cut_to(encoder, met, keep_characters=keep_characters)
     found = Trimmed(trimmed, rows, _backend(inner).get_vocab_size(), count, _size(encoder), minimum_count)
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, found, texts, progress=progress)
     return found
+
+
+def cut_to(encoder: Encoder, pieces: Set[int], *, keep_characters: bool = True) -> tuple[Encoder, NDArray[np.int64]]:
+    """A copy of an encoder with these pieces and those it needs (see `needed`), and the ids (V',) that its rows had.
+
+    Raises EncoderError for an encoder without a vocabulary of pieces.
+    """
+    inner = inside(encoder)
+    state = json.loads(_backend(inner).to_str())
+    rows = np.array(sorted(needed(pieces | _named_in(inner), state, keep_characters=keep_characters)), np.int64)
+    new = {old: row for row, old in enumerate(rows.tolist())}
+    return _copied(encoder, inner, cut(state, new), new), rows
 
 
 def _size(encoder: Encoder) -> int:

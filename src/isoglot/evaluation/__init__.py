@@ -10,6 +10,7 @@ from isoglot.evaluation.tasks.clustering import CLUSTERING
 from isoglot.evaluation.tasks.finetune import PawsXFinetune
 from isoglot.evaluation.tasks.language_id import LanguageId, LanguageIdLingua
 from isoglot.evaluation.tasks.linked import Linked
+from isoglot.evaluation.tasks.questions import QUESTIONS
 from isoglot.evaluation.tasks.retrieval import XSIM, CorpusSearch, Retrieval, Tatoeba
 from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL
 from isoglot.plugins import Registry
@@ -19,6 +20,7 @@ _OWN: dict[str, Task] = {
     "retrieval": Retrieval(),
     **XSIM,
     "nearest": CorpusSearch(),
+    **{task.name: task for task in QUESTIONS},
     "linked": Linked(),
     **{task.name: task for task in MINING},
     **{task.name: task for task in BITEXT},

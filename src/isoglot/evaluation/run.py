@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple
@@ -106,14 +106,21 @@ def function(
             raise EvaluationError(f"precision={precision!r} needs an encoder; a function computes its vectors itself")
         return Remembered(model)
     encoder = model
-    store = VectorStore(Path(cache) / cache_key(encoder, precision)) if cache is not None else None
 
-    def encode(texts: Sequence[str]) -> np.ndarray:
-        if progress is not None:
-            progress(0, len(texts))
-        return encoder.encode(texts, precision=precision, progress=progress)
+    def remembered(prompt: str | None, roles: Mapping[str, Remembered] | None = None) -> Remembered:
+        def encode(texts: Sequence[str]) -> np.ndarray:
+            if progress is not None:
+                progress(0, len(texts))
+            return encoder.encode(texts, prompt=prompt, precision=precision, progress=progress)
 
-    return Remembered(encode, store=store, model=encoder)
+        if cache is None:
+            return Remembered(encode, model=encoder, roles=roles)
+        name = cache_key(encoder, precision)
+        name += "" if prompt is None else f"-{hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
+        return Remembered(encode, store=VectorStore(Path(cache) / name), model=encoder, roles=roles)
+
+    prompts = {role: encoder.role_prompt(role) for role in ("query", "document")}
+    return remembered(None, {role: remembered(prompt) for role, prompt in prompts.items() if prompt is not None})
 
 
 def plan(tasks: Sequence[str | Task], *, languages: Sequence[str] = ()) -> list[tuple[Task, tuple[str, ...]]]:

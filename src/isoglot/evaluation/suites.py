@@ -207,6 +207,12 @@ _EASE = (
     _column("BUCC", "bucc/ease", "de-en fr-en ru-en zh-en", "f1"),
 )
 
+_SEARCH = (
+    _column("nDCG@10, one language", "retrieval/questions", "monolingual", "ndcg@10"),
+    _column("nDCG@10, two languages", "retrieval/questions", "crosslingual", "ndcg@10"),
+    _column("recall@10", "retrieval/questions", "mean", "recall@10"),
+)
+
 SUITES: dict[str, Suite] = {
     "quick": _QUICK_SUITE,
     "mpcl": Suite(
@@ -228,6 +234,7 @@ SUITES: dict[str, Suite] = {
         },
     ),
     "ease": Suite("EASE: English and multilingual", _EASE),
+    "search": Suite("questions and paragraphs: in one language, and from eight African languages", _SEARCH),
 }
 
 

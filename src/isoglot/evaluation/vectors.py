@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from time import perf_counter
 from typing import Any
@@ -21,13 +21,20 @@ class Remembered:
     """A function from texts to vectors that encodes no text twice: for one run over many tasks and languages.
 
     With a `store`, vectors are reused across runs: known ones are read from it, new ones are added. `model` is
-    the encoder behind the function, for the tasks that need more than vectors, or None; `seconds` is the time spent in
-    `encode` so far. Raises `EvaluationError` when the encoder's answer is not a table with one row for each text,
-    or when its width changes.
+    the encoder behind the function, for the tasks that need more than vectors, or None; `roles` are functions for texts
+    that the model has a prompt for (see `in_role`); `seconds` is the time spent encoding so far. Raises
+    `EvaluationError` when the encoder's answer is not a table with one row for each text, or when its width changes.
     """
 
-    def __init__(self, encode: Encode, *, store: VectorStore | None = None, model: Any = None) -> None:
-        self.model, self.seconds = model, 0.0
+    def __init__(
+        self,
+        encode: Encode,
+        *,
+        store: VectorStore | None = None,
+        model: Any = None,
+        roles: Mapping[str, Remembered] | None = None,
+    ) -> None:
+        self.model, self.roles, self._seconds = model, roles or {}, 0.0
         self._encode, self._store = encode, store
         self._known: dict[str, NDArray[np.float32]] = {}
 
@@ -44,6 +51,11 @@ class Remembered:
             self._learn(new[start : start + BLOCK])
         return np.stack([cache[text] for text in texts]) if texts else _table(self._timed([]), 0)
 
+    @property
+    def seconds(self) -> float:
+        """The time spent encoding so far, in any role."""
+        return self._seconds + sum(one.seconds for one in self.roles.values())
+
     def _learn(self, new: list[str]) -> None:
         rows = _table(self._timed(new), len(new))
         width = len(next(iter(self._known.values()))) if self._known else rows.shape[1]
@@ -56,8 +68,14 @@ class Remembered:
     def _timed(self, texts: Sequence[str]) -> Any:
         start = perf_counter()
         answer = self._encode(texts)
-        self.seconds += perf_counter() - start
+        self._seconds += perf_counter() - start
         return answer
+
+
+def in_role(encode: Encode, role: str) -> Encode:
+    """The function for texts in a role, `query` or `document`: with the model's prompt for it, if it has one."""
+    roles: Mapping[str, Encode] = getattr(encode, "roles", {})
+    return roles.get(role, encode)
 
 
 def embed(

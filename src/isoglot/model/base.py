@@ -43,7 +43,8 @@ _ELSEWHERE = {
     "start_multi_process_pool": "encode(texts, workers=4)",
     "evaluate": "isoglot.evaluate(model, ...)",
 }
-_QUERY, _DOCUMENT = ("query",), ("document", "passage", "corpus")
+# What the prompts of a role may be called.
+_ROLES = {"query": ("query",), "document": ("document", "passage", "corpus")}
 
 
 class Model(Engine):
@@ -208,11 +209,11 @@ class Model(Engine):
 
     def encode_query(self, texts: str | Iterable[str], **settings: Any) -> Any:
         """`encode` with the prompt named query, if the model has one and no prompt is passed."""
-        return self._encode_as(_QUERY, texts, settings)
+        return self._encode_as("query", texts, settings)
 
     def encode_document(self, texts: str | Iterable[str], **settings: Any) -> Any:
         """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
-        return self._encode_as(_DOCUMENT, texts, settings)
+        return self._encode_as("document", texts, settings)
 
     @check_arguments()
     def similarity(self, a: Any, b: Any) -> NDArray[np.float32]:
@@ -237,9 +238,13 @@ class Model(Engine):
 
         return MtebModel(self, name=name)
 
-    def _encode_as(self, names: Sequence[str], texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
+    def role_prompt(self, role: str) -> str | None:
+        """The prompt for texts of a role, `query` or `document`; None if the model has none of that name."""
+        return next((self.prompts[name] for name in _ROLES[role] if name in self.prompts), None)
+
+    def _encode_as(self, role: str, texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
         if settings.get("prompt") is None and settings.get("prompt_name") is None:
-            settings["prompt"] = next((self.prompts[name] for name in names if name in self.prompts), None)
+            settings["prompt"] = self.role_prompt(role)
         return self.encode(texts, **settings)
 
     def _named_prompt(self, name: str) -> str:

@@ -151,7 +151,7 @@ INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder e
 _FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
 MANIFEST = "isoglot.json"
 _WAIT = 600.0  # seconds for another process that converts the same model
-CONVERTER = 1  # raised when a conversion changes, so that cached folders are created again
+CONVERTER = 2  # raised when a conversion changes, so that cached folders are created again
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,10 @@ class Distillation(Objective):
     student   `raw`: the student's vectors as they are; `unit`: scaled to length one, so that the loss is 2 - 2 cos
     priority  languages, the most trusted first, others after them: the source is the sentence of a group whose language
               comes first; empty: slot 0, the first sentence with anchor = "first"
+    singles   `skipped`: groups of one are left alone; `taught`: they are pulled to the teacher's own vectors of them,
+              which keeps a student that began as the teacher where it was
 
-    The mean is over all sentences of groups of two or more. Hard negatives and groups of one are left alone.
+    The mean is over all sentences that are taught. Hard negatives are left alone.
 
     Deviation: the teacher's vectors are of length one, where the paper takes them as the teacher gives them; and the
     squares of a vector are summed, where its code averages them, which only scales the loss.
@@ -49,13 +51,16 @@ class Distillation(Objective):
         languages: Sequence[str] = (),
         student: Literal["raw", "unit"] = "raw",
         priority: tuple[str, ...] = (),
+        singles: Literal["skipped", "taught"] = "skipped",
     ) -> None:
         super().__init__()
         if student not in ("raw", "unit"):
             raise ValueError(f"student must be one of raw, unit, got {student!r}")
+        if singles not in ("skipped", "taught"):
+            raise ValueError(f"singles must be one of skipped, taught, got {singles!r}")
         if encoder is not None and sizes and "teacher" in sizes and sizes["teacher"] != encoder.dim:
             raise ValueError(_unequal(sizes["teacher"], encoder.dim))  # known before the teacher has encoded the corpus
-        self.student = student
+        self.student, self.smallest = student, 1 if singles == "taught" else 2
         self.places = places(priority, languages, others=True)
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
@@ -72,7 +77,7 @@ class Distillation(Objective):
         least = rank.new_zeros(len(counts)).scatter_reduce(0, group, rank, "amin", include_self=False)
         first = rank == least[group]
         source = rows[first][group[first].argsort()][group]  # of each row
-        taught = counts[group] > 1
+        taught = counts[group] >= self.smallest
         squares = (pick(f, rows[taught]) - pick(g, source[taught]).to(f.dtype)).square().sum(dim=1)
         return {"distillation": squares.sum() / max(1, len(squares))}
 

@@ -95,6 +95,15 @@ def stsb_multi(split):
     return fill
 
 
+def related(folder):
+    """Scores in one language, labels that are numbers in the other."""
+    for name, field in (("fin-turku", "label"), ("kor-klue-sts", "score")):
+        records = [
+            json.dumps({"texts": [a, b], "split": "test", field: gold}) for a, b, gold in rows(name, 120, (0, 4))
+        ]
+        write(folder / f"similarity/{name}.jsonl.xz", "".join(f"{record}\n" for record in records))
+
+
 def tsv(folder):
     for code in ("deu", "de-ko"):
         lines = [f"{gold}\t{b}\tnote\t{a}\n" for a, b, gold in rows(code)]
@@ -140,5 +149,6 @@ CASES = {
     ),
     "sts-b-multi": _case(stsb_multi("test"), languages=("deu", "zho"), where="deu, sentence 1, language deu"),
     "sts-b-multi/dev": _case(stsb_multi("dev"), languages=("deu", "zho"), where="deu, sentence 1, language deu"),
+    "sts-more": _case(related, languages=("fin", "kor"), where="fin, sentence 1, language fin"),
     "sts": _case(tsv, languages=("kor", "deu"), where="deu, sentence 1, language deu"),
 }

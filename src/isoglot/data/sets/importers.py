@@ -361,6 +361,101 @@ def _bucc_column(paths: Sequence[Path], column: int) -> Iterator[Row]:
         yield Row((row.texts[column],), row.places, id=row.id) if column < 2 else Row((row.id, row.id), row.places)
 
 
+# Questions and paragraphs
+
+# A subset is three parts, `fra.questions`, `fra.paragraphs` and `fra.gold`, whose rows have the identifiers of a
+# question and of a paragraph as texts and the paragraph's relevance as label.
+
+_QA_DEV = _words("fra ind mar por")
+
+
+def qa_retrieval(data: Path) -> Parts:
+    """`<language>.questions.jsonl` and `.paragraphs.jsonl`, or `<a>-<b>` with paragraphs in another language.
+
+    The split goes by language: four are `dev`, all others `test`.
+    """
+    return _first(data, ("qa-retrieval", ""), _qa_retrieval)
+
+
+def _qa_retrieval(folder: Path) -> Iterator[Part]:
+    files = _matching(folder, "*.questions.jsonl*", r"([^.]+)\.questions\.jsonl")
+    for (code,), path in files.items():
+        subset = "-".join(code.split("_")) if _is_pair(code) else code
+        paragraphs = _partner(path, f"{subset}.paragraphs.jsonl")
+        gold = partial(_gold_lists, path)
+        yield from _asked("dev" if code in _QA_DEV else "test", subset, ([path], [paragraphs], [path]), gold)
+
+
+def _is_pair(code: str) -> bool:
+    """Whether `_matching` made this of `bem-eng`; a script, as in `zho_Hans`, begins with a capital letter."""
+    return code.partition("_")[2].islower()
+
+
+def own_questions(data: Path) -> Parts:
+    """The user's sets in the layout of MTEB and BEIR, in `questions/<language>/` or `questions/<a>-<b>/`.
+
+    That is `corpus`, `queries` and `qrels` as JSON lines or Parquet, alone, in shards or in a folder of that name; or
+    the relevance as a table with a header, `qrels.tsv`, `qrels/test.tsv` or `qrels/dev.tsv`.
+    """
+    found: list[Part] = []
+    for folder in sorted(filter(Path.is_dir, (data / "questions").glob("*"))):
+        subset = "-".join(canonical(code, file=folder) for code in folder.name.split("-"))
+        corpus, queries, qrels = (_beir(folder, name) for name in ("corpus", "queries", "qrels"))
+        found += _asked("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
+    return parts_of(found)
+
+
+def _beir(folder: Path, name: str) -> list[Path]:
+    tables = [_find(folder, ("", name), f"{stem}.tsv") for stem in (name, "test", "dev")] if name == "qrels" else []
+    if table := next(filter(None, tables), None):
+        return [table]
+    paths = [path for pattern in (f"{name}.*", f"{name}-*", f"{name}/*") for path in sorted(folder.glob(pattern))]
+    if not (kept := [path for path in paths if re.fullmatch(rf".*\.(?:jsonl{_PACKED}|parquet)", path.name)]):
+        raise CorpusError(f"has no {name}.jsonl (or .parquet); add that file", file=folder)
+    return kept
+
+
+def _asked(
+    split: str, subset: str, files: tuple[Sequence[Path], ...], gold: Callable[[], Iterator[Row]]
+) -> Iterator[Part]:
+    """The parts of a subset, from the files of its questions, paragraphs and relevance."""
+    first, _, last = subset.partition("-")
+    for kind, code, paths in zip(("questions", "paragraphs"), (first, last or first), files, strict=False):
+        yield Part(split, f"{subset}.{kind}", (code,), tuple(paths), partial(_identified, paths), labelled=False)
+    yield Part(split, f"{subset}.gold", (), tuple(files[2]), gold)
+
+
+def _identified(paths: Sequence[Path]) -> Iterator[Row]:
+    """Texts with `_id` or `id`, an optional title put before the text; identifiers may be numbers, and are unique."""
+    seen: dict[str, str] = {}
+    for place, record in records(paths, ("text",)):
+        key = str(record.get("_id", record.get("id", "")))
+        text = " ".join(filter(None, (record.get("title"), record["text"])))
+        _filled(place, the_identifier=key, the_text=text)
+        if seen.setdefault(key, place) != place:
+            raise CorpusError(f"{place}: the id {key!r} is in {seen[key]} already; make ids unique")
+        yield Row((text,), (place,), id=key)
+
+
+def _gold_lists(path: Path) -> Iterator[Row]:
+    for place, record in records([path], ("id", "gold")):
+        if not isinstance(record["gold"], list):
+            raise CorpusError(f"{place}: gold is not a list of identifiers; get the file again")
+        for paragraph in record["gold"]:
+            yield Row((str(record["id"]), str(paragraph)), (place,), 1.0)
+
+
+def _qrels(paths: Sequence[Path]) -> Iterator[Row]:
+    names = ("query-id", "corpus-id", "score")
+    table: Iterable[tuple[str, list[Any]]] = (
+        _headed(paths[0], names, carriage_returns=False)
+        if ".tsv" in paths[0].suffixes
+        else ((place, [record[name] for name in names]) for place, record in records(paths, names))
+    )
+    for place, (question, paragraph, score) in table:
+        yield Row((str(question), str(paragraph)), (place,), _gold(score, place, _ANY_SCALE))
+
+
 # Similarity
 
 
@@ -602,6 +697,35 @@ def _three(path: Path) -> Iterator[_Judged]:
         if len(cells) != 3:
             raise CorpusError(f"{place}: {len(cells)} cells where 3 are expected; correct the line")
         yield place, cells[0], cells[1], cells[2]
+
+
+_RELATED = _words(
+    "ces-sts-czech fas-parsinlu-qqp fin-turku hye-arpa kor-klue-sts mar-mahasts nld-sick-nl por-sick-br ron-ro-sts "
+    "swe-turku"
+)
+
+
+def similarity(data: Path) -> Parts:
+    """Pairs with a judgement, one file for each language: `<language>-<name>.jsonl` with `texts`, `split` and `score`.
+
+    Without a score, the label is one (of paraphrases), and of `4<i` its number. Where a file has rows of `test`, others
+    are left out.
+    """
+    files = {name[:3]: _find(data, ("similarity", ""), f"{name}.jsonl") for name in _RELATED}
+    return parts_of(
+        _sts_part("test", code, (path,), partial(_related, path)) for code, path in files.items() if path is not None
+    )
+
+
+def _related(path: Path) -> Iterator[Row]:
+    found = list(records([path], ("texts",)))
+    split = "test" if any(record.get("split") == "test" for _, record in found) else None
+    for place, record in found:
+        if split in (None, record.get("split")):
+            gold = record.get("score", str(record.get("label")).rstrip("<>is"))
+            if not isinstance(record["texts"], list) or len(record["texts"]) != 2:
+                raise CorpusError(f"{place}: texts are not two; get the file again")
+            yield from _judged([(place, *record["texts"], gold)], scale=_ANY_SCALE)
 
 
 def own_sts(data: Path) -> Parts:
@@ -1020,6 +1144,15 @@ IMPORTERS: Mapping[str, Importer] = {
     ),
     "own/search": Importer(
         own_search, "files nearest/queries.<code>.txt and nearest/corpus.<code>.txt, one sentence per line"
+    ),
+    "similarity": Importer(similarity, "files <language>-<name>.jsonl (plain, .gz or .xz), such as kor-klue-sts.jsonl"),
+    "qa-retrieval": Importer(
+        qa_retrieval, "files <language>.questions.jsonl and <language>.paragraphs.jsonl (plain, .gz or .xz)"
+    ),
+    "own/questions": Importer(
+        own_questions,
+        "folders questions/<language> (or <a>-<b>) with corpus.jsonl, queries.jsonl and qrels/test.tsv, as MTEB and "
+        "BEIR publish sets of retrieval",
     ),
     "own/sts": Importer(
         own_sts,

@@ -274,6 +274,7 @@ MULTILINGUAL: dict[str, Sts] = {
         Sts("sts22/v1", ("STS22",), lists={"mpcl-17": MPCL_17}),
         Sts("sts-b-multi", ("stsb-multi-mt",)),
         Sts("sts-b-multi/dev", ("stsb-multi-mt",), "dev"),
+        Sts("sts-more", ("similarity",)),
         Sts("sts", ("own/sts",)),
     )
 }

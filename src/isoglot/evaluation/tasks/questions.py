@@ -1,0 +1,142 @@
+"""Finds the paragraph that answers a question: `retrieval/questions`.
+
+Questions and paragraphs are encoded with the prompts that the model has for them (`query`, and `document` or
+`passage`), and each question searches all paragraphs of its language exactly, by cosine. In the subset `bem-eng`
+questions are in Bemba and paragraphs in English.
+
+The definitions are those of trec_eval and MTEB: a paragraph counts by its relevance, divided by log2 of its place plus
+one (nDCG), or as found if its relevance is above 0 (recall, and the inverse place of the first, MRR). Questions without
+a relevant paragraph are left out.
+
+The set `qa-retrieval` is cut by language: `retrieval/questions-dev` has French, Indonesian, Marathi and Portuguese, to
+choose models, prompts and lengths with, and `retrieval/questions` the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from isoglot.data.sets.normal import Rows
+from isoglot.errors import EvaluationError
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
+from isoglot.evaluation.sets import Source, among, sources
+from isoglot.evaluation.tasks.retrieval import mistakes
+from isoglot.evaluation.vectors import embed, in_role, unit
+from isoglot.search.exact import Floats, Ids, neighbours
+
+DEPTH = 10  # places that are judged
+METRICS = (
+    Metric(f"ndcg@{DEPTH}", main=True),
+    Metric("recall@1"),
+    Metric(f"recall@{DEPTH}"),
+    Metric(f"mrr@{DEPTH}"),
+)
+
+# Of each question the relevance of its paragraphs, by their number.
+Relevance = Sequence[Mapping[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Questions(BaseTask):
+    """Retrieval of paragraphs for questions, in one language (`fra`) and across two (`bem-eng`)."""
+
+    metrics: ClassVar[tuple[Metric, ...]] = METRICS
+    name: str
+    source: str
+    split: str = "test"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The set."""
+        return (self.source,)
+
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
+        """The questions, paragraphs and judgements of each language, or of that of the questions and the paragraphs."""
+        subsets: dict[str, dict[str, Source]] = {}
+        for (split, name), source in sources(self.name, self.reads, data).items():
+            subset, _, kind = name.rpartition(".")
+            if split == self.split and any(among(code, languages) for code in subset.split("-")):
+                subsets.setdefault(subset, {})[kind] = source
+        return subsets
+
+    def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
+        """The metrics of each subset, and the means of one language and of two, if there are both."""
+        scores: list[Score] = []
+        for subset, parts in subsets.items():
+            where = f"{self.name} {subset}"
+            questions, paragraphs = (parts[kind].read(f"{where}, {kind}") for kind in ("questions", "paragraphs"))
+            questions, relevance = _judged(questions, paragraphs, parts["gold"].read(where), where=where)
+            asked, searched = (
+                embed(in_role(encode, role), rows.texts(), where=f"{where}, {role}", place=rows.place())
+                for role, rows in (("query", questions), ("document", paragraphs))
+            )
+            nearest = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
+            items = judge(nearest, relevance)
+            wrong = _wrong((questions, paragraphs), (asked, searched), nearest[:, 0], relevance)
+            item_set = item_set_of(questions.texts())
+            for metric, values, details in zip(METRICS, items.T, (wrong, (), (), ()), strict=True):
+                scores.append(metric.mean_of(self.name, subset, values, item_set=item_set, details=details))
+        yield from scores
+        across = [subset for subset in subsets if "-" in subset]
+        alone = [subset for subset in subsets if subset not in across]
+        for name, over in (("monolingual", alone), ("crosslingual", across)) if alone and across else ():
+            yield from averages(scores, name, over=over)
+
+
+def judge(found: Ids, relevance: Relevance) -> Floats:
+    """nDCG, recall at 1, recall and MRR (N, 4) of N questions, from the numbers (N, k) of what each found in order."""
+    discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
+    rows = []
+    for ids, gains in zip(found.tolist(), relevance, strict=True):
+        gained = np.array([gains.get(number, 0.0) for number in ids])
+        ideal = np.sort(list(gains.values()))[::-1][:DEPTH]
+        hits = gained > 0
+        first = 1 / (int(hits.argmax()) + 1) if hits.any() else 0.0
+        ndcg = (gained @ discounts[: len(gained)]) / (ideal @ discounts[: len(ideal)])
+        rows.append((ndcg, hits[0] / len(gains), hits.sum() / len(gains), first))
+    return np.array(rows, np.float32)
+
+
+def _judged(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tuple[Rows, Relevance]:
+    """The questions that have a relevant paragraph, and the relevance of theirs."""
+    numbers = {row.id: number for number, row in enumerate(paragraphs)}
+    gains: dict[str, dict[int, float]] = {row.id: {} for row in questions}
+    for row in gold:
+        question, paragraph = row.texts
+        if question not in gains or paragraph not in numbers:
+            lacking = f"question {question!r}" if question not in gains else f"paragraph {paragraph!r}"
+            raise EvaluationError(f"{where}: {row.places[0]}: there is no {lacking}; get the files again")
+        if float(row.label or 0) > 0:
+            gains[question][numbers[paragraph]] = float(row.label or 0)
+    kept = Rows(row for row in questions if gains[row.id])
+    if not kept:
+        raise EvaluationError(f"{where}: no question has a relevant paragraph; get the files again")
+    return kept, [gains[row.id] for row in kept]
+
+
+def _wrong(
+    rows: tuple[Rows, Rows], vectors: tuple[Floats, Floats], first: Ids, relevance: Relevance
+) -> tuple[Detail, ...]:
+    """The questions whose nearest paragraph (N,) is not relevant, with their own first one, worst first."""
+    own = np.array([min(gains) for gains in relevance])
+    wrong = np.flatnonzero([number not in gains for number, gains in zip(first.tolist(), relevance, strict=True)])
+    asked, expected, found = (
+        unit(table[places])
+        for table, places in ((vectors[0], wrong), (vectors[1], own[wrong]), (vectors[1], first[wrong]))
+    )
+    cosines = np.einsum("nd,nd->n", asked, expected), np.einsum("nd,nd->n", asked, found)
+    paragraphs = rows[1].texts()
+    answers = [*(paragraphs[number] for number in own), *paragraphs]  # a question's own at its number, then all
+    return mistakes((rows[0].texts(), answers), wrong, first[wrong] + len(own), cosines)
+
+
+QUESTIONS: tuple[Questions, ...] = (
+    Questions("retrieval/questions", "qa-retrieval"),
+    Questions("retrieval/questions-dev", "qa-retrieval", "dev"),
+    Questions("retrieval/questions-own", "own/questions"),
+)

@@ -1,0 +1,141 @@
+"""Questions and paragraphs: the metrics against plain loops, the model's prompts, and what cannot be scored."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from cases import random_vector
+from cases_questions import lines
+from folders import write
+from isoglot.report.evaluate import evaluate
+
+from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS
+from isoglot.evaluation.run import function
+from isoglot.evaluation.tasks.questions import judge
+from isoglot.evaluation.vectors import Remembered, in_role
+from toys import ToyEncoder
+
+
+def by_loops(gains, order):
+    """nDCG@10, recall@1, recall@10 and MRR@10 of one question, whose paragraphs were found in this order."""
+    ndcg, best = 0.0, 0.0
+    for place, paragraph in enumerate(order[:10], 1):
+        ndcg += gains.get(paragraph, 0) / math.log2(place + 1)
+    for place, gain in enumerate(sorted(gains.values(), reverse=True)[:10], 1):
+        best += gain / math.log2(place + 1)
+    found = [place for place, paragraph in enumerate(order[:10], 1) if gains.get(paragraph, 0) > 0]
+    recall_1 = (1 in found) / len(gains)
+    return ndcg / best, recall_1, len(found) / len(gains), 1 / found[0] if found else 0.0
+
+
+def folder_of(root, gold, *, questions, paragraphs):
+    """A set of the user: `gold` maps numbers of questions to paragraphs and their relevance."""
+    place = root / "questions" / "deu"
+    write(place / "queries.jsonl", lines(*({"_id": f"q{i}", "text": text} for i, text in enumerate(questions))))
+    write(place / "corpus.jsonl", lines(*({"_id": f"d{i}", "text": text} for i, text in enumerate(paragraphs))))
+    rows = "".join(f"q{q}\td{d}\t{score}\n" for q, own in gold.items() for d, score in own.items())
+    write(place / "qrels" / "test.tsv", f"query-id\tcorpus-id\tscore\n{rows}")
+    return root
+
+
+def by_text(texts):
+    return np.array([random_vector(text) for text in texts])
+
+
+def test_metrics_are_those_of_plain_loops(tmp_path):
+    rng = np.random.default_rng(0)
+    questions, paragraphs = [f"question {i}" for i in range(60)], [f"paragraph {i}" for i in range(90)]
+    gold = {
+        q: {int(d): int(score) for d, score in zip(rng.permutation(90)[:count], rng.integers(1, 4, count), strict=True)}
+        for q, count in enumerate(rng.integers(1, 15, 60))
+    }
+    folder_of(tmp_path, gold, questions=questions, paragraphs=paragraphs)
+    cosines = by_text(questions) @ (by_text(paragraphs) / np.linalg.norm(by_text(paragraphs), axis=1)[:, None]).T
+    expected = np.array([by_loops(gold[q], np.argsort(-cosines[q]).tolist()) for q in range(60)])
+    scores = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
+    for column, metric in enumerate(("ndcg@10", "recall@1", "recall@10", "mrr@10")):
+        (score,) = [score for score in scores if (score.subset, score.metric) == ("deu", metric)]
+        assert score.items == pytest.approx(expected[:, column], abs=1e-6)
+        assert score.value == pytest.approx(expected[:, column].mean(), abs=1e-6)
+    assert 0 < expected.mean() < 1
+
+
+def test_fewer_paragraphs_than_places_are_judged_as_they_are():
+    """Three paragraphs, two of them relevant, the better one last: 3/log2(4) + 1/log2(2) of 3 + 1/log2(3)."""
+    found = judge(np.array([[0, 1, 2]]), [{0: 1.0, 2: 3.0}])
+    assert found[0] == pytest.approx([(1 + 3 / 2) / (3 + 1 / math.log2(3)), 0.5, 1.0, 1.0])
+
+
+class Prompted(ToyEncoder):
+    """A toy encoder with prompts, its own among them."""
+
+    prompt = "all: "
+
+    def tokenize(self, texts, *, prompt=None):
+        return super().tokenize([(self.prompt if prompt is None else prompt) + text for text in texts])
+
+
+def test_the_prompts_of_the_model_are_those_of_the_role(tmp_path):
+    encoder, texts = Prompted(), ["a house", "no"]
+    encoder.prompts = {"query": "ask: ", "passage": "answer: "}
+    encode = function(encoder, cache=tmp_path)
+    for role, prompt in (("query", "ask: "), ("document", "answer: ")):
+        assert in_role(encode, role)(texts) == pytest.approx(encoder.encode(texts, prompt=prompt), abs=1e-6)
+    assert encode(texts) == pytest.approx(encoder.encode(texts), abs=1e-6)
+    assert len(list(tmp_path.iterdir())) == 3  # vectors with and without a prompt are kept apart
+    assert encode.seconds > in_role(encode, "query").seconds > 0
+
+
+def test_a_function_and_a_model_without_prompts_have_no_roles():
+    encode = function(ToyEncoder())
+    assert in_role(encode, "query") is encode
+    assert in_role(by_text, "document") is by_text
+
+
+def test_the_task_encodes_questions_and_paragraphs_in_their_roles(tmp_path):
+    """The prompts alone tell which paragraph is found."""
+    folder_of(tmp_path, {0: {0: 1}}, questions=["b"], paragraphs=["a", "b"])
+    roles = {
+        "query": Remembered(lambda texts: np.array([[1.0, 0.0]] * len(texts))),
+        "document": Remembered(lambda texts: np.array([[text == "a", text == "b"] for text in texts], float)),
+    }
+    encode = Remembered(by_text, roles=roles)
+    scores = TASKS["retrieval/questions-own"].run(encode, tmp_path)
+    assert {score.value for score in scores} == {1.0}
+
+
+def test_questions_without_a_relevant_paragraph_are_left_out(tmp_path):
+    folder_of(tmp_path, {0: {0: 1}, 1: {1: 0}}, questions=["a", "b", "c"], paragraphs=["a", "b"])
+    scores = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
+    assert {score.n for score in scores if not score.over} == {1}
+
+
+@pytest.mark.parametrize(
+    ("gold", "message"),
+    [
+        ({0: {7: 1}}, "test.tsv:2: there is no paragraph 'd7'"),
+        ({5: {0: 1}}, "test.tsv:2: there is no question 'q5'"),
+        ({0: {0: 0}}, "no question has a relevant paragraph"),
+    ],
+)
+def test_relevance_that_cannot_be_used_is_an_error(tmp_path, gold, message):
+    folder_of(tmp_path, gold, questions=["a"], paragraphs=["a", "b"])
+    with pytest.raises(EvaluationError, match=message):
+        evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
+
+
+def test_a_missing_file_of_three_is_an_error(tmp_path):
+    folder_of(tmp_path, {0: {0: 1}}, questions=["a"], paragraphs=["a", "b"])
+    (tmp_path / "questions" / "deu" / "corpus.jsonl").unlink()
+    with pytest.raises(EvaluationError, match=r"retrieval/questions-own: .*deu.* has no corpus.jsonl"):
+        evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)
+
+
+def test_worst_mistakes_name_the_relevant_paragraph_and_the_one_found(tmp_path):
+    folder_of(tmp_path, {0: {1: 1}}, questions=["a"], paragraphs=["a", "b"])
+    score = evaluate(by_text, ["retrieval/questions-own"], data=tmp_path)[0]
+    (detail,) = score.details
+    assert detail.rows[0][:3] == ("a", "b", "a")

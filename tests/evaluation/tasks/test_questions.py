@@ -9,7 +9,7 @@ import pytest
 from cases import random_vector
 from cases_questions import lines
 from folders import write
-from isoglot.report.evaluate import evaluate
+from isoglot.evaluation.evaluate import evaluate
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS

@@ -14,7 +14,7 @@ choose models, prompts and lengths with, and `retrieval/questions` the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -86,6 +86,10 @@ class Questions(BaseTask):
         alone = [subset for subset in subsets if subset not in across]
         for name, over in (("monolingual", alone), ("crosslingual", across)) if alone and across else ():
             yield from averages(scores, name, over=over)
+
+    def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
+        """All languages and pairs of languages, and not their averages."""
+        return subsets
 
 
 def judge(found: Ids, relevance: Relevance) -> Floats:

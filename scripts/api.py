@@ -23,7 +23,7 @@ when it is first used. Errors are subclasses of `IsoglotError`; wrong arguments 
 # Shown first to last: what most people need comes first.
 ORDER = (
     "load",
-    "Encoder",
+    "Model",
     "encode",
     "train",
     "evaluate",

@@ -25,7 +25,6 @@ from typing import Any
 import isoglot
 from isoglot.data.files import atomic_write
 from isoglot.encoders import Encoder
-from isoglot.encoders.device import settle
 from isoglot.encoders.loading import expanded
 from isoglot.errors import EncoderError
 from isoglot.evaluation import TASKS
@@ -102,7 +101,7 @@ def score(
 ) -> Scores:
     """The main scores of a task; those in `folder` if they are of this encoder."""
     _, settings = described(encoder)
-    precision = settle("auto", encoder.device)
+    precision = encoder.settle("auto")
     made_of = {"encoder": settings["encoder"], "languages": " ".join(languages), "precision": precision}
     if (folder / "results.json").exists():
         earlier = read_results(folder)

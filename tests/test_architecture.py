@@ -99,6 +99,7 @@ MAY_IMPORT_TORCH = {
     "isoglot.evaluation.tasks.finetune",  # a fine-tuned classifier
     "isoglot.evaluation.tasks.linear",
     "isoglot.memory",  # of an accelerator
+    "isoglot.model.layout",  # folders that transformers reads
     "isoglot.mining.pipeline",  # products in bfloat16
     "isoglot.demo",
 }
@@ -307,7 +308,7 @@ def find_circles(graph: dict[str, set[str]]) -> list[set[str]]:
 
 
 # Circles that still exist, by the package that they are in, with the number of their modules: they only become smaller.
-CIRCLES = {"encoders": 6}
+CIRCLES: dict[str, int] = {}
 
 
 def test_no_modules_import_each_other():

@@ -26,10 +26,15 @@ def epoch(table, batching, number=0, **options):
     return [batches.next() for _ in range(batches.count(number))]
 
 
+def rows_of(tokens):
+    """The ids of each row as a tuple."""
+    ends = tokens.lengths.cumsum().tolist()
+    return [tuple(tokens.ids[start:stop].tolist()) for start, stop in zip([0, *ends], ends, strict=False)]
+
+
 def sentences(batch):
     """Each row as the tuple of its ids: texts of toy groups are distinct."""
-    ends = batch.tokens.lengths.cumsum().tolist()
-    return [tuple(batch.tokens.ids[start:stop].tolist()) for start, stop in zip([0, *ends], ends, strict=False)]
+    return rows_of(batch.tokens)
 
 
 def pairs_with_counts(counts, tail=2):
@@ -50,7 +55,7 @@ def test_an_epoch_holds_every_sentence_once(sizes, size, pool, tokens, one_pair)
     batches = epoch(table, Batching(size=size, pool=pool, tokens=tokens, one_pair=one_pair))
     seen = Counter(row for batch in batches for row in sentences(batch))
     expected = ENCODER.tokenize([t for g in groups for t in (*g.texts, *g.hard_negatives)])
-    assert seen == Counter(tuple(p.tolist()) for p in expected.ids.split(expected.lengths.tolist()))
+    assert seen == Counter(rows_of(expected))
     for batch in batches:
         groups_met = len(batch.group.unique())
         assert groups_met <= size
@@ -134,7 +139,7 @@ def test_one_pair_without_a_pool_cuts_the_epoch_into_full_batches_in_random_orde
     kinds = [tuple(batch.lang.unique().tolist()) for batch in batches]
     assert all(len(kind) == 2 for kind in kinds)
     assert sorted(kinds) != kinds != sorted(kinds)[::-1]
-    longest = [torch.stack(batch.tokens.lengths.split(2)).amax(1) for batch in batches if len(batch) == 16]
+    longest = [batch.tokens.lengths.reshape(-1, 2).max(axis=1) for batch in batches if len(batch) == 16]
     spans = [int(each.max() - each.min()) for each in longest]
     assert min(spans) > 4
     assert max(spans) > 15  # sorted by length they span 8 at most

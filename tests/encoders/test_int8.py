@@ -62,7 +62,7 @@ def test_one_in_int8_travels_and_says_what_it_is(tmp_path):
 
 def test_only_transformers(toy_static):
     with pytest.raises(EncoderError, match="int8 is for transformers, and this is a StaticEncoder"):
-        quantize(toy_static)
+        toy_static.at("int8")
 
 
 def test_what_is_missing_is_named(monkeypatch):

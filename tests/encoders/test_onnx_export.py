@@ -47,8 +47,9 @@ def build(tmp_path):
 
 def run(data, encoder, texts=SENTENCES):
     """Vectors, states and the mask of the texts."""
-    ids, mask = encoder.tokenize(texts).padded(encoder.pad)
-    mask = torch.ones_like(ids) if mask is None else mask
+    table, filled = encoder.tokenize(texts).padded(encoder.pad)
+    ids = torch.from_numpy(table)
+    mask = torch.ones_like(ids) if filled is None else torch.from_numpy(filled)
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
     assert [part.name for part in session.get_inputs()] == ["input_ids", "attention_mask"]
     assert [part.name for part in session.get_outputs()] == ["sentence_embedding", "last_hidden_state"]

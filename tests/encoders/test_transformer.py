@@ -11,7 +11,7 @@ import torch
 from conftest import SENTENCES
 from isoglot.encoders import load
 from isoglot.encoders.layers import Dense
-from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS
+from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.errors import OutputError
 from isoglot.model import encode
 

@@ -115,8 +115,8 @@ def test_rated_pairs_in_memory_are_correlated_with_cosines():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"model": np.eye(3), "pairs": PAIRS}, "pass an Encoder, a name or folder"),
-        ({"model": ["a"], "pairs": PAIRS}, "pass an Encoder, a name or folder"),
+        ({"model": np.eye(3), "pairs": PAIRS}, "pass a model, a name or folder"),
+        ({"model": ["a"], "pairs": PAIRS}, "pass a model, a name or folder"),
         ({"tasks": PAIRS}, "pairs="),
         ({"tasks": [3]}, "names of tasks"),
         ({"pairs": "pairs.tsv"}, "pairs of strings"),

@@ -54,7 +54,7 @@ def fit(
         from_stdin(corpus) as (text_file,),
         Progress("fitting") as progress,
     ):
-        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt).trainable()
+        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
         texts = (text for _, text in read_texts(text_file) if text.strip())
         try:
             found = (

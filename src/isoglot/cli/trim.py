@@ -50,7 +50,7 @@ def trim(
                 return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
 
         layout.prepare(output)
-        encoder = open_encoder(model, device=device, prompt=prompt).trainable()
+        encoder = open_encoder(model, device=device, prompt=prompt)
         try:
             with Progress("reading", unit="sentences") as progress:
                 found = trimming(

@@ -16,9 +16,10 @@ from isoglot.encoders.adapters import attached
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.loading import load
 from isoglot.errors import EncoderError
+from isoglot.model import Model
 
 
-def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | None = None) -> Encoder:
+def average(models: Sequence[str | Path | Model], weights: Sequence[float] | None = None) -> Encoder:
     """A copy of the first of two or more encoders with the weighted mean of all their weights, in evaluation mode.
 
     models   encoders, or what `isoglot.load` opens, which are opened one at a time
@@ -57,15 +58,15 @@ def average(models: Sequence[str | Path | Encoder], weights: Sequence[float] | N
     return mean
 
 
-def _opened(model: str | Path | Encoder) -> Encoder:
-    encoder = model if isinstance(model, Encoder) else load(model)
+def _opened(model: str | Path | Model) -> Encoder:
+    encoder = model.trainable() if isinstance(model, Model) else load(model)
     if any(True for _ in attached(encoder)):
         raise EncoderError("an adapter that is not merged can't be averaged; save the encoder and load it again")
     return encoder
 
 
-def _name(model: str | Path | Encoder, place: int) -> str:
-    return f"model {place + 1}" if isinstance(model, Encoder) else str(model)
+def _name(model: str | Path | Model, place: int) -> str:
+    return f"model {place + 1}" if isinstance(model, Model) else str(model)
 
 
 def _require_alike(first: Encoder, other: Encoder, *, name: str) -> None:

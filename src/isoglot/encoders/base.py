@@ -15,7 +15,10 @@ from torch import Tensor, nn
 
 from isoglot.arguments import check_arguments
 from isoglot.data.tokens import Tokens
+from isoglot.encoders import packing
 from isoglot.encoders.device import autocast, describe, resolve, settle
+from isoglot.errors import EncoderError
+from isoglot.model import card, layout
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
 
@@ -51,19 +54,19 @@ class Encoder(Model, nn.Module):
         """The tokens with what `forward` needs of the host made now, in the calling thread; by default unchanged."""
         return tokens
 
+    def save_graph(self, folder: str | Path, *, name: str | None, words: str) -> None:
+        """Write a folder whose weights are a graph for ONNX Runtime; only transformers can. Raises EncoderError."""
+        del name, words
+        raise EncoderError(f"{folder}: only transformers can be exported to ONNX, and this is a {type(self).__name__}")
+
     @check_arguments()
     def save(
         self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
     ) -> None:
         """Write the encoder and its model card to `folder`: see `Model.save`."""
-        from isoglot.encoders import packing
-        from isoglot.model import card, layout
-
         packing.check(weights, words)
         if weights == packing.ONNX:
-            from isoglot.encoders.onnx_export import write_onnx
-
-            write_onnx(self, folder, name=name, words=words or "int4")
+            self.save_graph(folder, name=name, words=words or "int4")
             return
         with layout.replacing(folder) as new:
             self.write(new, name=name)
@@ -138,12 +141,10 @@ class Encoder(Model, nn.Module):
         return settle(precision, self.device if place is None else torch.device(place))
 
     def at(self, precision: str) -> Model:
-        """The encoder, which computes in every precision but int8, or its graph in int8."""
-        if precision != "int8":
-            return self
-        from isoglot.encoders.int8 import quantize
-
-        return quantize(self)
+        """The encoder, which computes in every precision but int8. Raises EncoderError for that."""
+        if precision == "int8":
+            raise EncoderError(f"int8 is for transformers, and this is a {type(self).__name__}; use float32")
+        return self
 
     @property
     def threads(self) -> int:

@@ -35,6 +35,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
 from isoglot.errors import EncoderError
+from isoglot.model import Model
 from isoglot.model.engine import checked, engine, plan
 from isoglot.progress import Progress
 
@@ -64,7 +65,7 @@ class Whitened:
 
 
 def fit_whitening(
-    encoder: Encoder, texts: Iterable[str], *, dim: int | None = None, progress: Progress | None = None
+    model: Model, texts: Iterable[str], *, dim: int | None = None, progress: Progress | None = None
 ) -> Whitened:
     """The encoder, whitened by its raw vectors of `texts`; repeated ones count as often.
 
@@ -75,6 +76,7 @@ def fit_whitening(
     any other gets a dense layer after it. Raises ValueError for a `dim` that is not 1 to the encoder's, if the text
     varies in fewer directions than that, and without a `dim`, if there are no more sentences than dimensions.
     """
+    encoder = model.trainable()
     if dim is not None and not 1 <= dim <= encoder.dim:
         raise ValueError(f"dim must lie between 1 and the encoder's {encoder.dim} dimensions, got {dim}")
     with engine(encoder, plan(encoder, normalize_embeddings=False, precision=EXACT), progress=progress) as blocks:
@@ -175,7 +177,7 @@ class Fitted:
 
 
 def fit_flow(
-    encoder: Encoder,
+    model: Model,
     texts: Iterable[str],
     *,
     flow: Flow | None = None,
@@ -196,6 +198,7 @@ def fit_flow(
     Raises ValueError for fewer than two texts, a dimension without variance, impossible settings, or a flow of another
     width; EncoderError if the flow diverges.
     """
+    encoder = model.trainable()
     flow = Flow(encoder.dim, permutation=permutation, seed=seed) if flow is None else flow
     whole = WithLayer(encoder, flow)
     with tempfile.TemporaryDirectory(prefix="isoglot-flow-") as folder:

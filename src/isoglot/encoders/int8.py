@@ -13,30 +13,30 @@ import hashlib
 import logging
 import threading
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from isoglot import environment
 from isoglot.data.files import atomic_write
-from isoglot.encoders.base import Encoder
 from isoglot.encoders.onnx_export import build_graph
-from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import EncoderError, IsoglotError
 from isoglot.model.onnx import Graph, OnnxModel
+
+if TYPE_CHECKING:
+    from isoglot.encoders.transformer import TransformerEncoder
 
 _FORMAT = 3  # raised when the export changes, so that cached graphs are created again
 _exporting = threading.Lock()
 _known = WeakTensorKeyDictionary()  # word embeddings -> (state of all weights, graph)
 
 
-def quantize(encoder: Encoder) -> OnnxModel:
+def quantize(encoder: TransformerEncoder) -> OnnxModel:
     """The encoder in int8, exported once for its weights; it tokenises like its encoder.
 
     Raises EncoderError if it is not a transformer on a CPU, or the extra `onnx` is not installed.
     """
-    if not isinstance(encoder, TransformerEncoder):
-        raise EncoderError(f"int8 is for transformers, and this is a {type(encoder).__name__}; use float32")
     if encoder.device.type != "cpu":
         raise EncoderError(f"int8 needs a CPU and the encoder is on {encoder.device}; use bfloat16 there")
     words, state = encoder.backbone.get_input_embeddings().weight, _state(encoder)

@@ -22,8 +22,9 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.device import resolve
 from isoglot.encoders.layers import PICKLED, read_dense, read_layer_mean, read_tensors, read_weights, with_layers
+from isoglot.encoders.pooling import POOLINGS
 from isoglot.encoders.static import StaticEncoder
-from isoglot.encoders.transformer import POOLINGS, TransformerEncoder
+from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import EncoderError
 from isoglot.model import card, configs, layout, packaged, packed
 from isoglot.model.finding import default_name, find, folder_name

@@ -27,7 +27,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -35,10 +35,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isoglot.encoders import adapters, packing
-from isoglot.encoders.base import Encoder, evaluating
-from isoglot.encoders.transformer import FIRST_LAYER, POOLINGS, TransformerEncoder
+from isoglot.encoders.base import evaluating
+from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.errors import EncoderError, naming_extras
 from isoglot.model import card, layout
+
+if TYPE_CHECKING:
+    from isoglot.encoders.transformer import TransformerEncoder
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
 WORDS = ("input", packing.FULL, *packing.BITS)
@@ -87,7 +90,7 @@ def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str
 
 
 def write_onnx(
-    encoder: Encoder,
+    encoder: TransformerEncoder,
     folder: str | Path,
     *,
     name: str | None = None,
@@ -101,12 +104,8 @@ def write_onnx(
     `isoglot.load` opens it, and any ONNX Runtime runs its graph; see `build_graph` for the settings. `compress` writes
     tokenizer.json.xz, a quarter of the size, which other programs don't read.
 
-    Raises EncoderError for an encoder that is not a transformer, OutputError if the folder can't be replaced.
+    Raises OutputError if the folder can't be replaced.
     """
-    if not isinstance(encoder, TransformerEncoder):
-        raise EncoderError(
-            f"{folder}: only transformers can be exported to ONNX, and this is a {type(encoder).__name__}"
-        )
     data = build_graph(encoder, words=words, layers=layers, block=block)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,8 +22,11 @@ from isoglot.data.tokens import Tokens
 from isoglot.encoders import adapters
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
+from isoglot.encoders.int8 import quantize
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
-from isoglot.model import layout
+from isoglot.encoders.onnx_export import write_onnx
+from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
+from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
 from isoglot.options import within
 
@@ -32,59 +35,8 @@ if TYPE_CHECKING:
 
     from isoglot.settings import AdapterSettings
 
-# Poolings take the hidden states of all layers, first to last, each (N, T, D), and the mask (N, T), None where nothing
-# is padded, and give (N, D). `states[0]` is the embedding layer's output, before any attention. "first-last" means two
-# things in the literature: EASE and mSimCSE average that with the last layer, SimCSE today takes the output of layer 1
-# instead. Both are here.
-
-Pooling = Callable[[Sequence[Tensor], Tensor | None], Tensor]
-
-
-def cls(states: Sequence[Tensor], _mask: Tensor | None) -> Tensor:
-    """The last layer's state of the first token."""
-    return states[-1][:, 0]
-
-
-def mean(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
-    """The mean of the last layer's states over a sentence's tokens."""
-    return _mean(states[-1], mask)
-
-
-def maximum(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
-    """The largest value of each dimension over a sentence's tokens."""
-    if mask is None:
-        return states[-1].amax(dim=1)
-    hidden = mask[:, :, None] == 0
-    return states[-1].masked_fill(hidden, torch.finfo(states[-1].dtype).min).amax(dim=1)
-
-
-def first_last(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
-    """The mean over tokens of the embedding layer's output averaged with the last layer's."""
-    return _mean((states[0] + states[-1]) / 2, mask)
-
-
-def first1_last(states: Sequence[Tensor], mask: Tensor | None) -> Tensor:
-    """The mean over tokens of the first attention layer's output averaged with the last layer's."""
-    return _mean((states[1] + states[-1]) / 2, mask)
-
-
-def _mean(states: Tensor, mask: Tensor | None) -> Tensor:
-    if mask is None:
-        return states.mean(dim=1)
-    weight = mask[:, :, None].to(states.dtype)
-    return (states * weight).sum(dim=1) / weight.sum(dim=1).clamp(min=1)
-
-
-POOLINGS: dict[str, Pooling] = {
-    "cls": cls,
-    "mean": mean,
-    "max": maximum,
-    "first-last": first_last,
-    "first1-last": first1_last,
-}
 HEADS = ("none", "tanh", "kept")
 _WIDEST = 1 << 16  # dimensions of a new layer
-FIRST_LAYER = {"first-last": 0, "first1-last": 1}  # these need the states of all layers
 
 
 class TransformerEncoder(Encoder):
@@ -239,6 +191,14 @@ class TransformerEncoder(Encoder):
     def fingerprint(self) -> str:
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         return digest(self.tokenizer.backend_tokenizer, self.max_length, self.prompt)
+
+    def at(self, precision: str) -> Model:
+        """The encoder, which computes in every precision but int8, or its graph in int8."""
+        return quantize(self) if precision == "int8" else self
+
+    def save_graph(self, folder: str | Path, *, name: str | None, words: str) -> None:
+        """Write a folder whose weights are a graph for ONNX Runtime."""
+        write_onnx(self, folder, name=name, words=words)
 
     def write(self, folder: Path, *, name: str | None = None) -> None:
         """Write backbone, tokenizer and pooling in the sentence-transformers layout; never a training head.

@@ -25,6 +25,7 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
 from isoglot.errors import CorpusError, EncoderError
+from isoglot.model import Model
 from isoglot.model.engine import checked
 from isoglot.model.tokenizer import SavedTokenizer, ragged
 from isoglot.progress import Progress
@@ -59,7 +60,7 @@ class Trimmed:
 
 
 def trim(
-    encoder: Encoder,
+    model: Model,
     texts: Iterable[str],
     *,
     minimum_count: int = 1,
@@ -76,7 +77,7 @@ def trim(
     progress         called with (texts read, None) in each of the passes over the texts
 
     The texts are read with the encoder's prompt before each, and without truncation to `max_length`; the pieces of its
-    named prompts are kept too. With a count of 1 their vectors equal those of `encoder`, which a second pass over the
+    named prompts are kept too. With a count of 1 their vectors equal those of `model`, which a second pass over the
     texts verifies; an iterator, which can be read only once, is not verified.
 
     Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
@@ -86,6 +87,7 @@ def trim(
         raise ValueError(f"minimum_count must be at least 1, got {minimum_count}")
     if first < 0:
         raise ValueError(f"first must not be negative, got {first}")
+    encoder = model.trainable()
     inner = inside(encoder)
     texts = checked(texts)
     met, count = used(

@@ -43,7 +43,7 @@ class StaticModel(Model):
 
     @classmethod
     def open(cls, modules: Sequence[layout.Module], folder: Path, settings: Mapping[str, Any]) -> StaticModel:
-        """The model in a folder with these modules, a table and perhaps Normalize; `settings` replace saved ones.
+        """The model in a folder with these modules, a table and possibly Normalize; `settings` replace saved ones.
 
         Raises EncoderError for a damaged folder.
         """

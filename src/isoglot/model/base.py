@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
@@ -53,13 +54,20 @@ class Model(Engine):
     origin       argument with which `isoglot.load` can open it again; "" for a model made or changed in memory
     prompt       put before every text unless a call passes another; Towers: each tower has its own
     prompts      further prompts by name, such as query and document, for `prompt_name`
-    card         training data and scores for the model card; None if unknown
+    folder       that it was opened from, by an engine without torch
     """
 
     origin: str = ""
     prompt: str = ""
     prompts: Mapping[str, str] = MappingProxyType({})
-    card: Card | None = None
+    folder: Path | None = None
+
+    @cached_property
+    def card(self) -> Card | None:
+        """Training data and scores for the model card; None if unknown. Raises EncoderError for a damaged file."""
+        from isoglot.model import card  # reads languages, which takes a tenth of a second
+
+        return None if self.folder is None else card.read(self.folder)
 
     @check_arguments()
     def save(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from isoglot.data.tokens import Tokens
 from isoglot.errors import EncoderError
-from isoglot.model import card, configs, layout
+from isoglot.model import configs, layout
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
@@ -111,7 +111,7 @@ class OnnxModel(Model):
         if settings.get("max_length", length) > length:
             raise EncoderError(f"{folder}: max_length is at most {length}, got {settings['max_length']}")
         model = cls(graph, tokenizer, **{**given, **settings})
-        model.name, model.card = saved.name, card.read(folder)
+        model.name, model.folder = saved.name, folder
         return model
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from isoglot.data.tokens import Tokens
 from isoglot.errors import EncoderError
-from isoglot.model import card, layout, packed
+from isoglot.model import layout, packed
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
@@ -63,7 +63,7 @@ class StaticModel(Model):
         normalizes = any(module.kind == "Normalize" for module in modules)
         given = {"max_length": length, "prompt": saved.default, "prompts": saved.prompts, "normalizes": normalizes}
         model = cls(table.astype(np.float32, copy=False), tokenizer, **{**given, **settings})
-        model.name, model.card = saved.name, card.read(folder)
+        model.name, model.folder = saved.name, folder
         return model
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:

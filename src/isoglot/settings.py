@@ -1,11 +1,13 @@
-"""The settings of a recipe: frozen models with defaults, ranges and descriptions.
+"""The settings of a run: frozen models with defaults, ranges and descriptions.
 
-A recipe is one run: an encoder, one or more stages of streams and an optimiser, and the evaluation. Unknown keys are
-errors, except for the options of readers and objectives, which check their own.
+A recipe is one run: an encoder, one or more stages of streams and an optimiser, and the evaluation. TOML and the
+arguments of `isoglot.train` are two notations for it. Unknown keys are errors, except for the options of readers and
+objectives, which check their own.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Mapping
@@ -19,15 +21,18 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    PrivateAttr,
     field_validator,
     model_validator,
 )
 
 from isoglot import environment
-from isoglot.data.batching import MOST, Batching, Count, Limit
+from isoglot.data.batching import MOST, Batching, Count, Limit, Mixing, Positive, Seed
 from isoglot.errors import CorpusError, RecipeError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from isoglot.data.corpus import Corpus
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -74,15 +79,26 @@ Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one s
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
 Ranges = Annotated[str, AfterValidator(_ranges)]
 Layers = Annotated[Any, PlainValidator(_layers)]  # a union would warn when a list is written
-Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
-Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 Rate = Annotated[float, Field(strict=True, ge=1e-30, le=1e3, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)]
 
 
 class _Settings(BaseModel):
+    """Settings may hold the thing that they name, an encoder in memory say. Private, so no recipe can write it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+    _held: Any = PrivateAttr(None)
+
+    def holding(self, thing: Any) -> Self:
+        """The same settings with the thing itself."""
+        self._held = thing
+        return self
+
+    @property
+    def held(self) -> Any:
+        """The thing itself; None: to be opened by its name."""
+        return self._held
 
 
 class StaticSettings(_Settings):
@@ -204,7 +220,7 @@ class TowersSettings(_Settings):
         return self
 
 
-class SourceSettings(BaseModel):
+class SourceSettings(_Settings, Mixing):
     """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -216,11 +232,6 @@ class SourceSettings(BaseModel):
         description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`",
     )
     name: Text = Field("", description="name in logs; empty: the set or the path")
-    weight: Positive | None = Field(None, description="share of the items of an epoch, relative to other sources")
-    cap: Limit = Field(0, description="maximum items in an epoch, others in each epoch; 0: no limit")
-    most: Limit = Field(0, description="maximum sentences drawn from a group; 0: that of the stream's batching")
-    sample: Limit = Field(0, description="number of groups, drawn at random once for all runs; 0: all")
-    seed: Seed = Field(0, description="seed of the sample, and of a reader that draws at random")
 
     @model_validator(mode="after")
     def _set_or_files(self) -> SourceSettings:
@@ -234,12 +245,17 @@ class SourceSettings(BaseModel):
         return dict(self.model_extra or {})
 
     @property
+    def mixing(self) -> Mixing:
+        """The share of the source alone."""
+        return Mixing(**{name: getattr(self, name) for name in Mixing.model_fields})
+
+    @property
     def place(self) -> str:
         """The path; of a data set, its folder."""
         return f"data:{self.set}" if self.set else self.path
 
 
-class ObjectiveSettings(BaseModel):
+class ObjectiveSettings(_Settings):
     """An objective by name; all other keys are its options."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
@@ -347,7 +363,10 @@ class EvaluationSettings(_Settings):
     data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: Texts = ()
     subset: Text = Field("mean", description="subset of the score that decides")
-    metric: Text = Field("accuracy/mean", description="metric of the score that decides; an error is minimised")
+    metric: Text | None = Field(
+        "accuracy/mean",
+        description="metric of the score that decides; an error is minimised; None: the task's main one",
+    )
     every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
     patience: Limit = Field(0, description="stop after this many evaluations without a better one; 0: never")
 
@@ -380,7 +399,9 @@ class Recipe(_Settings):
         (), description="dev tasks; the first name's best encoder is kept in model/, that of another in best/NAME/"
     )
     memory: MemorySettings = MemorySettings()
-    checkpoint_every: Limit = Field(0, description="steps between checkpoints; 0: at evaluations and at the end")
+    checkpoint_every: Limit | None = Field(
+        0, description="steps between checkpoints; 0: at evaluations and at the end; None, of a call: never"
+    )
     folder: Path = Field(Path(), description="folder of relative paths; set by `load`")
     data: Path = Field(
         default_factory=environment.data_folder,
@@ -424,30 +445,34 @@ class Recipe(_Settings):
 
     def corpus(self, stream: StreamSettings) -> Corpus:
         """The corpus of one of its streams."""
-        from isoglot.data.batching import Mixing
-        from isoglot.data.corpus import Corpus, FileSource
+        from isoglot.data.corpus import Corpus, FileSource, Source
         from isoglot.data.readers import READERS, options_of
-        from isoglot.data.sets import find
+        from isoglot.data.sets import catalogue, find
 
-        sources = []
+        sources: list[Source] = []
         for number, source in enumerate(stream.sources):
+            if source.held is not None:
+                sources.append(source.held)
+                continue
             where = f"streams.{stream.name}.sources.{number}"
             reader, path, options = source.reader, self.resolve(source.path), source.options
             if source.set:
                 try:
-                    reader, path, known = find(source.set).source_in(self.data.expanduser())
+                    reader, path, training = find(source.set).source_in(self.data.expanduser())
                 except CorpusError as error:
                     raise RecipeError(f"{where}.set: {error}") from None
-                options = known | options
+                options = training | options
             names = options_of(reader) if reader in READERS else []
             if "on_unknown_language" in names:
                 options.setdefault("on_unknown_language", stream.on_unknown_language)
             if "seed" in names and "seed" in source.model_fields_set:
                 options["seed"] = source.seed
             if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
-                options["other"] = str(found if (found := self.resolve(other)).exists() else path.parent / other)
-            mixing = Mixing(source.weight, source.cap, source.most, source.sample, source.seed)
-            sources.append(FileSource(reader, path, options, source.name or source.set or source.path, mixing, where))
+                file = self.resolve(other)
+                options["other"] = str(file if file.exists() else path.parent / other)
+            name = source.name or source.set or source.path
+            licence = catalogue()[name].licence if name in catalogue() else ""
+            sources.append(FileSource(reader, path, options, name, source.mixing, where, licence))
         return Corpus(
             sources,
             name=stream.name,
@@ -457,3 +482,18 @@ class Recipe(_Settings):
             deduplicate=stream.deduplicate,
             leakage=[self.resolve(path) for path in stream.leakage],
         )
+
+    def require_set(self, path: str) -> None:
+        """Raise RecipeError, with the remedy, for a path in a data set that the folder of the data sets lacks."""
+        from isoglot.data.sets import catalogue, command
+
+        name = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
+        folder = self.data.expanduser()
+        if not path.startswith("data:") or not name:
+            return
+        if not fnmatch.filter([entry.name for entry in folder.iterdir()] if folder.is_dir() else [], f"{name}*"):
+            remedy = f"get it: {command(name, data=folder)}" if name in catalogue() else "see `isoglot data list`"
+            raise RecipeError(
+                f"{path}: there is no {name} in {folder}, which `data:` stands for; set ISOGLOT_DATA to the folder of "
+                f"your data sets, or {remedy}"
+            )

@@ -148,7 +148,7 @@ def test_accuracy_rises_above_chance(options):
         ({"hidden": 0}, "hidden must be at least 1 .*, got 0"),
         ({"dropout": 1.0}, "dropout must be at least 0 and at most 0.99, got 1.0"),
         ({"classes": 1}, "classes must be at least 2 .*, got 1"),
-        ({"vectors": "both"}, "vectors must be 'unit' or 'raw', got 'both'"),
+        ({"vectors": "both"}, "vectors must be one of unit, raw, got 'both'"),
         ({"sizes": {}}, 'need a whole number called "label"'),
         ({"sizes": {"label": 5}}, "classes is 3, but the data have the label 4; raise classes"),
     ],

@@ -21,7 +21,6 @@ from isoglot.encoders.base import Encoder
 from isoglot.encoders.bert import Bert
 from isoglot.encoders.layers import Dense, write_dense, write_layer_mean
 from isoglot.encoders.tokenizer import SavedTokenizer, digest, prompted, ragged
-from isoglot.options import within
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -272,7 +271,8 @@ class TransformerEncoder(Encoder):
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:
     """Set every dropout layer, and the numbers with this word in their name that attention reads; not the config."""
-    within(dropout=(rate, 0.0, 0.99))
+    if not 0 <= rate <= 0.99:
+        raise ValueError(f"dropout must be at least 0 and at most 0.99, got {rate!r}")
     for module in backbone.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate

@@ -62,7 +62,7 @@ from isoglot.report.tables import shown as value_shown
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
-from isoglot.training.recipes import check_files, choices_of, corpus_of, make_encoder, plan_of
+from isoglot.training.recipes import check_files, choices_of, corpus_of, make_encoder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -509,8 +509,9 @@ class _Job:
             scores = _dev_of_untrained(recipe, encoder)
         else:
             begun = (folder / "run.json").exists()
-            plan = plan_of(recipe, seed=seed, name=arm.recipe)
-            outcome = train(plan, folder, device=resolve(self.device), report=report, update=update)
+            outcome = train(
+                recipe, folder, device=resolve(self.device), name=arm.recipe, seed=seed, report=report, update=update
+            )
             settings["seconds"] = None if begun else round(outcome.seconds)
             encoder = _fitted(arm, load(outcome.model).to(resolve(self.device)), recipe, seed)
             best = outcome.best

@@ -58,12 +58,7 @@ BOUNDS = {
     "less_than": "less than",
     "less_than_equal": "at most",
 }
-KINDS = (
-    "static",
-    "transformer",
-    "twins",
-    "towers",
-)  # kinds of encoders, which pydantic includes in the location of an error
+KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic has them in the location of an error
 _LENGTHS = {"steps": "epochs", "epochs": "steps"}
 UNNAMED = {"streams": "train", "stages": "main"}  # default names of elements, as in settings.py
 PATHS = re.compile(

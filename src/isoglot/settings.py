@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from isoglot import environment
-from isoglot.data.batching import MOST, Batching, Count, Limit, Mixing, Positive, Seed
+from isoglot.data.batching import MOST, Batching, Count, Flag, Limit, Mixing, Positive, Seed
 from isoglot.errors import CorpusError, RecipeError
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ Text = Annotated[str, AfterValidator(_text)]
 Name = Annotated[Text, AfterValidator(_path)]  # a path, or the name of a model
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
-Flag = Annotated[bool, Field(strict=True)]
 Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
@@ -107,9 +106,7 @@ class StaticSettings(_Settings):
     kind: Literal["static"]
     model: Name = Field("", description="folder of a static encoder to continue; empty: from scratch")
     dim: Width = Field(256, description="width of the vectors")
-    vocabulary: int = Field(
-        32000, strict=True, gt=300, le=2**22, description="tokens of the tokenizer trained on the streams' text"
-    )
+    vocabulary: int = Field(32000, strict=True, gt=300, le=2**22, description="tokens of a trained tokenizer")
     tokenizer: Name = Field("", description="tokenizer.json to use instead of training one")
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
     sentences: Count = Field(1_000_000, description="sentences, drawn at random, that the tokenizer is trained on")
@@ -141,11 +138,7 @@ class _Opened(_Settings):
 class TeacherSettings(_Opened):
     """A frozen encoder; the batches contain its vectors of every sentence, computed once per distinct text."""
 
-    pivot: Text = Field(
-        "",
-        description="encode only the sentence in this language for each group (else its first one); empty: all "
-        "sentences",
-    )
+    pivot: Text = Field("", description="encode only a group's sentence in this language (else its first); empty: all")
 
 
 class AdapterSettings(_Settings):
@@ -163,25 +156,13 @@ class BackboneSettings(_Opened):
         "none",
         description="tanh: a layer over the first token's vector, in training only; kept: saved with the model too",
     )
-    layers: Layers | None = Field(
-        None, description='layers to keep: the first n, a list of numbers from 1, or "every 3rd" (1, 4, 7, ...)'
-    )
-    dim: Width | None = Field(
-        None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
-    )
-    dropout: Share | None = Field(
-        None, description="probability of dropout in training; None: that of the backbone's config.json"
-    )
+    layers: Layers | None = Field(None, description='the first n, a list of numbers from 1, or "every 3rd"; None: all')
+    dim: Width | None = Field(None, description="width of a new linear layer after the pooling; None: no such layer")
+    dropout: Share | None = Field(None, description="probability in training; None: that of the model's config.json")
     freeze_embeddings: Flag = Field(False, description="do not train the word embeddings")
-    sparse_embeddings: Flag = Field(
-        False, description="update only those word embeddings whose tokens are in the batch, as in a static encoder"
-    )
-    train_layers: Ranges | None = Field(
-        None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'
-    )
-    adapter: AdapterSettings | None = Field(
-        None, description="train low-rank matrices in all layers, or in those of train_layers, and nothing else"
-    )
+    sparse_embeddings: Flag = Field(False, description="update only word embeddings whose tokens are in the batch")
+    train_layers: Ranges | None = Field(None, description='train only these, from 1: "6-12" or "1,12"; None: all')
+    adapter: AdapterSettings | None = Field(None, description="train only low-rank matrices, in train_layers or all")
 
 
 class TransformerSettings(BackboneSettings):
@@ -220,17 +201,23 @@ class TowersSettings(_Settings):
         return self
 
 
-class SourceSettings(_Settings, Mixing):
-    """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
+class _WithOptions(_Settings):
+    """Settings of a reader or an objective; all keys that they do not name are its options, which it checks."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options."""
+        return dict(self.model_extra or {})
+
+
+class SourceSettings(Mixing, _WithOptions):  # in this order, so that more keys are allowed
+    """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
+
     set: Name = Field("", description="name of a data set (`isoglot data list`), instead of reader and path")
     reader: Text = Field("", description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
-    path: Name = Field(
-        "",
-        description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`",
-    )
+    path: Name = Field("", description="file, folder or pattern, relative to the recipe, `bundled:` or `data:`")
     name: Text = Field("", description="name in logs; empty: the set or the path")
 
     @model_validator(mode="after")
@@ -238,11 +225,6 @@ class SourceSettings(_Settings, Mixing):
         if bool(self.set) == bool(self.path) or bool(self.reader) != bool(self.path):
             raise ValueError("pass either set, or reader and path")
         return self
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the reader."""
-        return dict(self.model_extra or {})
 
     @property
     def mixing(self) -> Mixing:
@@ -255,18 +237,11 @@ class SourceSettings(_Settings, Mixing):
         return f"data:{self.set}" if self.set else self.path
 
 
-class ObjectiveSettings(_Settings):
+class ObjectiveSettings(_WithOptions):
     """An objective by name; all other keys are its options."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     name: Text
     weight: Positive = 1.0
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the objective."""
-        return dict(self.model_extra or {})
 
 
 class StreamSettings(_Settings):
@@ -281,12 +256,8 @@ class StreamSettings(_Settings):
     join: Flag = Field(False, description="merge groups that share a sentence")
     largest: int = Field(16, strict=True, gt=1, le=MOST, description="maximum sentences of a joined group")
     deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
-    leakage: Names = Field(
-        (), description="tasks, suites, test files or folders, whose sentences are kept out of training"
-    )
-    teacher: TeacherSettings | None = Field(
-        None, description="encoder whose vectors are in the batches as the column `teacher`"
-    )
+    leakage: Names = Field((), description="tasks, suites, test files or folders, whose sentences are left out")
+    teacher: TeacherSettings | None = Field(None, description="its vectors are in the batches as column `teacher`")
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
 
@@ -309,9 +280,7 @@ class OptimizerSettings(_Settings):
     schedule: Literal["linear", "cosine", "constant", "stairs"] = Field(
         "linear", description="after the warm-up: linear or cosine decay to zero, or the steps of `stairs`"
     )
-    stairs: tuple[Rate, ...] = Field(
-        (), description="with schedule = stairs: the learning rates, `stair` steps each, the last one to the end"
-    )
+    stairs: tuple[Rate, ...] = Field((), description="learning rates, `stair` steps each, the last one to the end")
     stair: Limit = Field(0, description="steps on a stair")
     clip: Amount = Field(1.0, description="maximum gradient norm; 0: no clipping")
     accumulate: Repeats = Field(1, description="batches, each its own negatives, whose mean gradient makes a step")
@@ -342,9 +311,7 @@ class StageSettings(_Settings):
     optimizer: OptimizerSettings
     epochs: Positive | None = None
     steps: Count | None = None
-    select: Flag = Field(
-        True, description="whether [evaluation] may select an encoder of this stage; false for a warm-up"
-    )
+    select: Flag = Field(True, description="whether [evaluation] may select its encoders; false for a warm-up")
 
     @model_validator(mode="after")
     def _one_length_and_distinct_names(self) -> StageSettings:
@@ -363,10 +330,7 @@ class EvaluationSettings(_Settings):
     data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: Texts = ()
     subset: Text = Field("mean", description="subset of the score that decides")
-    metric: Text | None = Field(
-        "accuracy/mean",
-        description="metric of the score that decides; an error is minimised; None: the task's main one",
-    )
+    metric: Text | None = Field("accuracy/mean", description="decides; an error is minimised; None: the main one")
     every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
     patience: Limit = Field(0, description="stop after this many evaluations without a better one; 0: never")
 
@@ -374,10 +338,7 @@ class EvaluationSettings(_Settings):
 class MemorySettings(_Settings):
     """Splitting of batches to bound memory (training/step.py)."""
 
-    chunk_tokens: Count | None = Field(
-        None,
-        description="tokens per chunk of the encoder, padding included; unset: 512 on a CPU, else 16384",
-    )
+    chunk_tokens: Count | None = Field(None, description="padded tokens of a chunk; unset: 512 on a CPU, else 16384")
     graph_tokens: Limit | None = Field(
         None,
         description="maximum tokens whose activations are kept; larger batches are embedded twice; unset: 3072 on a "
@@ -399,9 +360,7 @@ class Recipe(_Settings):
         (), description="dev tasks; the first name's best encoder is kept in model/, that of another in best/NAME/"
     )
     memory: MemorySettings = MemorySettings()
-    checkpoint_every: Limit | None = Field(
-        0, description="steps between checkpoints; 0: at evaluations and at the end; None, of a call: never"
-    )
+    checkpoint_every: Limit | None = Field(0, description="steps; 0: at evaluations and at the end; None: never")
     folder: Path = Field(Path(), description="folder of relative paths; set by `load`")
     data: Path = Field(
         default_factory=environment.data_folder,

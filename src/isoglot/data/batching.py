@@ -34,6 +34,7 @@ from isoglot.errors import CorpusError
 MOST = 2**31 - 1
 Count = Annotated[int, Field(strict=True, gt=0, le=MOST)]
 Limit = Annotated[int, Field(strict=True, ge=0, le=MOST)]  # 0: none
+Flag = Annotated[bool, Field(strict=True)]
 Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
 Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
 
@@ -43,47 +44,24 @@ class Batching(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    size: int = Field(
-        128, strict=True, gt=0, le=MOST, description="groups per batch over all ranks; with `tokens`, the maximum"
-    )
-    tokens: int = Field(
-        0, strict=True, ge=0, le=MOST, description="token budget of a batch, rows x longest row; 0: none"
-    )
-    pool: int = Field(
-        1,
-        strict=True,
-        gt=0,
-        le=MOST,
-        description="batches that are sorted by length together: less padding, but batches become more uniform; 1: "
-        "random order",
-    )
+    size: Count = Field(128, description="groups per batch over all ranks; with `tokens`, the maximum")
+    tokens: Limit = Field(0, description="token budget of a batch, rows x longest row; 0: none")
+    pool: Count = Field(1, description="batches sorted by length together, so less padding; 1: random order")
     rows: Literal["all", "matching"] = Field(
         "all",
         description="matching: a random perfect matching cuts each group into cross-language pairs (MPCL +Single)",
     )
-    most: int = Field(
-        0, strict=True, ge=0, le=MOST, description="how many sentences of a group are drawn at random; 0: all"
-    )
-    hard_negatives: int = Field(
-        -1, strict=True, ge=-1, le=MOST, description="how many of a group's hard negatives are drawn; -1: all"
-    )
-    views: int = Field(
-        1, strict=True, gt=0, le=1024, description="times each sentence is repeated, for dropout masks (SimCSE)"
-    )
+    most: Limit = Field(0, description="how many sentences of a group are drawn at random; 0: all")
+    hard_negatives: int = Field(-1, strict=True, ge=-1, le=MOST, description="of a group, drawn at random; -1: all")
+    views: int = Field(1, strict=True, gt=0, le=1024, description="rows of each sentence, for dropout masks (SimCSE)")
     anchor: Literal["random", "first"] = Field(
-        "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
+        "random", description="which sentence is slot 0; first: as in the source"
     )
-    one_pair: bool = Field(
-        False, strict=True, description="every batch contains one combination of languages only (IMASCL)"
-    )
+    one_pair: Flag = Field(False, description="every batch contains one combination of languages only (IMASCL)")
     temperature: float = Field(
-        1.0,
-        strict=True,
-        ge=0.1,
-        le=1e9,
-        allow_inf_nan=False,
-        description="languages are drawn as n^(1/temperature), at least 0.1; large: equal shares",
-    )
+        1.0, strict=True, ge=0.1, le=1e9, allow_inf_nan=False,
+        description="languages are drawn as n^(1/temperature); large: equal shares",
+    )  # fmt: skip
 
 
 class Mixing(BaseModel):
@@ -92,18 +70,14 @@ class Mixing(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     weight: Positive | None = Field(
-        None,
-        description="share of the items of an epoch, relative to other sources; None: by its number of items (1 where "
-        "another source has a weight)",
+        None, description="share of an epoch's items, relative to other sources; None: by size"
     )
-    cap: Limit = Field(  # Raffel et al. 2020, section 3.5.2
-        0, description="maximum items in an epoch, others in each epoch; 0: no limit"
+    cap: Limit = Field(
+        0, description="maximum items in an epoch, others in each epoch (Raffel et al. 2020); 0: no limit"
     )
     most: Limit = Field(0, description="maximum sentences drawn from a group; 0: that of the stream's batching")
     sample: Limit = Field(
-        0,
-        description="number of groups, drawn at random once for all runs; 0: all. A smaller sample is part of a larger "
-        "one of the same seed",
+        0, description="groups, drawn once for all runs, a smaller sample being part of a larger; 0: all"
     )
     seed: Seed = Field(0, description="seed of the sample, and of a reader that draws at random")
 

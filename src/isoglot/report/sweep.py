@@ -509,12 +509,10 @@ class _Job:
             scores = _dev_of_untrained(recipe, encoder)
         else:
             begun = (folder / "run.json").exists()
-            outcome = train(
-                recipe, folder, device=resolve(self.device), name=arm.recipe, seed=seed, report=report, update=update
-            )
+            place, name = resolve(self.device), arm.recipe
+            outcome = train(recipe, folder, device=place, name=name, seed=seed, report=report, update=update)
             settings["seconds"] = None if begun else round(outcome.seconds)
-            encoder = _fitted(arm, load(outcome.model).to(resolve(self.device)), recipe, seed)
-            best = outcome.best
+            encoder, best = _fitted(arm, load(outcome.model).to(place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
             data = self.folders.get(task, self.data)

@@ -373,12 +373,12 @@ class Recipe(_Settings):
         """Streams, optimizer, epochs and steps at the top level are the only stage."""
         if not isinstance(data, dict):
             return data
-        own = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
-        if own and "stages" in data:
-            raise ValueError(f"{own[0]} can't be combined with stages: write it inside each [[stages]]")
-        if not own:
+        parts = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
+        if parts and "stages" in data:
+            raise ValueError(f"{parts[0]} can't be combined with stages: write it inside each [[stages]]")
+        if not parts:
             return data
-        return {k: v for k, v in data.items() if k not in own} | {"stages": [{key: data[key] for key in own}]}
+        return {k: v for k, v in data.items() if k not in parts} | {"stages": [{key: data[key] for key in parts}]}
 
     @field_validator("evaluation", mode="before")
     @classmethod

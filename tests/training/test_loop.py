@@ -30,25 +30,8 @@ from isoglot.training.step import StepLimits
 from isoglot.training.train import train_seeds
 from runs import train
 
-WORDS = [
-    "red",
-    "green",
-    "blue",
-    "black",
-    "white",
-    "cat",
-    "dog",
-    "horse",
-    "bird",
-    "fish",
-    "runs",
-    "eats",
-    "sleeps",
-    "sings",
-    "here",
-    "there",
-    "now",
-]
+WORDS = ["red", "green", "blue", "black", "white", "cat", "dog", "horse", "bird", "fish"]
+WORDS += ["runs", "eats", "sleeps", "sings", "here", "there", "now"]
 
 RECIPE = """
 name = "tiny"

@@ -67,7 +67,7 @@ class GroupTable:
 
     def content(self) -> dict[str, tuple[int, dict[str, int]]]:
         """Of each source, the number of groups, and of sentences by language."""
-        found = {}
+        content = {}
         source = np.repeat(self.source, np.diff(self.group_ends, prepend=0))  # of each sentence
         counts = np.bincount(
             source.astype(np.int64) * len(self.languages) + self.lang, minlength=len(self.sources) * len(self.languages)
@@ -75,8 +75,8 @@ class GroupTable:
         groups = np.bincount(self.source, minlength=len(self.sources))
         for number, name in enumerate(self.sources):
             by_language = {code: int(n) for code, n in zip(self.languages, counts[number], strict=True) if n}
-            found[name] = int(groups[number]), dict(sorted(by_language.items()))
-        return found
+            content[name] = int(groups[number]), dict(sorted(by_language.items()))
+        return content
 
     @classmethod
     def build(

@@ -198,7 +198,7 @@ class Run:
         self.seed, self.device, self.report, self.update = seed, device, report, update
         self.state = State()
         self.streams: list[Stream] = []
-        self.kept: int | None = None  # step of the newest checkpoint
+        self.saved_step: int | None = None  # step of the newest checkpoint
         torch.manual_seed(seed)
         with ranks.first_alone():
             for corpus in chain(*corpora):
@@ -212,7 +212,7 @@ class Run:
             selector.restore(self.saved["selector"])
             place = self.saved["state"]
             self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
-            self.kept = self.state.overall
+            self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
         self.base = self.encoder.name
         self.data = {name: Data(**entry) for name, entry in (self.saved or {}).get("data", {}).items()}
@@ -227,10 +227,10 @@ class Run:
                         break
                     self.stage(place, signals)
             except (KeyboardInterrupt, SystemExit):
-                there = "no checkpoint was written" if self.kept is None else f"step {self.kept} is kept"
+                state = "no checkpoint was written" if self.saved_step is None else f"step {self.saved_step} is kept"
                 how = "the same command or call resumes from there"
                 how = "pass output= to keep a run" if self.recipe.checkpoint_every is None else how
-                self.report(f"interrupted at step {self.state.overall}; {there}; {how}")
+                self.report(f"interrupted at step {self.state.overall}; {state}; {how}")
                 raise
         if self.selector.choices and self.selector.best is None:
             self.report("no dev score was a finite number; model/ is the encoder of the last step")
@@ -331,7 +331,7 @@ class Run:
                 self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
                 return
             if received := max(ranks.exchange(signals.received))[0]:
-                if every is not None and self.kept != self.state.overall:
+                if every is not None and self.saved_step != self.state.overall:
                     self._save(adam)
                 signals.obey(received)
 
@@ -389,7 +389,7 @@ class Run:
             }
             checkpoint.save(self.output / "checkpoints", self.state.overall, state)
         ranks.wait()
-        self.kept = self.state.overall
+        self.saved_step = self.state.overall
 
 
 def collapsed(vectors: Tensor) -> float | None:

@@ -38,6 +38,7 @@ from isoglot.progress import elapsed
 from isoglot.recipe import PACKAGED
 from isoglot.settings import (
     BackboneSettings,
+    ObjectiveSettings,
     Recipe,
     StaticSettings,
     StreamSettings,
@@ -70,7 +71,7 @@ def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
                 where = f"streams.{stream.name}.objectives.{place}"
                 if objective.held is None:
                     check_objective(objective.name, objective.options, where=where)
-                if (objective.held or OBJECTIVES[objective.name]).copies != copies:
+                if copies_of(objective) != copies:
                     raise RecipeError(
                         f'{where}: {objective.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together'
                     )
@@ -78,6 +79,11 @@ def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
     check_files(recipe, str(name) or recipe.name)
     choices_of(recipe)
     return corpora
+
+
+def copies_of(objective: ObjectiveSettings) -> int:
+    """How many encoders an objective trains side by side."""
+    return OBJECTIVES[objective.name].copies if objective.held is None else int(objective.held.copies)
 
 
 def record_of(recipe: Recipe) -> dict[str, Any]:
@@ -198,7 +204,7 @@ def choices_of(recipe: Recipe) -> list[Choice]:
         where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
         if settings.held is None and settings.task not in TASKS:
             raise RecipeError(f"{where}.task: unknown task {shown(settings.task)}; {nearest(settings.task, TASKS)}")
-        task: Task = settings.held or TASKS[settings.task]
+        task: Task = TASKS[settings.task] if settings.held is None else settings.held
         metric = find(task, settings.metric, where=where)
         dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
         choice = choices.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
@@ -249,16 +255,12 @@ def open_objectives(
     terms: list[tuple[float, Objective]] = []
     for place, one in enumerate(settings.objectives):
         where = f"streams.{settings.name}.objectives.{place}"
-        objective = copy.deepcopy(one.held) or build_objective(
-            one.name,
-            one.options,
-            encoder,
-            languages=languages,
-            sizes=sizes,
-            seed=seed,
-            resolve=recipe.resolve,
-            where=where,
-        )
+        objective = copy.deepcopy(one.held)
+        if objective is None:
+            objective = build_objective(
+                one.name, one.options, encoder,
+                languages=languages, sizes=sizes, seed=seed, resolve=recipe.resolve, where=where,
+            )  # fmt: skip
         terms.append((one.weight, objective))
     return Sum(*terms)
 

@@ -150,13 +150,13 @@ class Embedded:
         grad = grad[self.order] if len(self.chunks) > 1 else grad
         grads = torch.split(grad, [len(rows) for rows in self.chunks])
         with self.limits.autocast(self.encoder.device):
-            for piece, own, state, part in zip(self.pieces, grads, self.states, self.parts, strict=True):
+            for piece, gradient, state, part in zip(self.pieces, grads, self.states, self.parts, strict=True):
                 if state is not None:
                     with state:
                         part = _embed(self.encoder, piece)
                 if part.requires_grad:
                     with summing.last_pass() if summing and piece is self.pieces[-1] else nullcontext():
-                        torch.autograd.backward(part, own)
+                        torch.autograd.backward(part, gradient)
 
 
 def backward(

@@ -34,7 +34,7 @@ from isoglot.errors import RecipeError, hinting, shown
 from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
-from isoglot.objectives import OBJECTIVES, Objective
+from isoglot.objectives import Objective
 from isoglot.objectives import check as check_objective
 from isoglot.progress import Progress, is_interactive
 from isoglot.recipe import load as load_recipe
@@ -53,7 +53,7 @@ from isoglot.training import ranks
 from isoglot.training.best import Dev
 from isoglot.training.loop import Outcome, run
 from isoglot.training.progress import Display, Report, Status
-from isoglot.training.recipes import choices_of
+from isoglot.training.recipes import choices_of, copies_of
 
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
@@ -261,9 +261,9 @@ def _recipe_of(name: str, encoder: Encoder, arguments: Mapping[str, Any]) -> tup
     try:
         recipe = _settings_of(name, encoder, call, groups)
     except ValidationError as error:
-        found = error.errors()[0]
-        place = {"size": "batch_size", "every": "evaluate_every"}.get(str(found["loc"][-1]), found["loc"][-1])
-        raise ValueError(f"{place}: {found['msg'].removeprefix('Value error, ')}, got {found['input']!r}") from None
+        first = error.errors()[0]
+        place = {"size": "batch_size", "every": "evaluate_every"}.get(str(first["loc"][-1]), first["loc"][-1])
+        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
     record = _record_of(recipe)
     restriction = recipe.encoder.model_dump(mode="json", include=set(RESTRICTION))
     if any(value not in (None, False) for value in restriction.values()):
@@ -290,7 +290,7 @@ def _recipe_of(name: str, encoder: Encoder, arguments: Mapping[str, Any]) -> tup
 def _settings_of(name: str, encoder: Encoder, call: SimpleNamespace, groups: list[Group]) -> Recipe:
     """The recipe of a call, its data being `groups`."""
     objectives = _objectives(call.objective)
-    encoder = _trainable(encoder, [(one.held or OBJECTIVES[one.name]).copies for one in objectives])
+    encoder = _trainable(encoder, [copies_of(one) for one in objectives])
     adapter = None if call.adapter is None else AdapterSettings(**dict(call.adapter))
     rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
     teacher = load(call.teacher, device=call.device) if isinstance(call.teacher, str | Path) else call.teacher
@@ -499,7 +499,7 @@ def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
         return
     lower = outcomes[0].lower_is_better
     deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
-    found = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
-    found |= {"best": (min if lower else max)(scores), "lower_is_better": lower}
+    summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
+    summary |= {"best": (min if lower else max)(scores), "lower_is_better": lower}
     with atomic_write(path) as stream:
-        json.dump(found, stream, indent=1)
+        json.dump(summary, stream, indent=1)

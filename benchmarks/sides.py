@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import material
 from measure import Moment, memory, now
@@ -73,19 +74,19 @@ def with_isoglot(setting: Setting, probe: Probe) -> Path:
     import transformers  # noqa: F401  loaded later otherwise; imports belong before the clock
 
     from isoglot import recipe
-    from isoglot.training.loop import run
-    from isoglot.training.recipes import plan_of
+    from isoglot.training import loop
 
     probe.values["imported"] = memory()
-    plan = plan_of(recipe.parse(isoglot_recipe(setting)), seed=setting.seed)
+    opened = recipe.parse(isoglot_recipe(setting))
 
-    def encoder(report: Any) -> Any:
-        made = plan.encoder(report)
+    def encoder(*args: Any, make: Any = loop.make_encoder, **given: Any) -> Any:
+        made = make(*args, **given)
         probe.loaded(made.backbone)
         return made
 
-    watched = replace(plan, encoder=encoder)
-    return run(watched, Path(setting.folder), device=cpu(), update=lambda _: probe.stepped()).model
+    with patch.object(loop, "make_encoder", encoder):
+        folder = Path(setting.folder)
+        return loop.run(opened, folder, device=cpu(), seed=setting.seed, update=lambda _: probe.stepped()).model
 
 
 def isoglot_recipe(setting: Setting) -> Values:

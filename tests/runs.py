@@ -10,7 +10,6 @@ import torch
 from isoglot.settings import Recipe
 from isoglot.training.loop import Outcome, run, silent
 from isoglot.training.progress import Status
-from isoglot.training.recipes import plan_of
 
 
 def train(
@@ -22,6 +21,4 @@ def train(
     watch: Callable[[Status | str], None] = silent,
 ) -> Outcome:
     """Train by a recipe on the CPU, without a display."""
-    return run(
-        plan_of(recipe, seed=seed), output, device=torch.device("cpu"), resume=resume, report=watch, update=watch
-    )
+    return run(recipe, output, device=torch.device("cpu"), seed=seed, resume=resume, report=watch, update=watch)

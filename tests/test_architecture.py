@@ -206,22 +206,13 @@ def test_the_wording_of_docs_help_and_errors_is_plain():
     ]
 
 
-# What one opens to follow a sentence from a list in memory over a batch and its vectors to a loss and a step, and what
-# these modules use that need not be read for it: files, devices, ranks, saved folders, codes, training a tokenizer.
+# What one opens to follow a sentence from a list in memory over a batch and its vectors to a loss and the step that
+# updates the weights, and what these modules use that need not be read for it: devices, ranks, saved folders, codes.
+# The second list only becomes shorter.
 BEGINNINGS = ["data.groups", "data.batching", "encoders.static", "objectives.info_nce", "training.step"]
-ASIDE = {"errors", "environment", "memory", "plugins", "progress", "options", "data.files", "data.numbers"}
-ASIDE |= {
-    "encoders.device",
-    "encoders.engine",
-    "encoders.layout",
-    "encoders.resumable",
-    "encoders.configs",
-    "data.vectors",
-    "data.languages",
-    "encoders.tokenizer",
-}
-ASIDE |= {"training.ranks", "training.progress"}
-MOST_FILES, MOST_LINES = 10, 2500
+ASIDE = {"errors", "progress", "data.languages", "data.numbers", "data.vectors"}
+ASIDE |= {"encoders.device", "encoders.layout", "encoders.tokenizer", "training.ranks"}
+MOST_FILES, MOST_LINES = 10, 2700
 
 
 def test_the_path_of_a_newcomer_stays_short():
@@ -241,6 +232,7 @@ def test_the_path_of_a_newcomer_stays_short():
                 names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             left += [name.removeprefix("isoglot.") for name in names if name.startswith("isoglot.")]
     assert {"data.groups", "data.batching", "data.batch", "encoders.base", "objectives.kernel"} <= set(path)
+    assert "optimizer.step()" in (SOURCE / "training" / "step.py").read_text(encoding="utf-8")  # the path ends there
     assert len(path) <= MOST_FILES, sorted(path)
     assert sum(path.values()) <= MOST_LINES, path
 

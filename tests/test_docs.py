@@ -7,6 +7,7 @@ block is a recipe or a part of one. In `sh` blocks every line is a command, in `
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
 import shlex
@@ -194,6 +195,35 @@ def test_every_setting_of_a_recipe_is_explained():
     names = {name for model in models for name in model.model_fields} - {"kind", "folder", "reader", "path"}
     assert len(names) > 40
     assert {name for name in names if f"`{name}`" not in text and f"{name} = " not in text} == set()
+
+
+def test_the_tables_of_settings_have_the_defaults_of_the_fields():
+    """A default that is written as a value is that of the field, or stands in its description (None: ... 256)."""
+    text = (ROOT / "docs" / "train.md").read_text(encoding="utf-8")
+    models = [model for model in vars(settings).values() if isinstance(model, type) and hasattr(model, "model_fields")]
+    compared = 0
+    for table in re.findall(r"^\| key[^|\n]*\| default .*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE):
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        rows = [(re.findall(r"`(\w+)`", keys), default) for keys, default, *_ in cells if " or " not in keys]
+        names = {key for keys, _ in rows for key in keys}
+        fields = max((m.model_fields for m in models), key=lambda found: (len(names & found.keys()), -len(found)))
+        assert names <= fields.keys() | {"streams", "optimizer"}  # of the only stage
+        for keys, default in rows:
+            words = re.split(r", (?![^\[]*\])", default) if len(keys) > 1 else [default]
+            for key, word in zip(keys, words, strict=False):
+                value, plain = fields[key].default if key in fields else None, word.strip("`").replace(",", "")
+                if word.startswith("`["):
+                    assert list(value) == ast.literal_eval(word.strip("`"))
+                elif re.fullmatch(r"-?\d[\d.]*(e-?\d+)?", plain):
+                    assert float(plain) == value or plain in fields[key].description, (key, word, value)
+                elif plain in ("true", "false"):
+                    assert value is (plain == "true"), (key, word, value)
+                elif re.fullmatch(r"`[\w-]+`", word):
+                    assert plain == value or plain in fields[key].description, (key, word, value)
+                else:
+                    continue
+                compared += 1
+    assert compared > 40
 
 
 @pytest.mark.parametrize("page", PAGES, ids=label)

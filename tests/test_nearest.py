@@ -19,9 +19,9 @@ REST = {"name": "a", "epochs": 1, "encoder": {"kind": "static"}, "optimizer": {"
 
 
 def of_recipe(**stream):
-    from isoglot.training.recipes import plan_of
+    from isoglot.training.recipes import check
 
-    return plan_of(parse(REST | {"streams": [STREAM | stream]}), name="a")
+    return check(parse(REST | {"streams": [STREAM | stream]}), name="a")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from isoglot.data.batching import Mixing
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.recipe import dumps, find, load, names, parse, tomllib
-from isoglot.training.recipes import corpus_of, plan_of
+from isoglot.training.recipes import check, corpus_of
 
 MINIMAL = """
 name = "mine"
@@ -51,7 +51,7 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
     assert found.options == {"language": "vie", "on_unknown_language": "error"}
     assert found.mixing == Mixing(weight=0.5, cap=9, most=3, sample=5, seed=2)
     with pytest.raises(RecipeError, match=r"xcopa.*isoglot data get xcopa"):
-        plan_of(recipe)
+        check(recipe)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_set_of_the_catalogue_is_a_source_by_its_name(file):
 )
 def test_a_source_is_a_set_or_files(file, source, parts):
     with pytest.raises(RecipeError) as error:
-        plan_of(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
+        check(load(file, [f"streams.0.sources.0={source}", f'data="{file.parent}"']))
     assert all(part in str(error.value) for part in parts), error.value
 
 

@@ -47,17 +47,8 @@ SETTINGS += [f"streams.0.batching.{name}" for name in ("size", "tokens", "pool",
 SETTINGS += [f"streams.0.{name}" for name in ("batching.temperature", "largest", "join", "name", "languages")]
 SETTINGS += ["streams.0.objectives.0.weight", "streams.0.objectives.0.temperature", "streams.0.sources.0.weight"]
 SETTINGS += ["streams.0.sources.0.languages", "streams.0.objectives.0.hard_negative_weight", "optimizer.lr"]
-SETTINGS += [
-    "encoder.layers",
-    "encoder.train_layers",
-    "encoder.adapter",
-    "evaluation.every",
-    "evaluation.patience",
-    "evaluation.task",
-    "evaluation.languages",
-    "name",
-    "folder",
-]
+SETTINGS += [f"encoder.{name}" for name in ("layers", "train_layers", "adapter")] + ["name", "folder"]
+SETTINGS += [f"evaluation.{name}" for name in ("every", "patience", "task", "languages")]
 DEFAULT = recipes.tomllib.loads(recipes.text("demo/pairs"))
 
 

@@ -26,7 +26,8 @@ from isoglot.search.pairs import mine
 from isoglot.search.threshold import quality, tune
 from isoglot.settings import BUNDLED
 from isoglot.training.progress import Display
-from isoglot.training.recipes import make_encoder, train_seeds
+from isoglot.training.recipes import make_encoder
+from isoglot.training.train import train_seeds
 
 RECIPES = ("demo/pairs", "demo/groups")
 KNOWN = (  # paths in the folder of a demo; `layout` knows those inside a model folder

@@ -1,6 +1,6 @@
 """Checks the options that a recipe passes to a reader or an objective against their signature.
 
-Types are checked here; the object itself checks ranges, with `within`. Numbers are finite and of a size that every
+Types are checked here; the object itself checks ranges. Numbers are finite and of a size that every
 library below accepts.
 """
 
@@ -14,9 +14,6 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from isoglot.errors import RecipeError, nearest, shown
 
 LARGEST = 2**32 - 1  # of integers: seeds have 32 bits
-# Cosines in float32 are right to about 1e-7, so logits over a temperature of 1e-4 to about 1e-3; over less, rounding
-# decides which candidate is the nearest.
-COLDEST, HOTTEST = 1e-4, 1e6
 
 
 def check_values(function: Callable[..., Any], options: Mapping[str, Any], *, where: str) -> None:
@@ -25,18 +22,6 @@ def check_values(function: Callable[..., Any], options: Mapping[str, Any], *, wh
     for name, value in options.items():
         if problem := _problem(value, hints[name]):
             raise RecipeError(f"{where}.{name}: {shown(value)} {problem.format(name=name)}")
-
-
-def within(**values: tuple[float, float, float]) -> None:
-    """Raise ValueError for the first number, given as (value, least, most) under its name, that is out of its range."""
-    for name, (value, least, most) in values.items():
-        if not least <= value <= most:
-            raise ValueError(f"{name} must be at least {least:g} and at most {most:g}, got {shown(value)}")
-
-
-def temperature(value: float) -> tuple[float, float, float]:
-    """A temperature with its range, for `within`."""
-    return value, COLDEST, HOTTEST
 
 
 def _problem(value: Any, hint: Any) -> str:

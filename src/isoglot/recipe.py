@@ -58,12 +58,7 @@ BOUNDS = {
     "less_than": "less than",
     "less_than_equal": "at most",
 }
-KINDS = (
-    "static",
-    "transformer",
-    "twins",
-    "towers",
-)  # kinds of encoders, which pydantic includes in the location of an error
+KINDS = ("static", "transformer", "twins", "towers")  # of encoders; pydantic has them in the location of an error
 _LENGTHS = {"steps": "epochs", "epochs": "steps"}
 UNNAMED = {"streams": "train", "stages": "main"}  # default names of elements, as in settings.py
 PATHS = re.compile(
@@ -159,9 +154,9 @@ def _locate(name: str | Path, folder: Path = Path()) -> tuple[Path, str]:
             if family.is_file() and "-".join(parts[cut:]) in _variants(family):
                 return family, "-".join(parts[cut:])
     beside = sorted((folder / name).parent.glob("*.toml")) if Path(name).suffix == ".toml" else []
-    known = [f"{one}.toml" for file in beside for one in _in(file)]
+    names_beside = [f"{one}.toml" for file in beside for one in _in(file)]
     otherwise = "`isoglot recipe list` shows the packaged ones"
-    hint = nearest(Path(name).name, known) if known else nearest(str(name), names(), otherwise=otherwise)
+    hint = nearest(Path(name).name, names_beside) if names_beside else nearest(str(name), names(), otherwise=otherwise)
     raise RecipeError(f"{shown(str(name), quotes=False)}: neither a file nor a packaged recipe; {hint}")
 
 
@@ -186,10 +181,10 @@ def _in(file: Path) -> list[str]:
 
 
 def _variants(file: Path) -> dict[str, dict[str, Any]]:
-    found = _parsed(file).get("variants", {})
-    if not isinstance(found, dict) or not all(isinstance(value, dict) for value in found.values()):
+    variants = _parsed(file).get("variants", {})
+    if not isinstance(variants, dict) or not all(isinstance(value, dict) for value in variants.values()):
         raise RecipeError(f"{_place_of(file)}: variants: write one table for each, [variants.NAME]")
-    return found
+    return variants
 
 
 def _written(file: Path, variant: str) -> tuple[dict[str, Any], str]:
@@ -258,10 +253,10 @@ def _layers(
         if not isinstance(own["extends"], str):
             raise RecipeError(f"{where}: extends: must be one file or packaged recipe (value {own['extends']!r})")
         try:
-            found, named = _locate(own["extends"], file.parent)
+            base_file, base_variant = _locate(own["extends"], file.parent)
         except RecipeError as error:
             raise RecipeError(f"{where}: extends: {error}") from error
-        base = Path(os.path.normpath(found)), named
+        base = Path(os.path.normpath(base_file)), base_variant
     if base is not None:
         below = _layers(*_written(*base), *base, home=home, above=(*above, where))
     given: dict[str, Any] = {key: value for key, value in own.items() if key != "extends"}
@@ -301,9 +296,9 @@ def _change(base: list[Any], new: dict[str, Any], where: str, key: str) -> list[
         elif name == str(len(changed)):
             changed.append(value)
         else:
-            known = ", ".join([*filter(None, called), *map(str, range(len(base)))])
+            elements = ", ".join([*filter(None, called), *map(str, range(len(base)))])
             raise RecipeError(
-                f"{where}: {key}.{name}: {key} is a list in the base; change an element ({known}) or write a whole list"
+                f"{where}: {key}.{name}: {key} is a list in the base; change one ({elements}) or write a whole list"
             )
     return [value for at, value in enumerate(changed) if at not in gone]
 
@@ -314,11 +309,11 @@ def _rebase(value: Any, folder: Path, key: str) -> Any:
         return {name: _rebase(inner, folder, f"{key}.{name}" if key else name) for name, inner in value.items()}
     if isinstance(value, list):
         return [_rebase(inner, folder, f"{key}.{number}") for number, inner in enumerate(value)]
-    found = PATHS.search(key) if isinstance(value, str) and value else None
-    if not found or value.startswith(("bundled:", "data:", "~")):
+    match = PATHS.search(key) if isinstance(value, str) and value else None
+    if not match or value.startswith(("bundled:", "data:", "~")):
         return value
     path = folder / value
-    named = found["perhaps"] and not (found["test"] and path.suffix)  # no task has a suffix, and a file may be missing
+    named = match["perhaps"] and not (match["test"] and path.suffix)  # no task has a suffix, and a file may be missing
     return value if named and not path.exists() else str(path)
 
 
@@ -331,34 +326,34 @@ def _override(data: dict[str, Any], assignment: str) -> None:
     `streams.0.` may be left out where there is one stream: batching.size=64.
     """
     path, equals, word = assignment.partition("=")
-    said = f"--set {shown(assignment, quotes=False)}"
+    where = f"--set {shown(assignment, quotes=False)}"
     if not equals:
-        raise RecipeError(f"{said}: write key=value, for example optimizer.lr=1e-4")
+        raise RecipeError(f"{where}: write key=value, for example optimizer.lr=1e-4")
     try:
-        found = tomllib.loads(f"value = {word}")
+        parsed = tomllib.loads(f"value = {word}")
     except tomllib.TOMLDecodeError:
-        found = {"value": word}  # a bare word is a string
+        parsed = {"value": word}  # a bare word is a string
     except (ValueError, RecursionError) as error:
-        raise RecipeError(f"{said}: not a value of TOML: {error}") from error
-    if [*found] != ["value"]:
-        raise RecipeError(f"{said}: contains more than one value; write a --set for each")
+        raise RecipeError(f"{where}: not a value of TOML: {error}") from error
+    if [*parsed] != ["value"]:
+        raise RecipeError(f"{where}: contains more than one value; write a --set for each")
     *parents, last = path.strip().split(".")
     if parents and parents[0] not in Recipe.model_fields and parents[0] in StreamSettings.model_fields:
-        parents = [*_only_stream(data, said), *parents]
+        parents = [*_only_stream(data, where), *parents]
     place: Any = data
     try:
         if "" in (*parents, last):
             raise ValueError("an empty key")
         for part in parents:
             place = place[_place(part)] if isinstance(place, list) else place.setdefault(part, {})
-        place[_place(last) if isinstance(place, list) else last] = found["value"]
+        place[_place(last) if isinstance(place, list) else last] = parsed["value"]
         if last in _LENGTHS and isinstance(place, dict):  # a recipe has one of them
             place.pop(_LENGTHS[last], None)
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise RecipeError(f"{said}: {shown(path, quotes=False)} does not exist in this recipe") from error
+        raise RecipeError(f"{where}: {shown(path, quotes=False)} does not exist in this recipe") from error
 
 
-def _only_stream(data: Mapping[str, Any], said: str) -> list[str]:
+def _only_stream(data: Mapping[str, Any], where: str) -> list[str]:
     """The path of the only stream."""
     stages = data.get("stages")
     if isinstance(stages, list):
@@ -367,7 +362,7 @@ def _only_stream(data: Mapping[str, Any], said: str) -> list[str]:
         outer, owner = [], data
     streams = owner.get("streams") if isinstance(owner, Mapping) else None
     if not isinstance(streams, list) or len(streams) != 1:
-        raise RecipeError(f"{said}: the recipe has several streams; choose one, such as streams.0.batching.size=64")
+        raise RecipeError(f"{where}: the recipe has several streams; choose one, such as streams.0.batching.size=64")
     return [*outer, "streams", "0"]
 
 
@@ -385,10 +380,10 @@ def _validate(data: Mapping[str, Any], chain: Sequence[Layer]) -> Recipe:
     try:
         return Recipe.model_validate({**data, "folder": chain[-1].file.parent})
     except ValidationError as error:
-        found = error.errors()
+        errors = error.errors()
         # An error inside a list also makes the list too short; report only the inner one.
-        outer = [item["loc"] for item in found]
-        inner = [item for item in found if not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in outer)]
+        outer = [item["loc"] for item in errors]
+        inner = [item for item in errors if not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in outer)]
         raise RecipeError(
             "; ".join(f"{_writer(chain, item['loc'])}: {_explain(item)}" for item in inner[:3])
         ) from error
@@ -400,11 +395,11 @@ def _writer(chain: Sequence[Layer], place: Sequence[Any]) -> str:
     Parts of the location that are not in the file are skipped: pydantic adds tags, and the
     stage of a recipe that has only one.
     """
-    found = chain[0]
+    writer = chain[0]
     for below, layer in pairwise(chain):
         if _at(below.data, place) is not _at(layer.data, place):
-            found = layer
-    return found.where
+            writer = layer
+    return writer.where
 
 
 def _at(data: Any, place: Sequence[Any]) -> Any:
@@ -451,8 +446,8 @@ def _fields(place: Sequence[Any]) -> list[str]:
             m for model in models if part in model.model_fields for m in _models(model.model_fields[part].annotation)
         ]
         models = tagged or inner or models
-    known = [name for model in models for name in model.model_fields if name != "folder"]
-    return known if place else [*known, "extends", "variants"]
+    names = [name for model in models for name in model.model_fields if name != "folder"]
+    return names if place else [*names, "extends", "variants"]
 
 
 def _tag(model: type[BaseModel]) -> str | None:

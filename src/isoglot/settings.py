@@ -1,11 +1,13 @@
-"""The settings of a recipe: frozen models with defaults, ranges and descriptions.
+"""The settings of a run: frozen models with defaults, ranges and descriptions.
 
-A recipe is one run: an encoder, one or more stages of streams and an optimiser, and the evaluation. Unknown keys are
-errors, except for the options of readers and objectives, which check their own.
+A recipe is one run: an encoder, one or more stages of streams and an optimiser, and the evaluation. TOML and the
+arguments of `isoglot.train` are two notations for it. Unknown keys are errors, except for the options of readers and
+objectives, which check their own.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Mapping
@@ -19,15 +21,18 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    PrivateAttr,
     field_validator,
     model_validator,
 )
 
 from isoglot import environment
-from isoglot.data.batching import MOST, Batching, Count, Limit
+from isoglot.data.batching import MOST, Batching, Count, Flag, Limit, Mixing, Positive, Seed
 from isoglot.errors import CorpusError, RecipeError
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from isoglot.data.corpus import Corpus
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -68,21 +73,31 @@ Text = Annotated[str, AfterValidator(_text)]
 Name = Annotated[Text, AfterValidator(_path)]  # a path, or the name of a model
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)]
-Flag = Annotated[bool, Field(strict=True)]
 Width = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of vectors
 Repeats = Annotated[int, Field(strict=True, gt=0, le=65536)]  # of work in one step
 Length = Annotated[int, Field(strict=True, gt=0, le=2**20)]  # of a sentence in tokens
 Ranges = Annotated[str, AfterValidator(_ranges)]
 Layers = Annotated[Any, PlainValidator(_layers)]  # a union would warn when a list is written
-Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
-Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
 Amount = Annotated[float, Field(strict=True, ge=0, le=1e9, allow_inf_nan=False)]
 Rate = Annotated[float, Field(strict=True, ge=1e-30, le=1e3, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, lt=1, allow_inf_nan=False)]
 
 
 class _Settings(BaseModel):
+    """Settings may hold the thing that they name, an encoder in memory say. Private, so no recipe can write it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
+    _held: Any = PrivateAttr(None)
+
+    def holding(self, thing: Any) -> Self:
+        """The same settings with the thing itself."""
+        self._held = thing
+        return self
+
+    @property
+    def held(self) -> Any:
+        """The thing itself; None: to be opened by its name."""
+        return self._held
 
 
 class StaticSettings(_Settings):
@@ -91,9 +106,7 @@ class StaticSettings(_Settings):
     kind: Literal["static"]
     model: Name = Field("", description="folder of a static encoder to continue; empty: from scratch")
     dim: Width = Field(256, description="width of the vectors")
-    vocabulary: int = Field(
-        32000, strict=True, gt=300, le=2**22, description="tokens of the tokenizer trained on the streams' text"
-    )
+    vocabulary: int = Field(32000, strict=True, gt=300, le=2**22, description="tokens of a trained tokenizer")
     tokenizer: Name = Field("", description="tokenizer.json to use instead of training one")
     algorithm: Literal["unigram", "bpe"] = Field("bpe", description="kind of the tokenizer that is trained")
     sentences: Count = Field(1_000_000, description="sentences, drawn at random, that the tokenizer is trained on")
@@ -125,11 +138,7 @@ class _Opened(_Settings):
 class TeacherSettings(_Opened):
     """A frozen encoder; the batches contain its vectors of every sentence, computed once per distinct text."""
 
-    pivot: Text = Field(
-        "",
-        description="encode only the sentence in this language for each group (else its first one); empty: all "
-        "sentences",
-    )
+    pivot: Text = Field("", description="encode only a group's sentence in this language (else its first); empty: all")
 
 
 class AdapterSettings(_Settings):
@@ -147,25 +156,13 @@ class BackboneSettings(_Opened):
         "none",
         description="tanh: a layer over the first token's vector, in training only; kept: saved with the model too",
     )
-    layers: Layers | None = Field(
-        None, description='layers to keep: the first n, a list of numbers from 1, or "every 3rd" (1, 4, 7, ...)'
-    )
-    dim: Width | None = Field(
-        None, description="width of a new linear layer after the pooling, such as that of a teacher; None: no new layer"
-    )
-    dropout: Share | None = Field(
-        None, description="probability of dropout in training; None: that of the backbone's config.json"
-    )
+    layers: Layers | None = Field(None, description='the first n, a list of numbers from 1, or "every 3rd"; None: all')
+    dim: Width | None = Field(None, description="width of a new linear layer after the pooling; None: no such layer")
+    dropout: Share | None = Field(None, description="probability in training; None: that of the model's config.json")
     freeze_embeddings: Flag = Field(False, description="do not train the word embeddings")
-    sparse_embeddings: Flag = Field(
-        False, description="update only those word embeddings whose tokens are in the batch, as in a static encoder"
-    )
-    train_layers: Ranges | None = Field(
-        None, description='train only these layers, numbered from 1, such as "6-12" or "1,12"; None: the whole backbone'
-    )
-    adapter: AdapterSettings | None = Field(
-        None, description="train low-rank matrices in all layers, or in those of train_layers, and nothing else"
-    )
+    sparse_embeddings: Flag = Field(False, description="update only word embeddings whose tokens are in the batch")
+    train_layers: Ranges | None = Field(None, description='train only these, from 1: "6-12" or "1,12"; None: all')
+    adapter: AdapterSettings | None = Field(None, description="train only low-rank matrices, in train_layers or all")
 
 
 class TransformerSettings(BackboneSettings):
@@ -204,23 +201,24 @@ class TowersSettings(_Settings):
         return self
 
 
-class SourceSettings(BaseModel):
-    """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
+class _WithOptions(_Settings):
+    """Settings of a reader or an objective; all keys that they do not name are its options, which it checks."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options."""
+        return dict(self.model_extra or {})
+
+
+class SourceSettings(Mixing, _WithOptions):  # in this order, so that more keys are allowed
+    """A data set, or files and how to read them; all other keys are options of the reader, such as `languages`."""
+
     set: Name = Field("", description="name of a data set (`isoglot data list`), instead of reader and path")
     reader: Text = Field("", description="tsv, moses, folder, jsonl, tmx, nli, xnli, lines, entities, dataset")
-    path: Name = Field(
-        "",
-        description="file, folder or pattern, relative to the recipe, or after `bundled:` (packaged text) or `data:`",
-    )
+    path: Name = Field("", description="file, folder or pattern, relative to the recipe, `bundled:` or `data:`")
     name: Text = Field("", description="name in logs; empty: the set or the path")
-    weight: Positive | None = Field(None, description="share of the items of an epoch, relative to other sources")
-    cap: Limit = Field(0, description="maximum items in an epoch, others in each epoch; 0: no limit")
-    most: Limit = Field(0, description="maximum sentences drawn from a group; 0: that of the stream's batching")
-    sample: Limit = Field(0, description="number of groups, drawn at random once for all runs; 0: all")
-    seed: Seed = Field(0, description="seed of the sample, and of a reader that draws at random")
 
     @model_validator(mode="after")
     def _set_or_files(self) -> SourceSettings:
@@ -229,9 +227,9 @@ class SourceSettings(BaseModel):
         return self
 
     @property
-    def options(self) -> dict[str, Any]:
-        """The options of the reader."""
-        return dict(self.model_extra or {})
+    def mixing(self) -> Mixing:
+        """The share of the source alone."""
+        return Mixing(**{name: getattr(self, name) for name in Mixing.model_fields})
 
     @property
     def place(self) -> str:
@@ -239,18 +237,11 @@ class SourceSettings(BaseModel):
         return f"data:{self.set}" if self.set else self.path
 
 
-class ObjectiveSettings(BaseModel):
+class ObjectiveSettings(_WithOptions):
     """An objective by name; all other keys are its options."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     name: Text
     weight: Positive = 1.0
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the objective."""
-        return dict(self.model_extra or {})
 
 
 class StreamSettings(_Settings):
@@ -265,12 +256,8 @@ class StreamSettings(_Settings):
     join: Flag = Field(False, description="merge groups that share a sentence")
     largest: int = Field(16, strict=True, gt=1, le=MOST, description="maximum sentences of a joined group")
     deduplicate: Flag = Field(True, description="drop exact repetitions of a group")
-    leakage: Names = Field(
-        (), description="tasks, suites, test files or folders, whose sentences are kept out of training"
-    )
-    teacher: TeacherSettings | None = Field(
-        None, description="encoder whose vectors are in the batches as the column `teacher`"
-    )
+    leakage: Names = Field((), description="tasks, suites, test files or folders, whose sentences are left out")
+    teacher: TeacherSettings | None = Field(None, description="its vectors are in the batches as column `teacher`")
     batching: Batching = Batching()
     objectives: tuple[ObjectiveSettings, ...] = Field(min_length=1)
 
@@ -293,9 +280,7 @@ class OptimizerSettings(_Settings):
     schedule: Literal["linear", "cosine", "constant", "stairs"] = Field(
         "linear", description="after the warm-up: linear or cosine decay to zero, or the steps of `stairs`"
     )
-    stairs: tuple[Rate, ...] = Field(
-        (), description="with schedule = stairs: the learning rates, `stair` steps each, the last one to the end"
-    )
+    stairs: tuple[Rate, ...] = Field((), description="learning rates, `stair` steps each, the last one to the end")
     stair: Limit = Field(0, description="steps on a stair")
     clip: Amount = Field(1.0, description="maximum gradient norm; 0: no clipping")
     accumulate: Repeats = Field(1, description="batches, each its own negatives, whose mean gradient makes a step")
@@ -326,9 +311,7 @@ class StageSettings(_Settings):
     optimizer: OptimizerSettings
     epochs: Positive | None = None
     steps: Count | None = None
-    select: Flag = Field(
-        True, description="whether [evaluation] may select an encoder of this stage; false for a warm-up"
-    )
+    select: Flag = Field(True, description="whether [evaluation] may select its encoders; false for a warm-up")
 
     @model_validator(mode="after")
     def _one_length_and_distinct_names(self) -> StageSettings:
@@ -347,7 +330,7 @@ class EvaluationSettings(_Settings):
     data: Name = Field(description="its data, relative to the recipe; `bundled:` for the packaged text")
     languages: Texts = ()
     subset: Text = Field("mean", description="subset of the score that decides")
-    metric: Text = Field("accuracy/mean", description="metric of the score that decides; an error is minimised")
+    metric: Text | None = Field("accuracy/mean", description="decides; an error is minimised; None: the main one")
     every: Limit = Field(0, description="steps between evaluations; 0: only at the end")
     patience: Limit = Field(0, description="stop after this many evaluations without a better one; 0: never")
 
@@ -355,10 +338,7 @@ class EvaluationSettings(_Settings):
 class MemorySettings(_Settings):
     """Splitting of batches to bound memory (training/step.py)."""
 
-    chunk_tokens: Count | None = Field(
-        None,
-        description="tokens per chunk of the encoder, padding included; unset: 512 on a CPU, else 16384",
-    )
+    chunk_tokens: Count | None = Field(None, description="padded tokens of a chunk; unset: 512 on a CPU, else 16384")
     graph_tokens: Limit | None = Field(
         None,
         description="maximum tokens whose activations are kept; larger batches are embedded twice; unset: 3072 on a "
@@ -380,7 +360,7 @@ class Recipe(_Settings):
         (), description="dev tasks; the first name's best encoder is kept in model/, that of another in best/NAME/"
     )
     memory: MemorySettings = MemorySettings()
-    checkpoint_every: Limit = Field(0, description="steps between checkpoints; 0: at evaluations and at the end")
+    checkpoint_every: Limit | None = Field(0, description="steps; 0: at evaluations and at the end; None: never")
     folder: Path = Field(Path(), description="folder of relative paths; set by `load`")
     data: Path = Field(
         default_factory=environment.data_folder,
@@ -393,12 +373,12 @@ class Recipe(_Settings):
         """Streams, optimizer, epochs and steps at the top level are the only stage."""
         if not isinstance(data, dict):
             return data
-        own = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
-        if own and "stages" in data:
-            raise ValueError(f"{own[0]} can't be combined with stages: write it inside each [[stages]]")
-        if not own:
+        parts = [key for key in ("streams", "optimizer", "epochs", "steps") if key in data]
+        if parts and "stages" in data:
+            raise ValueError(f"{parts[0]} can't be combined with stages: write it inside each [[stages]]")
+        if not parts:
             return data
-        return {k: v for k, v in data.items() if k not in own} | {"stages": [{key: data[key] for key in own}]}
+        return {k: v for k, v in data.items() if k not in parts} | {"stages": [{key: data[key] for key in parts}]}
 
     @field_validator("evaluation", mode="before")
     @classmethod
@@ -424,30 +404,34 @@ class Recipe(_Settings):
 
     def corpus(self, stream: StreamSettings) -> Corpus:
         """The corpus of one of its streams."""
-        from isoglot.data.batching import Mixing
-        from isoglot.data.corpus import Corpus, FileSource
+        from isoglot.data.corpus import Corpus, FileSource, Source
         from isoglot.data.readers import READERS, options_of
-        from isoglot.data.sets import find
+        from isoglot.data.sets import catalogue, find
 
-        sources = []
+        sources: list[Source] = []
         for number, source in enumerate(stream.sources):
+            if source.held is not None:
+                sources.append(source.held)
+                continue
             where = f"streams.{stream.name}.sources.{number}"
             reader, path, options = source.reader, self.resolve(source.path), source.options
             if source.set:
                 try:
-                    reader, path, known = find(source.set).source_in(self.data.expanduser())
+                    reader, path, training = find(source.set).source_in(self.data.expanduser())
                 except CorpusError as error:
                     raise RecipeError(f"{where}.set: {error}") from None
-                options = known | options
+                options = training | options
             names = options_of(reader) if reader in READERS else []
             if "on_unknown_language" in names:
                 options.setdefault("on_unknown_language", stream.on_unknown_language)
             if "seed" in names and "seed" in source.model_fields_set:
                 options["seed"] = source.seed
             if isinstance(other := options.get("other"), str):  # the second file of a Moses pair
-                options["other"] = str(found if (found := self.resolve(other)).exists() else path.parent / other)
-            mixing = Mixing(source.weight, source.cap, source.most, source.sample, source.seed)
-            sources.append(FileSource(reader, path, options, source.name or source.set or source.path, mixing, where))
+                file = self.resolve(other)
+                options["other"] = str(file if file.exists() else path.parent / other)
+            name = source.name or source.set or source.path
+            licence = catalogue()[name].licence if name in catalogue() else ""
+            sources.append(FileSource(reader, path, options, name, source.mixing, where, licence))
         return Corpus(
             sources,
             name=stream.name,
@@ -457,3 +441,18 @@ class Recipe(_Settings):
             deduplicate=stream.deduplicate,
             leakage=[self.resolve(path) for path in stream.leakage],
         )
+
+    def require_set(self, path: str) -> None:
+        """Raise RecipeError, with the remedy, for a path in a data set that the folder of the data sets lacks."""
+        from isoglot.data.sets import catalogue, command
+
+        name = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
+        folder = self.data.expanduser()
+        if not path.startswith("data:") or not name:
+            return
+        if not fnmatch.filter([entry.name for entry in folder.iterdir()] if folder.is_dir() else [], f"{name}*"):
+            remedy = f"get it: {command(name, data=folder)}" if name in catalogue() else "see `isoglot data list`"
+            raise RecipeError(
+                f"{path}: there is no {name} in {folder}, which `data:` stands for; set ISOGLOT_DATA to the folder of "
+                f"your data sets, or {remedy}"
+            )

@@ -22,8 +22,7 @@ from isoglot.cli.main import app
 from isoglot.encoders import load
 from isoglot.objectives import OBJECTIVES
 from isoglot.settings import OptimizerSettings
-from isoglot.training.loop import move
-from isoglot.training.step import Chunks, StepLimits, backward
+from isoglot.training.step import Chunks, StepLimits, backward, train_step
 from toys import ToyEncoder, toy_batch, toy_objective
 
 ONE, MANY = 10**9, 12  # tokens of a chunk: one chunk, a dozen chunks
@@ -90,7 +89,7 @@ def test_a_move_of_the_loop(device):
         settings = OptimizerSettings(lr=0.1, precision="fp32")
         adam = optimizer.build([encoder, *(stream.objective for stream in streams)], settings)
         with waits() as waited:
-            move(encoder, streams, adam, settings, StepLimits(MANY, 0), lr=0.1)
+            train_step(encoder, streams, adam, StepLimits(MANY, 0), lr=0.1, clip=settings.clip)
         assert sum(waited.values()) == (place == device), waited  # the losses and the norm are read together
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
     for one, other in zip(*states, strict=True):
@@ -116,7 +115,7 @@ def test_a_move_of_a_transformer(device, files, chunk):
         adam = optimizer.build([encoder, stream.objective], settings)
         for _ in range(2):
             with waits() as waited:
-                move(encoder, [stream], adam, settings, limits, lr=0.01)
+                train_step(encoder, [stream], adam, limits, lr=0.01, clip=settings.clip)
             assert sum(waited.values()) == (place == device), waited
         states.append([weight.cpu() for weight in encoder.state_dict().values()])
     for one, other in zip(*states, strict=True):

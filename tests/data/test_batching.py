@@ -244,7 +244,8 @@ def test_temperature_evens_out_languages():
 
 def test_weights_mix_sources():
     table = table_of(pairs_with_counts({"aaa": 300}), pairs_with_counts({"aab": 100}))
-    batches = Batches(table, Batching(size=40), seed=1, mixing={"source0": Mixing(1), "source1": Mixing(3)})
+    mixing = {"source0": Mixing(weight=1.0), "source1": Mixing(weight=3.0)}
+    batches = Batches(table, Batching(size=40), seed=1, mixing=mixing)
     rare = table.languages.index("aab")
     rows = [batches.next() for _ in range(batches.count())]
     assert sum(int((b.lang == rare).sum()) for b in rows) == 300
@@ -281,7 +282,7 @@ def test_a_cap_limits_an_epoch_and_other_epochs_draw_other_items():
 @settings(max_examples=60, deadline=None)
 def test_no_mixture_passes_a_cap_and_weights_are_shares(sizes, caps, weights, temperature):
     table = table_of(*(pairs_with_counts({"aaa": size, "aab": 1 + size // 3}) for size in sizes))
-    mixing = {f"source{i}": Mixing(weights[i], caps[i]) for i in range(len(sizes))}
+    mixing = {f"source{i}": Mixing(weight=weights[i], cap=caps[i]) for i in range(len(sizes))}
     (counts, again), _ = items_of(table, Batching(temperature=temperature), **mixing)
     assert counts == again
     capped = [min(size + 1 + size // 3, cap or 1000) for size, cap in zip(sizes, caps, strict=False)]
@@ -296,7 +297,7 @@ def test_no_mixture_passes_a_cap_and_weights_are_shares(sizes, caps, weights, te
 
 def test_the_temperature_evens_out_the_languages_of_each_weighted_source():
     table = table_of(pairs_with_counts({"aaa": 900, "aab": 100}), pairs_with_counts({"aac": 200}))
-    counts, groups = items_of(table, Batching(temperature=2.0), source0=Mixing(1.0), source1=Mixing(2.0))
+    counts, groups = items_of(table, Batching(temperature=2.0), source0=Mixing(weight=1.0), source1=Mixing(weight=2.0))
     assert counts == [[400, 800]] * 2
     starts, _ = table.row_bounds(groups[0])
     met = np.bincount(table.lang[starts], minlength=len(table.languages))

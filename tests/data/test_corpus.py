@@ -84,7 +84,8 @@ def test_samples_make_tables_of_their_own():
         Corpus([MemorySource(PAIRS, mixing=Mixing(**sample))]).digest() for sample in [{}, {"sample": 1}, {"sample": 2}]
     }
     assert len(digests) == 3
-    assert Corpus([MemorySource(PAIRS, mixing=Mixing(2.0, 5, 3))]).digest() in digests  # drawn when batches are made
+    drawn_later = Mixing(weight=2.0, cap=5, most=3)  # when batches are made
+    assert Corpus([MemorySource(PAIRS, mixing=drawn_later)]).digest() in digests
 
 
 def test_what_is_left_out_is_counted_for_each_source(tmp_path):

@@ -1,11 +1,13 @@
-"""The weighted sum of objectives."""
+"""The weighted sum of objectives, and the settings that any of them rejects."""
+
+from typing import Literal, get_origin, get_type_hints
 
 import pytest
 import torch
 
 from isoglot.errors import RecipeError
-from isoglot.objectives import InfoNCE, MultiPositive, Sum, build, check
-from toys import toy_batch
+from isoglot.objectives import OBJECTIVES, InfoNCE, MultiPositive, Sum, build, check
+from toys import TOY_LANGUAGES, TOY_SIZES, ToyEncoder, toy_batch, toy_objective
 
 
 def test_losses_are_weighted_and_none_is_lost():
@@ -59,6 +61,59 @@ def test_wrong_options_are_named(name, options, message):
         check(name, options)
 
 
-def test_values_out_of_range_are_recipe_errors():
-    with pytest.raises(RecipeError, match=r"streams\.x: temperature must be at least"):
-        build("info_nce", {"temperature": -1.0}, None, where="streams.x")
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("additive_margin", {"temperature": 0.0}, "temperature must be at least 0.0001 .*, got 0"),
+        ("additive_margin", {"margin": -0.1}, "margin must be at least 0 and at most 2"),
+        ("contrastive_tension", {"negatives": 0}, "negatives must be at least 1 .*, got 0"),
+        ("dual_momentum", {"temperature": 0}, "temperature must be at least 0.0001 .*, got 0"),
+        ("dual_momentum", {"momentum": 1.5}, "momentum must be at least 0 and at most 1, got 1.5"),
+        ("dual_momentum", {"queue": 0}, "queue must be at least 1 .*, got 0"),
+        ("entity_contrast", {"temperature": 0.0}, "temperature must be at least 0.0001 .*, got 0"),
+        ("entity_contrast", {"missing": "error"}, "vectors"),
+        ("info_nce", {"temperature": -1.0}, "temperature must be at least 0.0001 .*, got -1"),
+        ("multi_positive", {"temperature": 0.0}, "temperature must be at least 0.0001 .*, got 0"),
+        ("pair_softmax", {"layers": -1}, "layers must be at least 0 .*, got -1"),
+        ("pair_softmax", {"hidden": 0}, "hidden must be at least 1 .*, got 0"),
+        ("pair_softmax", {"dropout": 1.0}, "dropout must be at least 0 and at most 0.99, got 1.0"),
+        ("pair_softmax", {"classes": 1}, "classes must be at least 2 .*, got 1"),
+        ("pair_softmax", {"classes": 2}, "classes is 2, but the data have the label 2; raise classes"),
+        ("soft_contrastive", {"priority": ["aaa", "aab"]}, "priority has no place for aac"),
+        ("soft_contrastive", {"priority": ["english please"]}, "priority: unknown language 'english please'"),
+        ("soft_contrastive", {"temperature": 0}, "temperature must be at least 0.0001 .*, got 0"),
+        ("soft_contrastive", {"teacher_temperature": -1}, "teacher_temperature must be at least"),
+        ("soft_contrastive", {"tcm_lambda": 0}, "tcm_lambda must be at least"),
+    ],
+)
+def test_wrong_numbers_are_refused_at_construction(name, options, message):
+    with pytest.raises(RecipeError, match=f"^objectives: .*{message}"):
+        toy_objective(name, ToyEncoder(), **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("pair_softmax", 'need a whole number called "label"'), ("entity_contrast", "have no entities")],
+)
+def test_data_without_the_column_of_an_objective_are_an_error_of_the_recipe(name, message):
+    with pytest.raises(RecipeError, match=rf"^objectives\.0: .*{message}"):
+        build(name, {}, ToyEncoder(), where="objectives.0")
+
+
+SWITCHES = [
+    (name, option)
+    for name, kind in OBJECTIVES.items()
+    for option, hint in get_type_hints(kind.__init__).items()
+    if get_origin(hint) is Literal
+]
+
+
+@pytest.mark.parametrize(("name", "option"), SWITCHES)
+def test_unknown_switches_are_refused(name, option):
+    """In a recipe, and by the constructor itself."""
+    with pytest.raises(RecipeError, match=f"{option}: 'sideways' is not one of"):
+        toy_objective(name, ToyEncoder(), **{option: "sideways"})
+    handed = {"encoder": ToyEncoder(), "sizes": TOY_SIZES, "languages": TOY_LANGUAGES}
+    asked = {key: value for key, value in handed.items() if key in get_type_hints(OBJECTIVES[name].__init__)}
+    with pytest.raises(ValueError, match=f"{option} must be one of .*, got 'sideways'"):
+        OBJECTIVES[name](**asked, **{option: "sideways"})

@@ -68,9 +68,3 @@ def test_too_few_sentences_are_no_pair():
     loss.backward()
     assert loss.item() == 0
     assert not vectors.grad.any()
-
-
-@pytest.mark.parametrize("negatives", [0, -1])
-def test_wrong_arguments_are_refused_at_construction(negatives):
-    with pytest.raises(ValueError, match=f"negatives must be at least 1 .*, got {negatives}"):
-        ContrastiveTension(negatives=negatives)

@@ -81,10 +81,3 @@ def test_a_stream_without_a_teacher_is_told():
     batch.extras.clear()
     with pytest.raises(RecipeError, match="distillation reads a teacher's vectors"):
         Distillation()(torch.randn(2, 8), batch)
-
-
-def test_an_unknown_switch_is_refused():
-    with pytest.raises(ValueError, match="student must be one of raw, unit, got 'long'"):
-        Distillation(student="long")
-    with pytest.raises(ValueError, match="singles must be one of skipped, taught, got 'long'"):
-        Distillation(singles="long")

@@ -20,8 +20,6 @@ import oracle
 from conftest import SENTENCES, build_transformer
 from isoglot.data.batch import Batch
 from isoglot.encoders.towers import Towers
-from isoglot.errors import RecipeError
-from isoglot.objectives import build
 from isoglot.objectives.dual_momentum import KEY, NOTHING, DualMomentum
 from isoglot.recipe import load as load_recipe
 from isoglot.training import ranks
@@ -230,25 +228,6 @@ def test_queues_begin_as_random_unit_vectors_of_a_seed():
     assert not torch.equal(first.queues[0], first.queues[1])
     assert torch.allclose(first.queues.norm(dim=2), torch.ones((), dtype=torch.float64))
     assert first.queues.mean(dim=1).abs().max() < 5 / (500 * DIM) ** 0.5
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"temperature": 0}, "temperature must be at least 0.0001 .*, got 0"),
-        ({"momentum": 1.5}, "momentum must be at least 0 and at most 1, got 1.5"),
-        ({"queue": 0}, "queue must be at least 1 .*, got 0"),
-    ],
-)
-def test_impossible_options_are_refused(options, message):
-    with pytest.raises(RecipeError, match=message):
-        build("dual_momentum", options, ToyEncoder())
-
-
-@pytest.mark.parametrize("option", ["in_batch_keys", "key_dropout"])
-def test_unknown_switches_are_refused(option):
-    with pytest.raises(ValueError, match=f"{option} must be one of off, on, got 'maybe'"):
-        DualMomentum(encoder=ToyEncoder(), **{option: "maybe"})
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from torch import nn
 import isoglot
 import oracle
 from isoglot.data.batch import Batch
-from isoglot.errors import CorpusError, RecipeError
+from isoglot.errors import CorpusError
 from isoglot.objectives import EntityContrast, InfoNCE, Sum, build
 from isoglot.recipe import parse
 from isoglot.settings import OptimizerSettings
@@ -221,23 +221,6 @@ def test_a_file_of_the_library_needs_the_entities(tmp_path):
     assert term.table[[1, 3]].tolist() == [[0.5, 0.25], [1, 2]]
     with pytest.raises(CorpusError, match="name their folder in `entities`"):
         EntityContrast(encoder=Width(), sizes=sizes, vectors=path)
-
-
-@pytest.mark.parametrize("option", ["projection", "duplicates", "missing"])
-def test_unknown_switches_are_refused(option):
-    with pytest.raises(ValueError, match=f"{option} must be one of"):
-        objective(**{option: "sideways"})
-    with pytest.raises(RecipeError, match="'sideways' is not one of"):
-        toy_objective("entity_contrast", ToyEncoder(), **{option: "sideways"})
-
-
-def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match=r"temperature must be at least 0.0001 .*, got 0"):
-        objective(temperature=0.0)
-    with pytest.raises(ValueError, match="have no entities"):
-        EntityContrast(encoder=Width(), sizes={"label": 3})
-    with pytest.raises(RecipeError, match=r"where.*vectors"):
-        build("entity_contrast", {"missing": "error"}, ToyEncoder(), sizes=TOY_SIZES, where="where")
 
 
 def test_the_rows_may_stand_in_any_order():

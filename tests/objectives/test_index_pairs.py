@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isoglot.objectives.kernel import matches, rows_between, same_meaning, slot_pairs, union, where
+from isoglot.objectives.kernel import filter_pairs, matches, rows_between, same_meaning, slot_pairs, union
 
 NUMBERS = st.lists(st.integers(-2, 4), max_size=12).map(lambda values: torch.tensor(values, dtype=torch.long))
 
@@ -40,7 +40,7 @@ def test_pairs_of_a_block_of_rows_and_of_two_halves(left, right, start, stop):
     inside = [(i - block.start, j) for i, j in listed(pairs) if block.start <= i < block.stop]
     assert listed(rows_between(pairs, block)) == inside
     odd = pairs[1] % 2 == 1
-    assert sorted(listed(union(where(pairs, odd), where(pairs, ~odd)))) == sorted(listed(pairs))
+    assert sorted(listed(union(filter_pairs(pairs, odd), filter_pairs(pairs, ~odd)))) == sorted(listed(pairs))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(-1, 2)), max_size=10))

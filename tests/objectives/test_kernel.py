@@ -33,10 +33,10 @@ NOBODY = (torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long))
 EVERYBODY = (torch.arange(3).repeat_interleave(3), torch.arange(3).repeat(3))
 
 
-@pytest.mark.parametrize("reading", ["outside", "inside"])
-def test_a_row_of_nothing_but_dropped_cells_is_finite(reading):
+@pytest.mark.parametrize("target", ["outside", "inside"])
+def test_a_row_of_nothing_but_dropped_cells_is_finite(target):
     vectors = torch.randn(3, 4, requires_grad=True)
-    loss = contrast(unit(vectors), unit(vectors), NOBODY, Equation(0.05, dropped=EVERYBODY), reading=reading)
+    loss = contrast(unit(vectors), unit(vectors), NOBODY, Equation(0.05, dropped=EVERYBODY), target=target)
     loss.backward()
     assert loss.item() == 0
     assert torch.equal(vectors.grad, torch.zeros_like(vectors.grad))

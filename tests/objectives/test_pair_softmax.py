@@ -8,8 +8,7 @@ from rows import batches, rows_of
 
 import oracle
 from isoglot.data.batch import Batch
-from isoglot.errors import RecipeError
-from isoglot.objectives import PairSoftmax, build
+from isoglot.objectives import PairSoftmax
 from isoglot.training.optimizer import AdamW
 from isoglot.training.step import StepLimits, backward
 from toys import ToyEncoder, toy_batch, toy_objective
@@ -139,25 +138,3 @@ def test_accuracy_rises_above_chance(options):
         objective.after_step(encoder, [batch])
     assert before < 0.5
     assert accuracy() > 0.7
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"layers": -1}, "layers must be at least 0 .*, got -1"),
-        ({"hidden": 0}, "hidden must be at least 1 .*, got 0"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and at most 0.99, got 1.0"),
-        ({"classes": 1}, "classes must be at least 2 .*, got 1"),
-        ({"vectors": "both"}, "vectors must be 'unit' or 'raw', got 'both'"),
-        ({"sizes": {}}, 'need a whole number called "label"'),
-        ({"sizes": {"label": 5}}, "classes is 3, but the data have the label 4; raise classes"),
-    ],
-)
-def test_wrong_arguments_are_refused_at_construction(options, message):
-    with pytest.raises(ValueError, match=message):
-        make(**options)
-
-
-def test_data_without_labels_are_an_error_of_the_recipe():
-    with pytest.raises(RecipeError, match=r'objectives\.0: .*"label"'):
-        build("pair_softmax", {}, ToyEncoder(), where="objectives.0")

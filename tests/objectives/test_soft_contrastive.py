@@ -16,7 +16,7 @@ from rows import batches, rows_of
 import oracle
 from isoglot.data.batch import Batch
 from isoglot.errors import RecipeError
-from isoglot.objectives import InfoNCE, SoftContrastive, build
+from isoglot.objectives import InfoNCE, SoftContrastive
 from isoglot.objectives import soft_contrastive as module
 from isoglot.objectives.kernel import slot_pairs
 from isoglot.training import ranks
@@ -186,28 +186,6 @@ def test_codes_of_the_list_are_of_any_system_and_zho_stands_for_its_scripts():
     assert objective.places == (2, 1, 0)
     with pytest.raises(ValueError, match="languages"):
         SoftContrastive(priority=("en", "ko"))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"priority": ["eng", "kor"]}, r"streams\.x: priority has no place for jpn"),
-        ({"priority": ["english please"]}, r"streams\.x: priority: unknown language 'english please'"),
-        ({"labels": "soft"}, "'soft' is not one of priority, average, hard"),
-        ({"temperature": 0}, "temperature must be at least 0.0001 .*, got 0"),
-        ({"teacher_temperature": -1}, "teacher_temperature must be at least"),
-        ({"tcm_lambda": 0}, "tcm_lambda must be at least"),
-    ],
-)
-def test_wrong_settings_are_refused_at_construction(options, words):
-    with pytest.raises(RecipeError, match=words):
-        build("soft_contrastive", options, ToyEncoder(), languages=("eng", "kor", "jpn"), where="streams.x")
-
-
-@pytest.mark.parametrize("option", ["labels", "tcm", "value"])
-def test_unknown_switches_are_refused(option):
-    with pytest.raises(ValueError, match=f"{option} must be one of"):
-        SoftContrastive(**{option: "sideways"})
 
 
 def test_a_stream_without_a_teacher_is_told():

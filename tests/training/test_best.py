@@ -25,7 +25,8 @@ from isoglot.recipe import parse
 from isoglot.training import best
 from isoglot.training.best import Selector
 from isoglot.training.loop import Outcome
-from isoglot.training.recipes import choices_of, summarise
+from isoglot.training.recipes import choices_of
+from isoglot.training.train import summarise
 from runs import train
 
 MINIMAL = {

@@ -26,29 +26,13 @@ from isoglot.training import best, checkpoint, loop
 from isoglot.training.loop import open_stream
 from isoglot.training.optimizer import AdamW
 from isoglot.training.progress import Status
-from isoglot.training.recipes import plan_of, train_seeds
+from isoglot.training.recipes import check
 from isoglot.training.step import StepLimits
+from isoglot.training.train import train_seeds
 from runs import train
 
-WORDS = [
-    "red",
-    "green",
-    "blue",
-    "black",
-    "white",
-    "cat",
-    "dog",
-    "horse",
-    "bird",
-    "fish",
-    "runs",
-    "eats",
-    "sleeps",
-    "sings",
-    "here",
-    "there",
-    "now",
-]
+WORDS = ["red", "green", "blue", "black", "white", "cat", "dog", "horse", "bird", "fish"]
+WORDS += ["runs", "eats", "sleeps", "sings", "here", "there", "now"]
 
 RECIPE = """
 name = "tiny"
@@ -456,13 +440,13 @@ def test_a_damaged_record_of_the_run_is_named(project, text):
 def test_auto_is_bfloat16_where_the_hardware_multiplies_it(project, monkeypatch, pays):
     used = []
 
-    def move(*given, **named):
-        used.append(given[4].precision)
+    def watched(*given, **named):
+        used.append(given[3].precision)
         return step(*given, **named)
 
-    step = loop.move
+    step = loop.train_step
     monkeypatch.setattr("isoglot.encoders.device.bf16_pays", lambda device: pays)
-    monkeypatch.setattr(loop, "move", move)
+    monkeypatch.setattr(loop, "train_step", watched)
     for precision in ("auto", "bf16", "fp32"):
         changes = ["steps=1", f"optimizer.precision={precision}"]
         train(load_recipe(project / "tiny.toml", changes), project / precision)
@@ -559,10 +543,13 @@ def test_encoders_of_one_tokenizer_have_tables_of_their_own(project, toy_transfo
     static = StaticEncoder.create(transformer.tokenizer.backend_tokenizer, 8, seed=1)
     static.max_length = 20
     assert static.fingerprint == transformer.fingerprint
-    (plan,) = plan_of(load_recipe(project / "tiny.toml")).stages[0].streams
+    recipe = load_recipe(project / "tiny.toml")
+    ((corpus,),) = check(recipe)
     sizes = []
     for encoder in (transformer, static):
-        stream = open_stream(plan, encoder, StepLimits(), seed=0, position=None, report=print)
+        stream = open_stream(
+            recipe, recipe.stages[0].streams[0], corpus, encoder, StepLimits(), seed=0, position=None, report=print
+        )
         sizes.append(int(stream.next()[0].tokens.lengths.sum()))
         stream.close()
     assert sizes[0] > sizes[1]

@@ -8,7 +8,7 @@ from torch import nn
 
 from isoglot.errors import RecipeError
 from isoglot.settings import OptimizerSettings
-from isoglot.training.optimizer import AdamW, build, clip, gradients, norm, rate
+from isoglot.training.optimizer import AdamW, build, rate
 
 
 def test_dense_parameters_move_as_in_adamw():
@@ -83,20 +83,6 @@ def test_only_matrices_are_decayed_and_frozen_parameters_are_left_out():
     net[0].weight.requires_grad_(False)
     adam = build([net], OptimizerSettings(lr=0.1, weight_decay=0.3))
     assert [(len(g["params"]), g["weight_decay"]) for g in adam.param_groups] == [(3, 0.0)]
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_clipping_bounds_the_joint_norm(sparse):
-    table, layer = nn.Embedding(5, 3, sparse=sparse), nn.Linear(3, 2)
-    layer(table(torch.tensor([1, 1, 2]))).sum().mul(50).backward()
-    parameters = [*table.parameters(), *layer.parameters()]
-    grads = gradients(parameters)
-    total = float(norm(grads, torch.device("cpu")))
-    clip(grads, total, 0.0)
-    assert float(norm(grads, torch.device("cpu"))) == total
-    clip(grads, total, 1.0)
-    dense = [p.grad.to_dense() for p in parameters]
-    assert math.sqrt(sum(float(g.square().sum()) for g in dense)) == pytest.approx(1.0, abs=1e-4)
 
 
 def test_rates():

@@ -37,10 +37,9 @@ def check(
 ) -> None:
     """Check a recipe: its keys, values, objectives, readers and files."""
     from isoglot import recipe as recipes
-    from isoglot.training.recipes import plan_of
+    from isoglot.training import recipes as training
 
-    plan = plan_of(recipes.load(recipe, overrides or []), name=recipe)
-    for stage in plan.stages:
-        for stream in stage.streams:
-            stream.corpus.check()
+    for corpora in training.check(recipes.load(recipe, overrides or []), name=recipe):
+        for corpus in corpora:
+            corpus.check()
     say(f"{recipe}: ok")

@@ -31,7 +31,7 @@ def train(
     from isoglot import recipe as recipes
     from isoglot.encoders.device import describe, resolve
     from isoglot.training import ranks
-    from isoglot.training.recipes import train_seeds
+    from isoglot.training.train import train_seeds
 
     console.on_interrupt("run the same command again to resume")
     place = resolve(device)

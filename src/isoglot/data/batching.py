@@ -35,6 +35,9 @@ from isoglot.errors import CorpusError
 MOST = 2**31 - 1
 Count = Annotated[int, Field(strict=True, gt=0, le=MOST)]
 Limit = Annotated[int, Field(strict=True, ge=0, le=MOST)]  # 0: none
+Flag = Annotated[bool, Field(strict=True)]
+Seed = Annotated[int, Field(strict=True, ge=0, le=2**32 - 1)]
+Positive = Annotated[float, Field(strict=True, ge=1e-30, le=1e9, allow_inf_nan=False)]  # float32 goes down to 1e-38
 
 
 class Batching(BaseModel):
@@ -42,67 +45,42 @@ class Batching(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    size: int = Field(
-        128, strict=True, gt=0, le=MOST, description="groups per batch over all ranks; with `tokens`, the maximum"
-    )
-    tokens: int = Field(
-        0, strict=True, ge=0, le=MOST, description="token budget of a batch, rows x longest row; 0: none"
-    )
-    pool: int = Field(
-        1,
-        strict=True,
-        gt=0,
-        le=MOST,
-        description="batches that are sorted by length together: less padding, but batches become more uniform; 1: "
-        "random order",
-    )
+    size: Count = Field(128, description="groups per batch over all ranks; with `tokens`, the maximum")
+    tokens: Limit = Field(0, description="token budget of a batch, rows x longest row; 0: none")
+    pool: Count = Field(1, description="batches sorted by length together, so less padding; 1: random order")
     rows: Literal["all", "matching"] = Field(
         "all",
         description="matching: a random perfect matching cuts each group into cross-language pairs (MPCL +Single)",
     )
-    most: int = Field(
-        0, strict=True, ge=0, le=MOST, description="how many sentences of a group are drawn at random; 0: all"
-    )
-    hard_negatives: int = Field(
-        -1, strict=True, ge=-1, le=MOST, description="how many of a group's hard negatives are drawn; -1: all"
-    )
-    views: int = Field(
-        1, strict=True, gt=0, le=1024, description="times each sentence is repeated, for dropout masks (SimCSE)"
-    )
+    most: Limit = Field(0, description="how many sentences of a group are drawn at random; 0: all")
+    hard_negatives: int = Field(-1, strict=True, ge=-1, le=MOST, description="of a group, drawn at random; -1: all")
+    views: int = Field(1, strict=True, gt=0, le=1024, description="rows of each sentence, for dropout masks (SimCSE)")
     anchor: Literal["random", "first"] = Field(
-        "random", description="random: each sentence is slot 0 with the same chance; first: the order of the source"
+        "random", description="which sentence is slot 0; first: as in the source"
     )
-    one_pair: bool = Field(
-        False, strict=True, description="every batch contains one combination of languages only (IMASCL)"
-    )
+    one_pair: Flag = Field(False, description="every batch contains one combination of languages only (IMASCL)")
     temperature: float = Field(
-        1.0,
-        strict=True,
-        ge=0.1,
-        le=1e9,
-        allow_inf_nan=False,
-        description="languages are drawn as n^(1/temperature), at least 0.1; large: equal shares",
+        1.0, strict=True, ge=0.1, le=1e9, allow_inf_nan=False,
+        description="languages are drawn as n^(1/temperature); large: equal shares",
+    )  # fmt: skip
+
+
+class Mixing(BaseModel):
+    """The share of a source in a corpus and in its epochs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weight: Positive | None = Field(
+        None, description="share of an epoch's items, relative to other sources; None: by size"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Mixing:
-    """The share of a source in a corpus and in its epochs.
-
-    weight  its share of the items of an epoch, relative to the other sources; None: by its number of items (1 where
-            another source has a weight)
-    cap     maximum items in an epoch, other ones in each epoch (Raffel et al. 2020, section 3.5.2); 0: no limit
-    most    maximum sentences of a group that are drawn at random for a batch, as `Batching.most`; 0: that of the stream
-    sample  number of its groups that the corpus has, drawn at random from those that can be read; 0: all. A smaller
-            sample is part of a larger one of the same seed
-    seed    of the sample
-    """
-
-    weight: float | None = None
-    cap: int = 0
-    most: int = 0
-    sample: int = 0
-    seed: int = 0
+    cap: Limit = Field(
+        0, description="maximum items in an epoch, others in each epoch (Raffel et al. 2020); 0: no limit"
+    )
+    most: Limit = Field(0, description="maximum sentences drawn from a group; 0: that of the stream's batching")
+    sample: Limit = Field(
+        0, description="groups, drawn once for all runs, a smaller sample being part of a larger; 0: all"
+    )
+    seed: Seed = Field(0, description="seed of the sample, and of a reader that draws at random")
 
 
 WHOLE = Mixing()  # all of a source, by its size
@@ -191,24 +169,27 @@ class Batches:
         return self._pool[1]
 
     def _cut(self, epoch: int, pool: int, numbers: Array) -> list[Array]:
+        """The items of a pool in batches: as they come, or sorted by languages and length and then cut."""
         settings = self.settings
         if settings.pool == 1 and not settings.tokens and not settings.one_pair:
             return [numbers]
-        chosen = self._select(epoch, numbers)
-        starts = np.cumsum(chosen.sizes) - chosen.sizes
-        longest = np.maximum.reduceat(self.table.lengths(chosen.rows), starts)
+        selection = self._select(epoch, numbers)
+        starts = np.cumsum(selection.sizes) - selection.sizes
+        longest = np.maximum.reduceat(self.table.lengths(selection.rows), starts)
+        language_pair = np.zeros(len(numbers), dtype=np.int64)  # a number per item, equal when its languages are
+        if settings.one_pair:
+            langs = mix(self.table.lang[selection.rows], 1)  # hashes, whose sum does not depend on their order
+            language_pair = np.add.reduceat(np.where(selection.slots >= 0, langs, np.uint64(0)), starts).astype(
+                np.int64
+            )
         rng = np.random.default_rng((self.seed, epoch, pool))
-        likeness = longest + rng.random(len(longest))  # ties in random order
-        kind = self._combination(chosen, starts) if settings.one_pair else np.zeros(len(numbers), dtype=np.int64)
-        order = np.lexsort((likeness if settings.pool > 1 else rng.random(len(longest)), kind))
-        cuts = _boundaries(kind[order], longest[order], chosen.sizes[order], settings.size, settings.tokens)
+        sort_key = longest + rng.random(len(longest))  # ties in random order
+        if settings.pool == 1:  # not sorted by length, which would make the batches of a whole epoch uniform
+            sort_key = rng.random(len(longest))
+        order = np.lexsort((sort_key, language_pair))
+        cuts = _boundaries(language_pair[order], longest[order], selection.sizes[order], settings.size, settings.tokens)
         batches = np.split(numbers[order], cuts)
         return [batches[i] for i in rng.permutation(len(batches))]
-
-    def _combination(self, chosen: Selection, starts: Array) -> Array:
-        """A number per item that is equal when the languages of its sentences are."""
-        langs = mix(self.table.lang[chosen.rows], 1)
-        return np.add.reduceat(np.where(chosen.slots >= 0, langs, np.uint64(0)), starts).astype(np.int64)
 
     def _select(self, epoch: int, numbers: Array) -> Selection:
         items = self._items(epoch).take(numbers)
@@ -216,21 +197,21 @@ class Batches:
         return select(self.table, items, self.settings, int(mix(epoch, self.seed)) >> 8, most=most)
 
     def _batch(self, epoch: int, numbers: Array) -> Batch:
-        chosen = self._select(epoch, numbers)
+        selection = self._select(epoch, numbers)
         groups = self._items(epoch).group[numbers]
-        ids, lengths = self.table.tokens(chosen.rows)
+        ids, lengths = self.table.tokens(selection.rows)
 
         def spread(per_item: Array) -> torch.Tensor:
-            return torch.from_numpy(np.repeat(np.asarray(per_item), chosen.sizes, axis=0))
+            return torch.from_numpy(np.repeat(np.asarray(per_item), selection.sizes, axis=0))
 
         return Batch(
             tokens=Tokens(ids, lengths),
             group=spread(numbers.astype(np.int64)),
             key=spread(self.table.key[groups]),
-            slot=torch.from_numpy(chosen.slots),
-            lang=torch.from_numpy(self.table.lang[chosen.rows].astype(np.int64)),
+            slot=torch.from_numpy(selection.slots),
+            lang=torch.from_numpy(self.table.lang[selection.rows].astype(np.int64)),
             extras={name: spread(column[groups]) for name, column in self.table.extras.items()}
-            | {name: torch.from_numpy(column(chosen.rows)) for name, column in self.columns.items()},
+            | {name: torch.from_numpy(column(selection.rows)) for name, column in self.columns.items()},
         )
 
 
@@ -244,12 +225,14 @@ def collate(groups: Sequence[Group], tokenize: Tokenize, settings: Batching | No
     return Batches(table, whole, seed=seed).next()
 
 
-def _boundaries(kind: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:
-    """Where a new batch begins: at another kind, after `size` items, or before the token budget is exceeded."""
+def _boundaries(language_pair: Array, longest: Array, sizes: Array, size: int, tokens: int) -> NDArray[np.int64]:
+    """Where a new batch begins: at other languages, after `size` items, or before the token budget is exceeded."""
     cuts, first, rows, top = [], 0, 0, 0
-    for i, (this, length, count) in enumerate(zip(kind.tolist(), longest.tolist(), sizes.tolist(), strict=True)):
+    for i, (this, length, count) in enumerate(
+        zip(language_pair.tolist(), longest.tolist(), sizes.tolist(), strict=True)
+    ):
         over = tokens and (rows + count) * max(top, length) > tokens
-        if i and (this != kind[first] or i - first == size or over):
+        if i and (this != language_pair[first] or i - first == size or over):
             cuts.append(i)
             first, rows, top = i, 0, 0
         rows, top = rows + count, max(top, length)
@@ -277,18 +260,17 @@ def epoch_items(
     mixing = mixing or {}
     plain = settings.temperature == 1.0 and all(one.weight is None and not one.cap for one in mixing.values())
     quotas = np.bincount(bucket) if plain else _quotas(table, bucket, settings.temperature, mixing)
-    chosen, places = [], []
+    drawn, places = [], []
     by_bucket = np.argsort(bucket, kind="stable")
-    held = np.bincount(bucket, minlength=len(quotas))
-    for number, (stop, count) in enumerate(zip(np.cumsum(held), quotas, strict=True)):
+    sizes = np.bincount(bucket, minlength=len(quotas))
+    for size, stop, count in zip(sizes, np.cumsum(sizes), quotas, strict=True):
         if not count:
             continue
-        members = by_bucket[stop - held[number] : stop]
-        rounds = -(-int(count) // len(members))
-        drawn = np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count]
-        chosen.append(drawn)
+        members = by_bucket[stop - size : stop]
+        rounds = -(-int(count) // size)  # a bucket with a quota above its size is traversed several times
+        drawn.append(np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count])
         places.append((np.arange(count) + rng.random(count)) / count)  # evenly spread over the epoch
-    order = np.concatenate(chosen)[np.argsort(np.concatenate(places), kind="stable")]
+    order = np.concatenate(drawn)[np.argsort(np.concatenate(places), kind="stable")]
     return Items(group[order], part[order])
 
 
@@ -307,17 +289,16 @@ def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mappin
     """The number of items of each bucket in an epoch; in total as many as the sources contain, each counted up to its
     cap.
     """
-    held = np.bincount(bucket, minlength=len(table.sources) * len(table.languages)).astype(float)
-    own = [mixing.get(name, WHOLE) for name in table.sources]
-    weighted = any(one.weight is not None for one in own)
-    held = held.reshape(len(own), -1)  # a row for each source
-    caps = np.array([one.cap or np.inf for one in own])
-    held *= np.minimum(1, caps / np.maximum(held.sum(axis=1), 1))[:, None]
-    part = np.power(held, 1 / temperature)  # 0 stays 0
-    if weighted:
-        goals = np.array([1.0 if one.weight is None else one.weight for one in own])
+    shares = [mixing.get(name, WHOLE) for name in table.sources]
+    sizes = np.bincount(bucket, minlength=len(shares) * len(table.languages)).astype(float)
+    sizes = sizes.reshape(len(shares), -1)  # a row for each source
+    caps = np.array([share.cap or np.inf for share in shares])
+    sizes *= np.minimum(1, caps / np.maximum(sizes.sum(axis=1), 1))[:, None]
+    part = np.power(sizes, 1 / temperature)  # 0 stays 0
+    if any(share.weight is not None for share in shares):
+        goals = np.array([1.0 if share.weight is None else share.weight for share in shares])
         part *= (goals / np.maximum(part.sum(axis=1), 1e-12))[:, None]
-    exact = part / part.sum() * round(held.sum())
+    exact = part / part.sum() * round(sizes.sum())
     # A temperature or a weight may require more of a source than its cap: it gets its cap, and the epoch is shorter.
     over = exact.sum(axis=1) > caps
     quotas = np.zeros_like(exact, dtype=np.int64)
@@ -330,8 +311,8 @@ def _quotas(table: GroupTable, bucket: Array, temperature: float, mixing: Mappin
 def _rounded(exact: Array) -> Array:
     """Whole numbers of the same sum, by largest remainders; the sum of `exact` is rounded."""
     whole = np.floor(exact).astype(np.int64)
-    rest = round(exact.sum()) - int(whole.sum())
-    places = np.argsort((whole - exact).ravel(), kind="stable")[:rest]
+    missing = round(exact.sum()) - int(whole.sum())
+    places = np.argsort((whole - exact).ravel(), kind="stable")[:missing]
     whole.ravel()[places] += 1
     return whole
 
@@ -427,6 +408,10 @@ def _partners(table: GroupTable, rows: _Rows, items: Items, salt: int) -> _Rows:
     With the sentences of a language side by side, the most common language first, sentence i and the one half a group
     on (or as far on as the most common language reaches) differ in language. Languages that are equally common stand
     in random order, so that a group of distinct languages gets a uniformly random matching.
+
+    A group of five sentences in en en de fr de has two pairs. Sorted, it is en1 en2 de1 de2 fr, half of five is two, so
+    pair 0 is sentences 0 and 2 (en1, de1) and pair 1 is 1 and 3 (en2, de2); fr has no partner. With three en of five,
+    the most common language reaches 3: en1 en2 en3 de fr gives (en1, de) and (en2, fr).
     """
     lang = table.lang[rows.row]
     count = np.where(rows.hard, 0, _same_language(lang, rows.item * 2 + rows.hard))

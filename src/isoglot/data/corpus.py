@@ -42,6 +42,7 @@ from isoglot.plugins import source_of
 from isoglot.progress import Progress, lines
 
 Counts = dict[str, Counter[str]]  # counts of dropped and kept groups, by the name of a source
+Leak = Path | Collection[str] | Callable[[], Collection[str]]  # a file or folder; sentences, or what reads them
 JOINED = "joined"  # name of all sources as one
 
 
@@ -50,6 +51,7 @@ class Source(ABC):
 
     name: str
     mixing: Mixing
+    licence: str = ""
 
     @abstractmethod
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
@@ -107,6 +109,7 @@ class FileSource(Source):
     name: str = ""
     mixing: Mixing = WHOLE
     where: str = ""
+    licence: str = ""
 
     def groups(self, counts: Counter[str]) -> Iterator[Group]:
         """Read the groups."""
@@ -154,7 +157,7 @@ class Corpus:
     languages    keep only sentences in these; empty: all
     join         merge groups that share a sentence, up to `largest` sentences
     deduplicate  drop exact repetitions of a group
-    leakage      test files or folders, or the sentences themselves, none of which may stay
+    leakage      test files or folders, or the sentences themselves or what reads them, none of which may stay
     """
 
     sources: Sequence[Source]
@@ -163,7 +166,7 @@ class Corpus:
     join: bool = False
     largest: int = 16
     deduplicate: bool = True
-    leakage: Sequence[Path | Collection[str]] = ()
+    leakage: Sequence[Leak] = ()
     counts: Counts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -314,9 +317,9 @@ class Corpus:
 
     @cached_property
     def _named_leaks(self) -> frozenset[str]:
-        """Sentences in memory, not read from files."""
-        given = [entry for entry in self.leakage if not isinstance(entry, Path)]
-        return frozenset(filters.normalise(text) for sentences in given for text in sentences)
+        """Sentences that are not read from files."""
+        others = [entry() if callable(entry) else entry for entry in self.leakage if not isinstance(entry, Path)]
+        return frozenset(filters.normalise(text) for sentences in others for text in sentences)
 
     def _leak_files(self) -> list[Path]:
         return [file for path in self.leakage if isinstance(path, Path) for file in filters.files_in(path)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -102,8 +102,7 @@ def groups_of(
     columns = {} if not isinstance(languages, Mapping) else {name: canonical(code) for name, code in languages.items()}
     hard = {name: canonical(code) for name, code in (hard_negatives or {}).items()}
     codes = () if languages is None or isinstance(languages, Mapping) else canonical_list(languages)
-    of_row = _picker(columns, hard) if columns or hard else _limiter(codes, skipped)
-    return _groups(data if rows is None else rows, codes, of_row)
+    return RowReader(codes, columns, hard, skipped).read(data if rows is None else rows)
 
 
 def short_row(groups: Iterable[Group]) -> int:
@@ -113,12 +112,12 @@ def short_row(groups: Iterable[Group]) -> int:
 
 def digest_of(groups: Iterable[Group]) -> str:
     """Changes when any group does."""
-    found = blake2b(digest_size=16)
+    checksum = blake2b(digest_size=16)
     for group in groups:
         extras = sorted(group.extras.items())
         state = (group.texts, group.langs, group.key, group.hard_negatives, group.hard_langs, extras)
-        found.update(repr(state).encode("utf-8", "surrogatepass"))
-    return found.hexdigest()
+        checksum.update(repr(state).encode("utf-8", "surrogatepass"))
+    return checksum.hexdigest()
 
 
 def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: Counter[str] | None = None) -> Group:
@@ -172,23 +171,67 @@ def _rows(data: Any) -> Iterator[dict[str, Any]] | None:
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-def _groups(data: Iterable[Any], codes: Sequence[str], of_row: Callable[[Mapping[str, Any]], Group]) -> Iterator[Group]:
-    known: dict[int, tuple[str, ...]] = {}
-    for number, item in enumerate(data, 1):
-        try:
-            if isinstance(item, Group):
-                group = _with_known_codes(item)
-            elif isinstance(item, Mapping):
-                group = of_row({name: _plain(value) for name, value in item.items()})
-            else:
-                texts = _texts(item, number)
-                if len(texts) not in known:
-                    known[len(texts)] = _codes(codes, len(texts))
-                group = Group(texts, known[len(texts)])
-        except CorpusError as error:
-            raise CorpusError(f"row {number} of data: {error}") from None
-        if group.texts:
-            yield group
+@dataclass(frozen=True)
+class RowReader:
+    """Makes the groups of rows in memory.
+
+    codes     languages of the sentences of a row, in their order; of columns named by language, only these are read
+    columns   names of the columns that are read, with their languages; empty: all
+    negatives the same of those that contain hard negatives
+    skipped   counts sentences in unknown languages, which are left out; None: such a sentence is an error
+    """
+
+    codes: Sequence[str]
+    columns: Mapping[str, str]
+    negatives: Mapping[str, str]
+    skipped: Counter[str] | None
+
+    def read(self, data: Iterable[Any]) -> Iterator[Group]:
+        """The groups with text; an error names the row, counted from 1."""
+        codes_by_count: dict[int, tuple[str, ...]] = {}  # of plain tuples, which mostly have one length
+        for number, item in enumerate(data, 1):
+            try:
+                if isinstance(item, Group):
+                    group = _with_known_codes(item)
+                elif isinstance(item, Mapping):
+                    row = {name: _plain(value) for name, value in item.items()}
+                    group = self.read_columns(row) if self.columns or self.negatives else self.read_row(row)
+                else:
+                    texts = _texts(item, number)
+                    if len(texts) not in codes_by_count:
+                        codes_by_count[len(texts)] = _codes(self.codes, len(texts))
+                    group = Group(texts, codes_by_count[len(texts)])
+            except CorpusError as error:
+                raise CorpusError(f"row {number} of data: {error}") from None
+            if group.texts:
+                yield group
+
+    def read_row(self, row: Mapping[str, Any]) -> Group:
+        """The group of a row by `group_of`, with the sentences in the languages of `codes` only, if there are any."""
+        group = group_of(row, self.codes, skipped=self.skipped)
+        if not self.codes or all(matches(code, self.codes) for code in group.langs):
+            return group
+        pairs = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], self.codes)]
+        if not pairs:
+            raise CorpusError(f"contains no text in {', '.join(self.codes)}; remove it")
+        return Group(*_unzipped(pairs), group.key, group.hard_negatives, group.hard_langs, group.extras)
+
+    def read_columns(self, row: Mapping[str, Any]) -> Group:
+        """The group of the columns that are named; without any, of all but those of the hard negatives."""
+        negatives = _unzipped(_select_cells(row, self.negatives))
+        if not self.columns:
+            group = group_of({name: value for name, value in row.items() if name not in self.negatives})
+            return replace(group, hard_negatives=negatives[0], hard_langs=negatives[1])
+        if not (texts := _select_cells(row, self.columns)):
+            raise CorpusError("contains no text in any language; remove it")
+        return Group(*_unzipped(texts), "", *negatives)
+
+
+def _select_cells(row: Mapping[str, Any], columns: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The sentences of some columns, each with the language of its column."""
+    if missing := [name for name in columns if name not in row]:
+        raise CorpusError(f"has no column {missing[0]!r}; the columns are {', '.join(map(repr, row))}")
+    return [(text, code) for name, code in columns.items() for text in _sentences(row, name) if text.strip()]
 
 
 def _with_known_codes(group: Group) -> Group:
@@ -211,41 +254,6 @@ def _texts(item: Any, number: int) -> tuple[str, ...]:
         if not text.strip():
             raise CorpusError("contains an empty sentence; remove the row")
     return texts
-
-
-def _limiter(codes: Sequence[str], skipped: Counter[str] | None) -> Callable[[Mapping[str, Any]], Group]:
-    """Makes groups of rows by `group_of`, with the sentences in these languages only, if there are any."""
-
-    def of_row(row: Mapping[str, Any]) -> Group:
-        group = group_of(row, codes, skipped=skipped)
-        if not codes or all(matches(code, codes) for code in group.langs):
-            return group
-        kept = [pair for pair in zip(group.texts, group.langs, strict=True) if matches(pair[1], codes)]
-        if not kept:
-            raise CorpusError(f"contains no text in {', '.join(codes)}; remove it")
-        return Group(*_unzipped(kept), group.key, group.hard_negatives, group.hard_langs, group.extras)
-
-    return of_row
-
-
-def _picker(columns: Mapping[str, str], hard: Mapping[str, str]) -> Callable[[Mapping[str, Any]], Group]:
-    """Makes groups of the columns that are named with their languages; without any, of all but the hard negatives."""
-
-    def picked(row: Mapping[str, Any], wanted: Mapping[str, str]) -> list[tuple[str, str]]:
-        if missing := [name for name in wanted if name not in row]:
-            raise CorpusError(f"has no column {missing[0]!r}; the columns are {', '.join(map(repr, row))}")
-        return [(text, code) for name, code in wanted.items() for text in _sentences(row, name) if text.strip()]
-
-    def of_row(row: Mapping[str, Any]) -> Group:
-        negatives = _unzipped(picked(row, hard))
-        if not columns:
-            group = group_of({name: value for name, value in row.items() if name not in hard})
-            return replace(group, hard_negatives=negatives[0], hard_langs=negatives[1])
-        if not (texts := picked(row, columns)):
-            raise CorpusError("contains no text in any language; remove it")
-        return Group(*_unzipped(texts), "", *negatives)
-
-    return of_row
 
 
 def _plain_row(row: Mapping[str, Any]) -> Group | None:
@@ -297,16 +305,16 @@ def _with_codes(
 
 def _by_role(row: Mapping[str, Any], roles: Sequence[str], languages: Sequence[str]) -> Group:
     first, others = (list(_sentences(row, name)) for name in roles[:2])
-    if roles[1] and not (first and others):  # null, but among the languages is its own
+    if roles[1] and not (first and others):  # a null sentence still consumes its language code
         missing = [""] * max(1, len(languages) - len(first or others))
         first, others = first or missing, others or (missing if first else [])
     texts = first + others
     hard = [text for text in _sentences(row, roles[2]) if text.strip()]
     codes = _codes(languages, len(texts))
-    kept = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
+    pairs = [(text, code) for text, code in zip(texts, codes, strict=True) if text.strip()]
     of_hard = codes[len(first) :] or codes  # a hard negative has the language of the positive
     extras = {name: _number(value, name) for name, value in row.items() if isinstance(value, (int, float))}
-    return Group(*_unzipped(kept), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
+    return Group(*_unzipped(pairs), str(row.get("key") or ""), tuple(hard), _codes(of_hard[:1], len(hard)), extras)
 
 
 def _by_language(row: Mapping[str, Any], skipped: Counter[str] | None) -> Group:
@@ -346,10 +354,10 @@ def _sentences(row: Mapping[str, Any], name: str) -> Sequence[str]:
     value = row.get(name)
     if value is None:
         return []
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(sentence, str) for sentence in found):
+    sentences = [value] if isinstance(value, str) else value
+    if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
         raise CorpusError(f"{name!r} contains {_kind(value)} where a sentence or a list of sentences is expected")
-    return found
+    return sentences
 
 
 def _unzipped(pairs: Sequence[tuple[str, str]]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -67,7 +67,7 @@ class GroupTable:
 
     def content(self) -> dict[str, tuple[int, dict[str, int]]]:
         """Of each source, the number of groups, and of sentences by language."""
-        found = {}
+        content = {}
         source = np.repeat(self.source, np.diff(self.group_ends, prepend=0))  # of each sentence
         counts = np.bincount(
             source.astype(np.int64) * len(self.languages) + self.lang, minlength=len(self.sources) * len(self.languages)
@@ -75,8 +75,8 @@ class GroupTable:
         groups = np.bincount(self.source, minlength=len(self.sources))
         for number, name in enumerate(self.sources):
             by_language = {code: int(n) for code, n in zip(self.languages, counts[number], strict=True) if n}
-            found[name] = int(groups[number]), dict(sorted(by_language.items()))
-        return found
+            content[name] = int(groups[number]), dict(sorted(by_language.items()))
+        return content
 
     @classmethod
     def build(
@@ -173,7 +173,7 @@ class _Writer:
         self.types: dict[str, tuple[str, tuple[int, ...]]] = {}  # dtype and the shape of one item
         self.counts: dict[str, int] = {}
         self.languages: dict[str, int] = {}
-        self.numbers: dict[tuple[str, ...], tuple[int, ...]] = {}
+        self.language_ids: dict[tuple[str, ...], tuple[int, ...]] = {}
         self.sources: list[str] = []
         self.extras: list[str] = []
         self.widths: dict[str, int] = {}
@@ -202,7 +202,7 @@ class _Writer:
         lengths = tokens.lengths
         shapes = [(len(group.texts), len(group.hard_negatives)) for group in groups]
         sizes = np.array(shapes).sum(axis=1)
-        langs = [number for group in groups for number in self._numbers(group)]
+        langs = [number for group in groups for number in self._number_languages(group)]
         slots = chain.from_iterable(map(_slots, shapes))
         # An empty key means "like no other": such groups get the negative of their number, which no hash has.
         keys = [meaning(group.key) if group.key else -1 - (self.groups + i) for i, group in enumerate(groups)]
@@ -221,12 +221,15 @@ class _Writer:
             self.tokens + int(lengths.sum()),
         )
 
-    def _numbers(self, group: Group) -> tuple[int, ...]:
-        """The numbers of a group's languages; most groups have the languages of one before."""
+    def _number_languages(self, group: Group) -> tuple[int, ...]:
+        """The numbers of a group's languages, in the order in which the table first met them.
+
+        Most groups have the languages of one before, so their numbers are looked up together.
+        """
         langs = group.langs + group.hard_langs if group.hard_langs else group.langs
-        if langs not in self.numbers:
-            self.numbers[langs] = tuple(self.languages.setdefault(lang, len(self.languages)) for lang in langs)
-        return self.numbers[langs]
+        if langs not in self.language_ids:
+            self.language_ids[langs] = tuple(self.languages.setdefault(lang, len(self.languages)) for lang in langs)
+        return self.language_ids[langs]
 
     def _extras(self, groups: list[Group]) -> list[str]:
         """Names of the numbers that every group of the table has; a missing value would silently shift the column."""

@@ -28,7 +28,6 @@ from isoglot.encoders.onnx_export import write_onnx
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.model import Model, layout
 from isoglot.model.tokenizer import SavedTokenizer, digest, disable_extras, prompted, ragged
-from isoglot.options import within
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -258,7 +257,8 @@ def _tensors(tokens: Tokens, pad: int) -> tuple[Tensor | None, ...]:
 
 def _set_dropout(backbone: nn.Module, rate: float) -> None:
     """Set every dropout layer, and the numbers with this word in their name that attention reads; not the config."""
-    within(dropout=(rate, 0.0, 0.99))
+    if not 0 <= rate <= 0.99:
+        raise ValueError(f"dropout must be at least 0 and at most 0.99, got {rate!r}")
     for module in backbone.modules():
         if isinstance(module, nn.Dropout):
             module.p = rate

@@ -11,10 +11,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast_both_ways, matches, pick, same_meaning, unit, where
-from isoglot.options import temperature as heat
-from isoglot.options import within
+from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range
+from isoglot.objectives.kernel import Equation, contrast_both_ways, filter_pairs, matches, pick, same_meaning, unit
 
 
 class AdditiveMargin(Objective):
@@ -23,12 +21,12 @@ class AdditiveMargin(Objective):
     Hard negatives are candidates of the first direction; rows of equal key and other group are left out. With margin
     0 it is `info_nce` in two directions.
 
-    Raises ValueError for a temperature out of range (see `options`) and a margin below 0 or above 2.
+    Raises ValueError for a temperature out of range (see `TEMPERATURES`) and a margin below 0 or above 2.
     """
 
     def __init__(self, *, margin: float = 0.3, temperature: float = 0.1) -> None:
         super().__init__()
-        within(temperature=heat(temperature), margin=(margin, 0, 2))  # two cosines differ by at most 2
+        check_range(temperature=(temperature, *TEMPERATURES), margin=(margin, 0, 2))  # two cosines differ by at most 2
         self.margin, self.temperature = margin, temperature
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
@@ -36,7 +34,7 @@ class AdditiveMargin(Objective):
         z, anchors, candidates = unit(vectors), batch.slot == 0, batch.slot != 0
         group, key, slot = batch.group[candidates], batch.key[candidates], batch.slot[candidates]
         own = matches(batch.group[anchors], group)
-        positives = where(own, slot[own[1]] > 0)
+        positives = filter_pairs(own, slot[own[1]] > 0)
         margin = self.margin / self.temperature
         equation = Equation(
             temperature=self.temperature,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 from torch import Tensor, nn
 
 from isoglot.data.batch import Batch
 
 Losses: TypeAlias = dict[str, Tensor]
+
+# Cosines in float32 are right to about 1e-7, so logits over a temperature of 1e-4 to about 1e-3; over less, rounding
+# decides which candidate is the nearest.
+TEMPERATURES = 1e-4, 1e6
 
 
 class Objective(nn.Module):
@@ -91,3 +95,17 @@ def _numbered(name: str, number: int) -> str:
     """The name of a loss of the n-th term of its kind: `info_nce/back` becomes `info_nce-2/back`."""
     first, slash, rest = name.partition("/")
     return name if number == 1 else f"{first}-{number}{slash}{rest}"
+
+
+def check_range(**values: tuple[float, float, float]) -> None:
+    """Raise ValueError for the first number out of its range; each is given as (value, least, greatest)."""
+    for name, (value, least, greatest) in values.items():
+        if not least <= value <= greatest:
+            raise ValueError(f"{name} must be at least {least:g} and at most {greatest:g}, got {value!r}")
+
+
+def check_words(kind: type[Objective], arguments: Mapping[str, Any]) -> None:
+    """Raise ValueError for the first argument of a constructor that is not a word of its `Literal` annotation."""
+    for name, hint in get_type_hints(kind.__init__).items():
+        if get_origin(hint) is Literal and arguments[name] not in (words := get_args(hint)):
+            raise ValueError(f"{name} must be one of {', '.join(words)}, got {arguments[name]!r}")

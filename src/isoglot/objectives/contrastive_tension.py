@@ -14,9 +14,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from isoglot.data.batch import Batch, send
-from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.base import Losses, Objective, check_range
 from isoglot.objectives.kernel import pick
-from isoglot.options import within
 
 
 class ContrastiveTension(Objective):
@@ -36,7 +35,7 @@ class ContrastiveTension(Objective):
 
     def __init__(self, *, negatives: int = 7) -> None:
         super().__init__()
-        within(negatives=(negatives, 1, 65536))
+        check_range(negatives=(negatives, 1, 65536))
         self.negatives = negatives
 
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, send
 from isoglot.data.tokens import pack
-from isoglot.objectives.base import Losses, Objective
+from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
 from isoglot.objectives.kernel import Pairs, log_sum_exp, matches, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.queues import random_queues
-from isoglot.options import LARGEST, within
-from isoglot.options import temperature as heat
+from isoglot.options import LARGEST
 
 KEY = "momentum_key"  # the column of the batch that contains the keys
 NOTHING = torch.iinfo(torch.int64).min  # key of a vector that belongs to no sentence
@@ -65,12 +64,13 @@ class DualMomentum(Objective):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        within(
-            temperature=heat(temperature), momentum=(momentum, 0, 1), queue=(queue, 1, LARGEST), seed=(seed, 0, LARGEST)
+        check_range(
+            temperature=(temperature, *TEMPERATURES),
+            momentum=(momentum, 0, 1),
+            queue=(queue, 1, LARGEST),
+            seed=(seed, 0, LARGEST),
         )
-        for name, value in (("in_batch_keys", in_batch_keys), ("key_dropout", key_dropout)):
-            if value not in ("off", "on"):
-                raise ValueError(f"{name} must be one of off, on, got {value!r}")
+        check_words(DualMomentum, locals())
         self.temperature, self.momentum = temperature, momentum
         self.in_batch_keys, self.key_dropout = in_batch_keys == "on", key_dropout == "on"
         self.register_buffer("queues", random_queues(encoder, queue, seed))

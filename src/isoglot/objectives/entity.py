@@ -22,10 +22,9 @@ from torch.nn import functional as F
 from isoglot.data.batch import Batch, send
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.memory import check_memory
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast, matches, pick, unit, where
-from isoglot.options import LARGEST, within
-from isoglot.options import temperature as heat
+from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.kernel import Equation, contrast, filter_pairs, matches, pick, unit
+from isoglot.options import LARGEST
 
 BOUND = 0.05  # entities without a vector are drawn uniformly between minus this and this
 
@@ -66,19 +65,13 @@ class EntityContrast(Objective):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        within(
-            temperature=heat(temperature),
+        check_range(
+            temperature=(temperature, *TEMPERATURES),
             own_hard_weight=(own_hard_weight, -1e4, 1e4),
             dim=(dim, 0, 65536),
             seed=(seed, 0, LARGEST),
         )
-        for name, value, known in (
-            ("projection", projection, ("tanh", "linear")),
-            ("duplicates", duplicates, ("kept", "dropped")),
-            ("missing", missing, ("random", "error")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        check_words(EntityContrast, locals())
         if "entity" not in sizes:
             raise ValueError('the groups of the stream have no entities; read them with reader = "entities"')
         self.temperature, self.own_hard_weight = temperature, own_hard_weight
@@ -118,7 +111,7 @@ class EntityContrast(Objective):
         same = matches(entity, columns)
         equation = Equation(
             temperature=self.temperature,
-            dropped=where(same, same[0] != same[1]) if self.duplicates == "dropped" else None,
+            dropped=filter_pairs(same, same[0] != same[1]) if self.duplicates == "dropped" else None,
             favoured=(owner, len(own) + torch.arange(len(owner))),
             favour=self.own_hard_weight,
         )

@@ -13,10 +13,17 @@ from typing import Literal
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, contrast, contrast_both_ways, matches, pick, same_meaning, unit, where
-from isoglot.options import temperature as heat
-from isoglot.options import within
+from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.kernel import (
+    Equation,
+    contrast,
+    contrast_both_ways,
+    filter_pairs,
+    matches,
+    pick,
+    same_meaning,
+    unit,
+)
 
 
 class InfoNCE(Objective):
@@ -38,9 +45,8 @@ class InfoNCE(Objective):
         hard_negative_weight: float = 0.0,
     ) -> None:
         super().__init__()
-        within(temperature=heat(temperature), hard_negative_weight=(hard_negative_weight, -1e4, 1e4))
-        if direction not in ("one-way", "two-way"):
-            raise ValueError(f"direction must be 'one-way' or 'two-way', got {direction!r}")
+        check_range(temperature=(temperature, *TEMPERATURES), hard_negative_weight=(hard_negative_weight, -1e4, 1e4))
+        check_words(InfoNCE, locals())
         self.temperature = temperature
         self.direction = direction
         self.hard_negative_weight = hard_negative_weight
@@ -54,10 +60,10 @@ class InfoNCE(Objective):
         equation = Equation(
             temperature=self.temperature,
             dropped=same_meaning(batch.group[anchors], batch.key[anchors], group, key, slot),
-            favoured=where(own, hard),
+            favoured=filter_pairs(own, hard),
             favour=self.hard_negative_weight,
         )
-        positives = where(own, ~hard)
+        positives = filter_pairs(own, ~hard)
         if self.direction == "one-way":
             return {"info_nce": contrast(pick(z, anchors), pick(z, candidates), positives, equation)}
         forth, back = contrast_both_ways(pick(z, anchors), pick(z, candidates), positives, equation)

@@ -29,9 +29,9 @@ from torch.utils.checkpoint import checkpoint
 from isoglot.data.batch import send
 
 Pairs: TypeAlias = tuple[Tensor, Tensor]  # (P,) anchors, ascending, and (P,) candidates, on the host
-Reading: TypeAlias = Literal["outside", "inside"]
+Side: TypeAlias = Literal["outside", "inside"]  # of the logarithm, where the target stands
 Rescale: TypeAlias = Literal["off", "row", "matrix"]
-Target: TypeAlias = Callable[[slice], Tensor]  # a block of a anchors -> (a, C), >= 0; a row is scaled to sum to one
+Shares: TypeAlias = Callable[[slice], Tensor]  # a block of a anchors -> (a, C), >= 0; a row is scaled to sum to one
 
 BLOCK_CELLS = 1 << 24  # 64 MB of float32: up to it, one block with its graph; above it, blocks computed twice
 
@@ -60,7 +60,7 @@ class Equation:
 
 
 def contrast(
-    anchors: Tensor, candidates: Tensor, positives: Pairs | Target, equation: Equation, *, reading: Reading = "outside"
+    anchors: Tensor, candidates: Tensor, positives: Pairs | Shares, equation: Equation, *, target: Side = "outside"
 ) -> Tensor:
     """Mean loss over the anchors that have a positive; zero, with zero gradient, if none has.
 
@@ -76,11 +76,11 @@ def contrast(
             total, positive, has = matrix.distribution(positives)
             return _mean(total - positive, has)
         total, _ = matrix.totals(columns=False)
-        return _read(positives[0], matrix.cells(positives), total, reading)
+        return loss_from_logits(positives[0], matrix.cells(positives), total, target=target)
 
 
 def contrast_both_ways(
-    anchors: Tensor, candidates: Tensor, positives: Pairs, equation: Equation, *, reading: Reading = "outside"
+    anchors: Tensor, candidates: Tensor, positives: Pairs, equation: Equation, *, target: Side = "outside"
 ) -> tuple[Tensor, Tensor]:
     """`contrast`, and the same with anchors and candidates exchanged, from one product of the two."""
     with torch.autocast(anchors.device.type, enabled=False):
@@ -91,7 +91,8 @@ def contrast_both_ways(
         matrix = _Matrix(anchors, candidates, equation)
         of_rows, of_columns = matrix.totals(columns=True)
         cells = matrix.cells(positives)
-        return _read(positives[0], cells, of_rows, reading), _read(positives[1], cells, of_columns, reading)
+        forth = loss_from_logits(positives[0], cells, of_rows, target=target)
+        return forth, loss_from_logits(positives[1], cells, of_columns, target=target)
 
 
 def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, dropped: Pairs | None = None) -> Tensor:
@@ -108,12 +109,12 @@ def log_sum_exp(anchors: Tensor, candidates: Tensor, *, temperature: float, drop
         return total + ((anchors - anchors.detach()) * pull).sum(dim=1)  # a zero whose gradient is `pull`
 
 
-def _read(owner: Tensor, cells: Tensor, total: Tensor, reading: Reading) -> Tensor:
-    """Mean loss from the logits of the positive cells (P,), whose they are (P,), and the log-sum-exps (A,)."""
+def loss_from_logits(owner: Tensor, cells: Tensor, total: Tensor, *, target: Side) -> Tensor:
+    """Mean loss from the logits of the positive cells (P,), their anchors (P,), and the log-sum-exps of all (A,)."""
     count = send(torch.bincount(owner, minlength=len(total)), total.device).to(total.dtype)
     owner = send(owner, total.device)
     nothing = total.new_zeros(len(total))
-    if reading == "outside":
+    if target == "outside":
         positive = nothing.index_add(0, owner, cells) / count.clamp(min=1)
     else:
         top = nothing.scatter_reduce(0, owner, cells.detach(), "amax", include_self=False)
@@ -146,11 +147,11 @@ class _Matrix:
         of_rows, of_columns = zip(*self._each(block), strict=True)
         return torch.cat(of_rows), torch.stack(of_columns).logsumexp(dim=0)
 
-    def distribution(self, target: Target) -> tuple[Tensor, Tensor, Tensor]:
+    def distribution(self, shares: Shares) -> tuple[Tensor, Tensor, Tensor]:
         """Log-sum-exp of each row, its mean logit under the target, and whether it has a target; (A,) each."""
 
         def block(rows: slice, left: Tensor, right: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            logits, weights = self._block(rows, left, right), target(rows).to(left.dtype)
+            logits, weights = self._block(rows, left, right), shares(rows).to(left.dtype)
             mass = weights.sum(dim=1)
             share = weights / mass.clamp(min=torch.finfo(mass.dtype).tiny)[:, None]
             return logits.logsumexp(dim=1), (share * logits).sum(dim=1), mass > 0
@@ -160,7 +161,7 @@ class _Matrix:
 
     def cells(self, pairs: Pairs) -> Tensor:
         """Logits (P,) of single cells, without the matrix."""
-        i, j = sent(pairs, self.anchors.device)
+        i, j = to_device(pairs, self.anchors.device)
         size = max(1, BLOCK_CELLS // self.anchors.shape[1])
 
         def block(rows: slice, left: Tensor, right: Tensor) -> Tensor:
@@ -198,7 +199,7 @@ class _Matrix:
 
     def _without_dropped(self, cells: Tensor, rows: slice, instead: float) -> Tensor:
         if self.equation.private is not None:
-            mine, owner = sent(self.equation.private, cells.device)
+            mine, owner = to_device(self.equation.private, cells.device)
             cells = cells.masked_fill((owner >= 0) & (owner != mine[rows, None]), instead)
         if self.equation.dropped is None or not len(self.equation.dropped[0]):
             return cells
@@ -206,7 +207,7 @@ class _Matrix:
 
     def _cells_of(self, pairs: Pairs, rows: slice) -> Pairs:
         """The pairs whose anchor lies in a block, as places in it on its device."""
-        return sent(rows_between(pairs, rows), self.anchors.device)
+        return to_device(rows_between(pairs, rows), self.anchors.device)
 
     def _extremes(self) -> tuple[Tensor, Tensor]:
         """Least and greatest cosine that is not dropped, of each row, (A, 1) both, or of the matrix, (1, 1) both."""
@@ -229,8 +230,10 @@ def _streamed(anchors: Tensor, table: Tensor, temperature: float, dropped: Pairs
         block = table[start : start + size].to(anchors.dtype)
         logits = (anchors @ block.T).div_(temperature)
         if dropped is not None:
-            i, j = where(dropped, (dropped[1] >= start) & (dropped[1] < start + size))
-            logits.index_put_(sent((i, j - start), logits.device), logits.new_full((), torch.finfo(logits.dtype).min))
+            i, j = filter_pairs(dropped, (dropped[1] >= start) & (dropped[1] < start + size))
+            logits.index_put_(
+                to_device((i, j - start), logits.device), logits.new_full((), torch.finfo(logits.dtype).min)
+            )
         grown = torch.logaddexp(total, logits.logsumexp(dim=1))
         share = logits.sub_(grown[:, None]).exp_()
         mean = torch.addmm(mean.mul_((total - grown).exp_()[:, None]), share, block)
@@ -258,7 +261,7 @@ def pick(vectors: Tensor, rows: Tensor) -> Tensor:
     return vectors[send(rows, vectors.device)]
 
 
-def sent(pairs: Pairs, device: torch.device) -> Pairs:
+def to_device(pairs: Pairs, device: torch.device) -> Pairs:
     """The pairs on a device."""
     return send(pairs[0], device), send(pairs[1], device)
 
@@ -274,7 +277,7 @@ def matches(left: Tensor, right: Tensor) -> Pairs:
     return i, order[first[i] + place]
 
 
-def where(pairs: Pairs, keep: Tensor) -> Pairs:
+def filter_pairs(pairs: Pairs, keep: Tensor) -> Pairs:
     """The pairs for which `keep` (P,) is true."""
     return pairs[0][keep], pairs[1][keep]
 
@@ -297,7 +300,7 @@ def rows_between(pairs: Pairs, rows: slice) -> Pairs:
 def same_meaning(group: Tensor, key: Tensor, other_group: Tensor, other_key: Tensor, other_slot: Tensor) -> Pairs:
     """Pairs of equal key and different group, without hard negatives: neither positives nor negatives."""
     i, j = matches(key, other_key)
-    return where((i, j), (group[i] != other_group[j]) & (other_slot[j] >= 0))
+    return filter_pairs((i, j), (group[i] != other_group[j]) & (other_slot[j] >= 0))
 
 
 def slot_pairs(group: Tensor, slot: Tensor) -> Pairs:

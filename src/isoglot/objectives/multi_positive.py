@@ -14,10 +14,18 @@ import torch
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Rescale, contrast, matches, pick, same_meaning, union, unit, where
-from isoglot.options import temperature as heat
-from isoglot.options import within
+from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.kernel import (
+    Equation,
+    Rescale,
+    contrast,
+    filter_pairs,
+    matches,
+    pick,
+    same_meaning,
+    union,
+    unit,
+)
 
 
 class MultiPositive(Objective):
@@ -33,7 +41,7 @@ class MultiPositive(Objective):
     Deviation: rows of another group with the same key (such as the same premise twice) are left out, where the paper
     would count them as negatives.
 
-    Raises ValueError for a temperature out of range (see `options`) and an unknown switch.
+    Raises ValueError for a temperature out of range (see `TEMPERATURES`) and an unknown switch.
     """
 
     def __init__(
@@ -47,16 +55,8 @@ class MultiPositive(Objective):
         extremes: Literal["detached", "live"] = "detached",
     ) -> None:
         super().__init__()
-        within(temperature=heat(temperature))
-        for name, value, known in (
-            ("rescale", rescale, ("off", "row", "matrix")),
-            ("anchors", anchors, ("first", "every")),
-            ("candidates", candidates, ("batch", "non-anchors")),
-            ("hard_negatives", hard_negatives, ("shared", "own")),
-            ("extremes", extremes, ("detached", "live")),
-        ):
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+        check_range(temperature=(temperature, *TEMPERATURES))
+        check_words(MultiPositive, locals())
         self.temperature = temperature
         self.rescale: Rescale = rescale
         self.anchors = anchors
@@ -74,7 +74,7 @@ class MultiPositive(Objective):
         own = matches(batch.group[anchor], group)
         itself = anchor[own[0]] == candidate[own[1]]
         hard = slot[own[1]] < 0
-        dropped = [where(own, itself), same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot)]
+        dropped = [filter_pairs(own, itself), same_meaning(batch.group[anchor], batch.key[anchor], group, key, slot)]
         private = (batch.group[anchor], torch.where(slot < 0, group, -1)) if self.hard_negatives == "own" else None
         equation = Equation(
             temperature=self.temperature,
@@ -83,5 +83,6 @@ class MultiPositive(Objective):
             rescale=self.rescale,
             detach_extremes=self.extremes == "detached",
         )
-        loss = contrast(pick(z, anchor), pick(z, candidate), where(own, ~hard & ~itself), equation, reading="inside")
+        positives = filter_pairs(own, ~hard & ~itself)
+        loss = contrast(pick(z, anchor), pick(z, candidate), positives, equation, target="inside")
         return {"multi_positive": loss}

@@ -19,9 +19,9 @@ from torch.nn import functional as F
 
 from isoglot.data.batch import Batch, send
 from isoglot.memory import check_memory
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import pick, slot_pairs, unit, where
-from isoglot.options import LARGEST, within
+from isoglot.objectives.base import Losses, Objective, check_range, check_words
+from isoglot.objectives.kernel import filter_pairs, pick, slot_pairs, unit
+from isoglot.options import LARGEST
 
 
 class Trained(Protocol):
@@ -63,8 +63,15 @@ class PairSoftmax(Objective):
         seed: int = 0,
     ) -> None:
         super().__init__()
-        _check(layers=layers, hidden=hidden, dropout=dropout, classes=classes, vectors=vectors, sizes=sizes)
-        within(seed=(seed, 0, LARGEST))
+        check_range(layers=(layers, 0, 64), hidden=(hidden, 1, 65536), classes=(classes, 2, 65536))
+        check_range(dropout=(dropout, 0, 0.99), seed=(seed, 0, LARGEST))
+        check_words(PairSoftmax, locals())
+        if "label" not in sizes:
+            raise ValueError(
+                'its groups need a whole number called "label"; read data that have one, such as labelled NLI'
+            )
+        if sizes["label"] > classes:
+            raise ValueError(f"classes is {classes}, but the data have the label {sizes['label'] - 1}; raise classes")
         widths = [3 * encoder.dim, *[hidden] * layers, classes]
         weights = sum(above * below for above, below in pairwise(widths))  # with gradients and two moments of Adam
         device = next(iter(encoder.parameters())).device
@@ -79,7 +86,7 @@ class PairSoftmax(Objective):
     def forward(self, vectors: Tensor, batch: Batch) -> Losses:
         """The loss, under `pair_softmax`."""
         pairs = slot_pairs(batch.group, batch.slot)
-        premise, hypothesis = where(pairs, batch.extras["label"][pairs[0]] >= 0)  # below 0: not labelled
+        premise, hypothesis = filter_pairs(pairs, batch.extras["label"][pairs[0]] >= 0)  # below 0: not labelled
         if not len(premise):
             return {"pair_softmax": vectors.sum() * 0}
         states = unit(vectors) if self.vectors == "unit" else vectors
@@ -102,13 +109,3 @@ class PairSoftmax(Objective):
     def after_step(self, encoder: nn.Module, batches: Sequence[Batch]) -> None:  # noqa: ARG002
         """Count the step."""
         self.steps += 1
-
-
-def _check(*, layers: int, hidden: int, dropout: float, classes: int, vectors: str, sizes: Mapping[str, int]) -> None:
-    within(layers=(layers, 0, 64), hidden=(hidden, 1, 65536), classes=(classes, 2, 65536), dropout=(dropout, 0, 0.99))
-    if vectors not in ("unit", "raw"):
-        raise ValueError(f"vectors must be 'unit' or 'raw', got {vectors!r}")
-    if "label" not in sizes:
-        raise ValueError('its groups need a whole number called "label"; read data that have one, such as labelled NLI')
-    if sizes["label"] > classes:
-        raise ValueError(f"classes is {classes}, but the data have the label {sizes['label'] - 1}; raise classes")

@@ -17,11 +17,9 @@ import torch
 from torch import Tensor
 
 from isoglot.data.batch import Batch
-from isoglot.objectives.base import Losses, Objective
-from isoglot.objectives.kernel import Equation, Pairs, Target, contrast, pick, same_meaning, slot_pairs, unit
+from isoglot.objectives.base import TEMPERATURES, Losses, Objective, check_range, check_words
+from isoglot.objectives.kernel import Equation, Pairs, Shares, contrast, pick, same_meaning, slot_pairs, unit
 from isoglot.objectives.teaching import average, places, teacher_vectors
-from isoglot.options import temperature as heat
-from isoglot.options import within
 
 WEIGHTS = {"off": (1.0, 0.0), "code": (1.0, 2.0)}  # of weights of L_cross and L_mono; `paper` uses tcm_lambda and 1
 
@@ -60,18 +58,12 @@ class SoftContrastive(Objective):
         languages: Sequence[str] = (),
     ) -> None:
         super().__init__()
-        within(
-            temperature=heat(temperature),
-            teacher_temperature=heat(teacher_temperature),
+        check_range(
+            temperature=(temperature, *TEMPERATURES),
+            teacher_temperature=(teacher_temperature, *TEMPERATURES),
             tcm_lambda=(tcm_lambda, 1e-9, 1e6),
         )
-        for name, word, known in (
-            ("labels", labels, ("priority", "average", "hard")),
-            ("tcm", tcm, ("off", "paper", "code")),
-            ("value", value, ("cross-entropy", "kl")),
-        ):
-            if word not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {word!r}")
+        check_words(SoftContrastive, locals())
         self.labels, self.value = labels, value
         self.temperature, self.teacher_temperature = temperature, teacher_temperature
         self.weights = WEIGHTS.get(tcm, (tcm_lambda, 1.0))
@@ -82,7 +74,7 @@ class SoftContrastive(Objective):
         z = unit(vectors)
         first, second = slot_pairs(batch.group, batch.slot)
         s, t, floor = pick(z, first), pick(z, second), z.new_zeros(())
-        target: Pairs | Target = _identity(first)
+        target: Pairs | Shares = _identity(first)
         dropped: Pairs | None = _alike(batch, first)
         if self.labels != "hard":
             labels = self._teacher(batch, first, second, z.device)
@@ -106,7 +98,7 @@ class SoftContrastive(Objective):
         rank = torch.tensor(self.places)[batch.lang] if self.places else batch.lang
         return pick(g, torch.where(rank[first] <= rank[second], first, second))
 
-    def _softmax(self, labels: Tensor) -> Target:
+    def _softmax(self, labels: Tensor) -> Shares:
         """w, whose rows are also its columns."""
         return lambda rows: (labels[rows] @ labels.T / self.teacher_temperature).softmax(dim=1)
 

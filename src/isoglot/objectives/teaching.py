@@ -46,11 +46,11 @@ def places(priority: Sequence[str], languages: Sequence[str], *, others: bool = 
         order = [canonical(code) for code in priority]
     except CorpusError as error:
         raise ValueError(f"priority: {error}") from error
-    found = []
+    ranks = []
     for code in languages:
         place = next((order.index(name) for name in (code, code.partition("_")[0]) if name in order), None)
         place = len(order) if place is None and others else place
         if place is None:
             raise ValueError(f"priority has no place for {code}, a language of the stream: {', '.join(order)}; add it")
-        found.append(place)
-    return tuple(found)
+        ranks.append(place)
+    return tuple(ranks)

@@ -53,15 +53,15 @@ class Dev:
 
     def deciding(self, scores: Sequence[Score]) -> float:
         """The value among all scores of the task; RecipeError if it is not there."""
-        own = {score.subset: float(score.value) for score in scores if score.metric == self.metric.name}
-        if not self.subset and own:
-            return own["mean"] if "mean" in own else sum(own.values()) / len(own)
-        if self.subset in own:
-            return own[self.subset]
-        known = sorted({f"{score.subset} {score.metric}" for score in scores})
+        values = {score.subset: float(score.value) for score in scores if score.metric == self.metric.name}
+        if not self.subset and values:
+            return values["mean"] if "mean" in values else sum(values.values()) / len(values)
+        if self.subset in values:
+            return values[self.subset]
+        names = sorted({f"{score.subset} {score.metric}" for score in scores})
         raise RecipeError(
             f"{self.where}: {self.task.name} has no score of subset {self.subset!r} and metric {self.metric.name!r}; "
-            f"its scores: {', '.join(known[:8])}"
+            f"its scores: {', '.join(names[:8])}"
         )
 
 
@@ -127,9 +127,9 @@ def find(task: Task, metric: str | None, *, where: str) -> Metric:
 
     Raises RecipeError for a metric that does not exist, and for a task that needs more than vectors.
     """
-    metrics = {known.name: known for known in task.metrics}
+    metrics = {declared.name: declared for declared in task.metrics}
     if metric is None:
-        metric = next((known.name for known in task.metrics if known.main), task.metrics[0].name)
+        metric = next((declared.name for declared in task.metrics if declared.main), task.metrics[0].name)
     if metric not in metrics:
         hint = f"its metrics: {', '.join(metrics)}"
         raise RecipeError(f"{where}.metric: {task.name} has no metric {shown(metric)}; {hint}")

@@ -31,15 +31,15 @@ def save(folder: Path, step: int, state: dict[str, Any]) -> Path:
         with atomic_write(path.with_suffix(".json")) as stream:
             stream.write(json.dumps({"step": step, "bytes": path.stat().st_size, "sha256": digest(path)}))
     except (OutputError, OSError, RuntimeError) as error:  # torch turns some write errors into RuntimeError
-        rest = [old.name for old in _manifests(folder) if old != path.with_suffix(".json")]
-        intact = f"{rest[0].removesuffix('.json')} is intact" if rest else "no earlier checkpoint"
+        earlier = [old.name for old in _manifests(folder) if old != path.with_suffix(".json")]
+        intact = f"{earlier[0].removesuffix('.json')} is intact" if earlier else "no earlier checkpoint"
         reason = getattr(error.__cause__ or error, "strerror", None) or error
         raise CheckpointError(
             f"{path}: cannot be written ({reason}); {intact}; free some space and run the same again"
         ) from error
-    kept = {manifest.stem for manifest in _manifests(folder)[:KEPT]}
+    newest = {manifest.stem for manifest in _manifests(folder)[:KEPT]}
     for old in _files(folder):
-        if old.stem not in kept:
+        if old.stem not in newest:
             old.unlink()
     return path
 

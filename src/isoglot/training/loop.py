@@ -4,124 +4,52 @@ A run lives in one folder: `run.json` (what is run), `log.jsonl`, `checkpoints/`
 by the dev score, or the last one without a dev score. A run that is interrupted and resumed gives the same model, bit
 for bit on one device, as an uninterrupted one: all state that changes between steps is in the checkpoint.
 
-The input is a `Plan`, which contains objects and no names: an encoder, streams, objectives. `train.py` makes one from
-the arguments of a call, `recipes.py` from a recipe.
+The input is a `Recipe`, whose settings may hold the objects of a call of `isoglot.train`; `recipes.py` opens what they
+name.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import platform
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
 
-from isoglot.data.batch import Batch
-from isoglot.data.batching import Batches, Batching, Position
+from isoglot.data.batching import Batches, Position
 from isoglot.data.corpus import Corpus, build_table, composition
 from isoglot.data.files import atomic_write, check_json, check_output, exclusive
-from isoglot.data.sets import catalogue
+from isoglot.data.languages import canonical
 from isoglot.data.table import Array
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import random_state, set_random_state, settle
 from isoglot.environment import cache_folder
-from isoglot.errors import CheckpointError, OutputError
+from isoglot.errors import CheckpointError, IsoglotError, OutputError
 from isoglot.model import layout
 from isoglot.model.card import Card, Data
-from isoglot.objectives import Objective, Sum
-from isoglot.settings import MemorySettings, OptimizerSettings
+from isoglot.settings import Recipe, StageSettings, StreamSettings
 from isoglot.training import checkpoint, optimizer, ranks
 from isoglot.training.best import Choice, Selector, number
 from isoglot.training.progress import Meter, Report, RunLog, Status
-from isoglot.training.step import Chunks, StepLimits, StepReport, backward, together
-from isoglot.training.teacher import teacher_columns
+from isoglot.training.recipes import check, choices_of, inputs_of, make_encoder, open_objectives, record_of
+from isoglot.training.step import Chunks, StepLimits, Stream, train_step
+from isoglot.training.teacher import open_teacher, teacher_columns
 
+T = TypeVar("T")
 Columns = Mapping[str, Callable[[Array], Array]]  # from row numbers of a table to a value each
 
 LOOK = 10  # the step after which vectors are checked for collapse
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """What an objective may be constructed from: the encoder, the languages of the data, sizes and seed.
-
-    sizes  one more than the greatest value of each integer column of the batches; of `teacher`, the width
-    """
-
-    encoder: Encoder
-    languages: Sequence[str]
-    sizes: Mapping[str, int]
-    seed: int
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """An objective of a stream and its weight."""
-
-    make: Callable[[Known], Objective]
-    weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPlan:
-    """Groups, how they are batched, and the objectives that read the batches.
-
-    teacher  opens, on a device, a frozen encoder whose vectors of every sentence are in the batches, as the column
-             `teacher`
-    pivot    language of the one sentence of a group that the teacher encodes for all of it; empty: each its own
-    """
-
-    corpus: Corpus
-    batching: Batching
-    terms: Sequence[Term]
-    teacher: Callable[[torch.device], Encoder] | None = None
-    pivot: str = ""
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """A part of a run with its own streams and optimizer; either `steps` or `epochs` (of the first stream) is set.
-
-    select  whether its encoders are scored on the dev tasks, so that one can be the best; False for a warm-up
-    """
-
-    streams: Sequence[StreamPlan]
-    optimizer: OptimizerSettings
-    epochs: float | None = None
-    steps: int | None = None
-    name: str = "main"
-    select: bool = True
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A run that has not begun. Its construction checks everything that can be checked without reading the data.
-
-    encoder           opens or makes the encoder that is trained; it may be changed
-    record            everything that changes the result, as JSON: a run is resumed only by the same
-    checkpoint_every  steps between checkpoints; 0: at evaluations and at the end; None: never
-    inputs            files and folders that the run reads, which it must not write to
-    """
-
-    encoder: Callable[[Report], Encoder]
-    stages: Sequence[StagePlan]
-    seed: int
-    record: Mapping[str, Any]
-    choices: Sequence[Choice] = ()
-    memory: MemorySettings = field(default_factory=MemorySettings)
-    checkpoint_every: int | None = 0
-    inputs: Sequence[Path] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,64 +81,44 @@ class State:
         return self.done + self.step
 
 
-class Stream:
-    """Batches and the objectives that read them.
-
-    The next batch is made, cut into chunks and padded while the current one is trained on.
-    """
-
-    def __init__(self, name: str, batches: Batches, objective: Sum, prepare: Callable[[Batch], Chunks]) -> None:
-        self.name, self.batches, self.objective, self.prepare = name, batches, objective, prepare
-        self.position = batches.position  # position of the next batch
-        self.latest: Batch | None = None
-        self._maker = ThreadPoolExecutor(1, thread_name_prefix=f"batches-{name}")
-        self._ahead: Future[tuple[Batch, Chunks, Position]] | None = None
-
-    def next(self) -> tuple[Batch, Chunks]:
-        """The next batch, and its tokens in chunks."""
-        made = self._ahead or self._maker.submit(self._make)
-        self.latest, chunks, self.position = made.result()
-        self._ahead = self._maker.submit(self._make)
-        return self.latest, chunks
-
-    def close(self) -> None:
-        """Stop making batches."""
-        self._maker.shutdown(cancel_futures=True)
-
-    def _make(self) -> tuple[Batch, Chunks, Position]:
-        batch = self.batches.next()
-        return batch, self.prepare(batch), self.batches.position
-
-
 def open_stream(
-    plan: StreamPlan, encoder: Encoder, limits: StepLimits, *, seed: int, position: Position | None, report: Report
+    recipe: Recipe,
+    settings: StreamSettings,
+    corpus: Corpus,
+    encoder: Encoder,
+    limits: StepLimits,
+    *,
+    seed: int,
+    position: Position | None,
+    report: Report,
 ) -> Stream:
     """The batches of a stream from a position on, or from the beginning, and its objectives."""
     tables = cache_folder() / "tables"
     with ranks.first_alone():
         # One tokenizer.json gives other ids to a transformer, which adds special tokens, than to a static encoder.
         fingerprint = f"{encoder.fingerprint} {encoder.tokenize(['']).ids.tolist()}"
-        table = build_table(plan.corpus, encoder.tokenize, fingerprint=fingerprint, cache=tables, report=report)
-    teacher = plan.teacher(encoder.device) if plan.teacher else None
-    integers = {name: column for name, column in table.extras.items() if column.dtype.kind == "i"}
-    sizes = {name: int(column.max()) + 1 for name, column in integers.items()}
-    known = Known(encoder, table.languages, sizes | ({"teacher": teacher.dim} if teacher else {}), seed)
-    objective = Sum(*((term.weight, term.make(known)) for term in plan.terms))
+        table = build_table(corpus, encoder.tokenize, fingerprint=fingerprint, cache=tables, report=report)
+    sizes = {name: int(column.max()) + 1 for name, column in table.extras.items() if column.dtype.kind == "i"}
+    teacher = open_teacher(recipe, settings.teacher, encoder.device) if settings.teacher else None
+    if teacher is not None:
+        sizes["teacher"] = teacher.dim
+    objective = open_objectives(recipe, settings, encoder, table.languages, sizes, seed=seed)
     columns: Columns = {}
-    if teacher is not None:  # after the objectives, which fail fast
-        columns = teacher_columns(teacher, plan.corpus, table, pivot=plan.pivot, report=report)
-    plan.corpus.release()
+    if teacher is not None and settings.teacher:  # after the objectives, which fail fast
+        pivot = settings.teacher.pivot and canonical(settings.teacher.pivot)
+        columns = teacher_columns(teacher, corpus, table, pivot=pivot, report=report)
+    corpus.release()
     batches = Batches(
         table,
-        plan.batching,
+        settings.batching,
         seed=seed,
-        mixing=plan.corpus.mixing(),
+        mixing=corpus.mixing(),
         position=position,
         columns=columns,
         rank=ranks.rank(),
         world=ranks.world(),
     )
-    return Stream(plan.corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
+    return Stream(corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
 
 
 def silent(_: object) -> None:
@@ -218,35 +126,47 @@ def silent(_: object) -> None:
 
 
 def run(
-    plan: Plan,
+    recipe: Recipe,
     output: Path,
     *,
     device: torch.device,
+    name: str | Path = "",
+    seed: int | None = None,
+    record: Mapping[str, Any] | None = None,
     resume: bool = True,
     report: Report = silent,
     update: Callable[[Status], None] = silent,
 ) -> Outcome:
-    """Carry out a plan in the folder `output`.
+    """Train by a recipe in the folder `output`.
 
-    resume  True: continue a run of the same plan from its newest whole checkpoint, or return its outcome if it is
+    name    what the user calls the recipe, for errors
+    seed    instead of the recipe's
+    record  everything that changes the result, as JSON: a run is resumed only by the same; None: that of the recipe
+    resume  True: continue a run of the same record from its newest whole checkpoint, or return its outcome if it is
             finished; False: reject a folder with a run
     report  called with messages
     update  called after each step
 
-    SIGINT and SIGTERM during a step are obeyed after it, when a checkpoint is written. Raises CheckpointError if the
-    folder contains a run that must not or cannot be continued, OutputError while another run writes there, or if other
-    files are in the place of its output, ValueError for a precision that the device does not have.
+    Everything that the recipe names is checked first. SIGINT and SIGTERM during a step are obeyed after it, when a
+    checkpoint is written. Raises RecipeError for a wrong recipe, CheckpointError if the folder contains a run that must
+    not or cannot be continued, OutputError while another run writes there, or if other files are in the place of its
+    output, ValueError for a precision that the device does not have.
     """
     began = time.monotonic()
-    selector = Selector(plan.choices, output)  # first, to find mistakes in evaluations early
-    for stage in plan.stages:
+    corpora = check(recipe, name)
+    selector = Selector(choices_of(recipe), output)
+    for stage in recipe.stages:
         settle(stage.optimizer.precision, device)
-    with ranks.group(device), alone(plan, output, [choice.folder for choice in plan.choices] or [output / "model"]):
+    seed = recipe.seed if seed is None else seed
+    record = record_of(recipe) if record is None else record
+    models = [choice.folder for choice in selector.choices] or [output / "model"]
+    with ranks.group(device), alone(inputs_of(recipe), output, models):
         report, update = (report, update) if ranks.rank() == 0 else (silent, silent)
-        if (finished := begin(plan, output, resume=resume)) is not None:
+        finished = do_on_first(partial(begin, output, record, seed, chain(*corpora), resume=resume))
+        if finished is not None:
             report(f"{output}: this run is already finished")
             return Outcome(output / "model", **finished)
-        this = Run(plan, output, selector, device=device, report=report, update=update)
+        this = Run(recipe, corpora, output, selector, seed=seed, device=device, report=report, update=update)
         try:
             this.train()
         finally:
@@ -264,25 +184,26 @@ class Run:
 
     def __init__(
         self,
-        plan: Plan,
+        recipe: Recipe,
+        corpora: Sequence[Sequence[Corpus]],
         output: Path,
         selector: Selector,
         *,
+        seed: int,
         device: torch.device,
-        report: Report = silent,
-        update: Callable[[Status], None] = silent,
+        report: Report,
+        update: Callable[[Status], None],
     ) -> None:
-        self.plan, self.output, self.selector, self.device = plan, output, selector, device
-        self.report, self.update = report, update
+        self.recipe, self.corpora, self.output, self.selector = recipe, corpora, output, selector
+        self.seed, self.device, self.report, self.update = seed, device, report, update
         self.state = State()
         self.streams: list[Stream] = []
-        self.kept: int | None = None  # step of the newest checkpoint
-        torch.manual_seed(plan.seed)
+        self.saved_step: int | None = None  # step of the newest checkpoint
+        torch.manual_seed(seed)
         with ranks.first_alone():
-            for stage in plan.stages:
-                for stream in stage.streams:
-                    stream.corpus.check()  # before a tokenizer is trained or a table is built
-            self.encoder: Encoder = plan.encoder(report).to(device)
+            for corpus in chain(*corpora):
+                corpus.check()  # before a tokenizer is trained or a table is built
+            self.encoder: Encoder = make_encoder(recipe, report, seed=seed, corpora=corpora[0]).to(device)
         self.saved, problems = checkpoint.load(output / "checkpoints")
         for problem in problems:
             report(f"{problem}; using the checkpoint before it")
@@ -291,27 +212,27 @@ class Run:
             selector.restore(self.saved["selector"])
             place = self.saved["state"]
             self.state = State(place["stage"], place["step"], place["done"], [Position(*p) for p in place["positions"]])
-            self.kept = self.state.overall
+            self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
         self.base = self.encoder.name
-        self.data = {name: Data(**found) for name, found in (self.saved or {}).get("data", {}).items()}
+        self.data = {name: Data(**entry) for name, entry in (self.saved or {}).get("data", {}).items()}
         self.log = RunLog(output, resumed_at=self.state.overall)
 
     def train(self) -> None:
         """Train every remaining stage, and save the model."""
         with Signals() as signals:
             try:
-                for place in range(self.state.stage, len(self.plan.stages)):
+                for place in range(self.state.stage, len(self.recipe.stages)):
                     if self.selector.exhausted:
                         break
                     self.stage(place, signals)
             except (KeyboardInterrupt, SystemExit):
-                there = "no checkpoint was written" if self.kept is None else f"step {self.kept} is kept"
+                state = "no checkpoint was written" if self.saved_step is None else f"step {self.saved_step} is kept"
                 how = "the same command or call resumes from there"
-                how = "pass output= to keep a run" if self.plan.checkpoint_every is None else how
-                self.report(f"interrupted at step {self.state.overall}; {there}; {how}")
+                how = "pass output= to keep a run" if self.recipe.checkpoint_every is None else how
+                self.report(f"interrupted at step {self.state.overall}; {state}; {how}")
                 raise
-        if self.plan.choices and self.selector.best is None:
+        if self.selector.choices and self.selector.best is None:
             self.report("no dev score was a finite number; model/ is the encoder of the last step")
         if ranks.rank() == 0 and self.selector.best is None:
             self.encoder.exports()[0].save(self.output / "model")
@@ -319,52 +240,54 @@ class Run:
 
     def stage(self, place: int, signals: Signals) -> None:
         """Train the rest of one stage."""
-        plan = self.plan.stages[place]
+        settings = self.recipe.stages[place]
         if self.state.stage != place:
             self.state = State(place, 0, self.state.overall)
-        positions = [*self.state.positions, *[None] * len(plan.streams)]
+        positions = [*self.state.positions, *[None] * len(settings.streams)]
         self.streams = []
-        memory = self.plan.memory
+        memory = self.recipe.memory
         limits = StepLimits.on(
             self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens,
-            precision=settle(plan.optimizer.precision, self.device),
+            precision=settle(settings.optimizer.precision, self.device),
         )  # fmt: skip
         try:
-            for planned, position in zip(plan.streams, positions, strict=False):
-                stream = open_stream(
-                    planned, self.encoder, limits, seed=self.plan.seed, position=position, report=self.report
-                )
-                self.streams.append(stream)
-            self._describe(plan)
-            self._steps(plan, self._optimizer(plan, place), limits, signals)
+            for stream, corpus, position in zip(settings.streams, self.corpora[place], positions, strict=False):
+                self.streams.append(
+                    open_stream(
+                        self.recipe, stream, corpus, self.encoder, limits,
+                        seed=self.seed, position=position, report=self.report,
+                    )
+                )  # fmt: skip
+            self._describe(settings, self.corpora[place])
+            self._steps(settings, self._optimizer(settings, place), limits, signals)
         finally:
-            for stream in self.streams:
-                stream.close()
+            for opened in self.streams:
+                opened.close()
 
-    def _describe(self, plan: StagePlan) -> None:
+    def _describe(self, settings: StageSettings, corpora: Sequence[Corpus]) -> None:
         """Add the data of the stage to the model card and to `data.json` of the run."""
         if ranks.rank() == 0:
             path, content = self.output / "data.json", dict[str, Any]()
             with suppress(OSError, ValueError):  # not those of an earlier stage
                 content = dict(json.loads(path.read_text(encoding="utf-8")))
-            for stream, planned in zip(self.streams, plan.streams, strict=True):
-                name = f"{plan.name}/{stream.name}" if len(self.plan.stages) > 1 else stream.name
-                content[name] = composition(planned.corpus, stream.batches.table)
+            for stream, corpus in zip(self.streams, corpora, strict=True):
+                name = f"{settings.name}/{stream.name}" if len(self.recipe.stages) > 1 else stream.name
+                content[name] = composition(corpus, stream.batches.table)
             with atomic_write(path) as file:
                 json.dump(content, file, ensure_ascii=False, indent=1)
-        for stream in self.streams:
+        for stream, corpus in zip(self.streams, corpora, strict=True):
+            licences = {source.name: source.licence for source in corpus.sources}
             for name, (groups, sentences) in stream.batches.table.content().items():
-                licence = catalogue()[name].licence if name in catalogue() else ""
-                self.data[name] = Data(name=name, licence=licence, groups=groups, sentences=sentences)
+                self.data[name] = Data(name=name, licence=licences.get(name, ""), groups=groups, sentences=sentences)
         for encoder in self.encoder.exports():
-            encoder.card = Card(base=self.base, data=list(self.data.values()), seed=self.plan.seed)
+            encoder.card = Card(base=self.base, data=list(self.data.values()), seed=self.seed)
 
-    def _optimizer(self, plan: StagePlan, place: int) -> torch.optim.Optimizer:
+    def _optimizer(self, settings: StageSettings, place: int) -> torch.optim.Optimizer:
         """The optimizer over everything that is trained; with it, the state of a checkpoint is restored."""
         modules = [self.encoder, *(stream.objective.to(self.device) for stream in self.streams)]
-        adam = optimizer.build(modules, plan.optimizer)
+        adam = optimizer.build(modules, settings.optimizer)
         if self.saved is None:
-            torch.manual_seed(self.plan.seed + 1000 * place + ranks.rank())
+            torch.manual_seed(self.seed + 1000 * place + ranks.rank())
             return adam
         for stream, state in zip(self.streams, self.saved["objectives"], strict=True):
             stream.objective.load_state_dict(state)
@@ -373,27 +296,34 @@ class Run:
         self.saved = None
         return adam
 
-    def _steps(self, plan: StagePlan, adam: torch.optim.Optimizer, limits: StepLimits, signals: Signals) -> None:
+    def _steps(
+        self, settings: StageSettings, adam: torch.optim.Optimizer, limits: StepLimits, signals: Signals
+    ) -> None:
         """Step to the end of the stage, to an early stop or to a signal."""
-        batches = (plan.epochs or 1) * self.streams[0].batches.count()
-        total = plan.steps or max(1, round(batches / plan.optimizer.accumulate))
+        batches = (settings.epochs or 1) * self.streams[0].batches.count()
+        total = settings.steps or max(1, round(batches / settings.optimizer.accumulate))
         meter = Meter(total)
         self.encoder.train()
         for step in range(self.state.step, total):
-            lr = optimizer.rate(step, total=total, settings=plan.optimizer)
+            lr = optimizer.rate(step, total=total, settings=settings.optimizer)
             with signals.deferred():
-                reports, norm = move(
-                    self.encoder, self.streams, adam, plan.optimizer, limits,
-                    lr=lr, where=f"step {self.state.overall + 1}",
+                reports, norm = train_step(
+                    self.encoder, self.streams, adam, limits, lr=lr, clip=settings.optimizer.clip,
+                    accumulate=settings.optimizer.accumulate, where=f"step {self.state.overall + 1}",
                 )  # fmt: skip
                 self.state.step = step + 1
-                self._tell(meter.read(reports, stage=plan.name, step=step + 1, lr=lr, norm=norm))
+                status = meter.read(reports, stage=settings.name, step=step + 1, lr=lr, norm=norm)
+                self.log.write(
+                    "step", self.state.overall, stage=status.stage, losses=status.losses, lr=lr, norm=norm,
+                    padding=status.padding, negatives=status.negatives,
+                )  # fmt: skip
+                self.update(status)
             last = step + 1 == total
             if self.state.overall == LOOK or (last and self.state.overall < LOOK):
                 self._look()
-            if due := self.selector.due(step + 1, last=last) if plan.select else []:
+            if due := self.selector.due(step + 1, last=last) if settings.select else []:
                 self._evaluate(due)
-            every = self.plan.checkpoint_every
+            every = self.recipe.checkpoint_every
             if every is not None and (last or (every and (step + 1) % every == 0) or (due and not every)):
                 self._save(adam)
             if self.selector.exhausted:
@@ -401,17 +331,9 @@ class Run:
                 self.report(f"stopped at step {self.state.overall}: no better dev score for {since} evaluations")
                 return
             if received := max(ranks.exchange(signals.received))[0]:
-                if every is not None and self.kept != self.state.overall:
+                if every is not None and self.saved_step != self.state.overall:
                     self._save(adam)
                 signals.obey(received)
-
-    def _tell(self, status: Status) -> None:
-        """Log and display the step."""
-        self.log.write(
-            "step", self.state.overall, stage=status.stage, losses=status.losses, lr=status.lr, norm=status.norm,
-            padding=status.padding, negatives=status.negatives,
-        )  # fmt: skip
-        self.update(status)
 
     def _look(self) -> None:
         """Warn if all vectors are nearly equal, which dev scores do not explain."""
@@ -456,7 +378,7 @@ class Run:
                 "objectives": [stream.objective.state_dict() for stream in self.streams],
                 "optimizer": adam.state_dict(),
                 "selector": self.selector.snapshot(),
-                "data": {name: found.model_dump() for name, found in self.data.items()},
+                "data": {name: entry.model_dump() for name, entry in self.data.items()},
                 "random": random,
                 "state": {
                     "stage": self.state.stage,
@@ -467,58 +389,7 @@ class Run:
             }
             checkpoint.save(self.output / "checkpoints", self.state.overall, state)
         ranks.wait()
-        self.kept = self.state.overall
-
-
-def move(
-    encoder: Encoder,
-    streams: Sequence[Stream],
-    adam: torch.optim.Optimizer,
-    settings: OptimizerSettings,
-    limits: StepLimits,
-    *,
-    lr: float,
-    where: str = "step",
-) -> tuple[dict[str, StepReport], float]:
-    """Gradients of all streams over as many batches as are accumulated, then one move of the parameters.
-
-    Returns the report of each stream and the norm of the gradient. Raises CheckpointError, which begins with `where`,
-    for a loss or a gradient that is not finite.
-    """
-    for group in adam.param_groups:
-        group["lr"] = lr
-    adam.zero_grad(set_to_none=True)
-    done: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
-    summing = ranks.GradientSum(encoder)  # once for all streams: a sum must not be reduced twice
-    turns = [*streams] * settings.accumulate
-    for turn, stream in enumerate(turns, 1):
-        batch, chunks = stream.next()
-        last, share = summing if turn == len(turns) else None, 1 / settings.accumulate
-        report = backward(encoder, stream.objective, batch, limits, chunks=chunks, share=share, summing=last)
-        done[stream.name].append(report)
-    summing.finish()
-    for stream in streams:
-        ranks.average_gradients(stream.objective)
-    grads = optimizer.gradients(p for group in adam.param_groups for p in group["params"])
-    found = {name: together(reports) for name, reports in done.items()}
-    losses = [loss for report in found.values() for loss in report.losses.values()]
-    norm, *values = torch.stack(
-        [optimizer.norm(grads, losses[0].device), *losses]
-    ).tolist()  # the only synchronisation of a step
-    if not all(map(math.isfinite, [norm, *values])):
-        raise CheckpointError(
-            f"{where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {lr:g}) or raise the "
-            "temperature; what was saved before is intact"
-        )
-    optimizer.clip(grads, norm, settings.clip)
-    adam.step()
-    with torch.no_grad():
-        for stream in streams:
-            stream.objective.after_step(encoder, [report.batch for report in done[stream.name]])
-    known = iter(torch.tensor(values, dtype=torch.float64))
-    return {
-        name: replace(report, losses={loss: next(known) for loss in report.losses}) for name, report in found.items()
-    }, norm
+        self.saved_step = self.state.overall
 
 
 def collapsed(vectors: Tensor) -> float | None:
@@ -546,14 +417,14 @@ class Signals:
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
-            for known in (signal.SIGINT, signal.SIGTERM):
-                if signal.getsignal(known) not in (signal.SIG_IGN, None):
-                    self._before[known] = signal.signal(known, self._handle)
+            for code in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(code) not in (signal.SIG_IGN, None):
+                    self._before[code] = signal.signal(code, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        for known, handler in self._before.items():
-            signal.signal(known, handler)
+        for code, handler in self._before.items():
+            signal.signal(code, handler)
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
@@ -579,25 +450,36 @@ class Signals:
             self.received = received
 
 
+def do_on_first(work: Callable[[], T]) -> T:
+    """What rank 0 gets from a piece of work that it does for all; its error is raised on every rank."""
+    result: T | None = None
+    problem: tuple[type[IsoglotError], str] | None = None
+    if ranks.rank() == 0:
+        try:
+            result = work()
+        except (CheckpointError, OutputError) as error:
+            problem = type(error), str(error)
+    if problem := ranks.from_first(problem):
+        kind, message = problem
+        raise kind(message)
+    return cast(T, ranks.from_first(result))
+
+
 @contextmanager
-def alone(plan: Plan, output: Path, models: Sequence[Path]) -> Iterator[None]:
+def alone(inputs: Sequence[Path], output: Path, models: Sequence[Path]) -> Iterator[None]:
     """Hold the folder of a run, which leaves its models in the folders `models`, for this run alone.
 
     Removes what a killed run has left there and, before any work, raises OutputError for a folder that another run
-    holds, and for files in the place of its output that are inputs or that no run wrote. Rank 0 checks
-    for all.
+    holds, and for files in the place of its output that are inputs or that no run wrote.
     """
-    with ExitStack() as held:
-        problem = ""
-        if ranks.rank() == 0:
-            try:
-                check_output(output, folder=True)
-                held.enter_context(exclusive(output))
-                _must_be_writable(plan.inputs, output, models)
-            except OutputError as error:
-                problem = str(error)
-        if problem := ranks.from_first(problem):
-            raise OutputError(problem)
+    with ExitStack() as stack:
+
+        def hold() -> None:
+            check_output(output, folder=True)
+            stack.enter_context(exclusive(output))
+            _must_be_writable(inputs, output, models)
+
+        do_on_first(hold)
         yield
 
 
@@ -617,33 +499,18 @@ def _must_be_writable(inputs: Sequence[Path], output: Path, models: Sequence[Pat
             layout.prepare(folder)
 
 
-def begin(plan: Plan, output: Path, *, resume: bool) -> dict[str, Any] | None:
+def begin(
+    output: Path, record: Mapping[str, Any], seed: int, corpora: Iterable[Corpus], *, resume: bool
+) -> dict[str, Any] | None:
     """Write the record of the run, or check that the run in the folder is the same; if it is finished, return its
     outcome.
     """
-    problem, finished = "", None
-    if ranks.rank() == 0:
-        try:
-            finished = _begin(plan, output, resume=resume)
-        except CheckpointError as error:
-            problem = str(error)
-    if problem := ranks.from_first(problem):
-        raise CheckpointError(problem)
-    return ranks.from_first(finished)
-
-
-def _begin(plan: Plan, output: Path, *, resume: bool) -> dict[str, Any] | None:
     import isoglot
 
     path, log = output / "run.json", output / "log.jsonl"
-    streams = [stream for stage in plan.stages for stream in stage.streams]
-    ours = {
-        "recipe": plan.record,
-        "seed": plan.seed,
-        "number of ranks": ranks.world(),
-        "text": [stream.corpus.digest() for stream in streams],
-    }
-    # A run that failed before its first step may be restarted, by any plan.
+    text = [corpus.digest() for corpus in corpora]
+    ours = {"recipe": record, "seed": seed, "number of ranks": ranks.world(), "text": text}
+    # A run that failed before its first step may be restarted, by any recipe.
     begun = (log.exists() and log.stat().st_size > 0) or any((output / "checkpoints").glob("step-*"))
     if not begun:
         versions = {"isoglot": isoglot.__version__, "torch": torch.__version__, "python": platform.python_version()}
@@ -659,40 +526,35 @@ def _begin(plan: Plan, output: Path, *, resume: bool) -> dict[str, Any] | None:
             "another folder"
         )
     finished = theirs.get("finished")
-    known = isinstance(finished, dict) and finished.keys() == {"best", "steps", "seconds", "lower_is_better"}
-    return finished if known and layout.is_model(output / "model") else None
+    whole = isinstance(finished, dict) and {"model", *finished} == {entry.name for entry in fields(Outcome)}
+    return finished if whole and layout.is_model(output / "model") else None
 
 
 def _recorded(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(record, dict):
             raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged ({error}); without it the run cannot be resumed") from error
-    return found
+    return record
 
 
 def _differing(ours: Any, theirs: Any, place: str) -> list[str]:
     """The paths of keys at which two JSON values differ."""
     ours = json.loads(json.dumps(ours))  # tuples as JSON has them
     if isinstance(ours, dict) and isinstance(theirs, dict):
-        keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-        return [found for key in keys for found in _differing(ours.get(key), theirs.get(key), f"{place}.{key}")]
-    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        pairs = enumerate(zip(ours, theirs, strict=True))
-        return [found for at, (one, other) in pairs for found in _differing(one, other, f"{place}.{at}")]
-    return [] if ours == theirs else [place]
+        pairs = [(key, ours.get(key), theirs.get(key)) for key in {**ours, **theirs}]
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        pairs = [(str(at), one, other) for at, (one, other) in enumerate(zip(ours, theirs, strict=True))]
+    else:
+        return [] if ours == theirs else [place]
+    return [inner for key, one, other in pairs for inner in _differing(one, other, f"{place}.{key}")]
 
 
 def finish(output: Path, outcome: Outcome) -> None:
     """Record the end of a run."""
-    path = output / "run.json"
-    finished = {
-        "best": outcome.best,
-        "steps": outcome.steps,
-        "seconds": round(outcome.seconds, 1),
-        "lower_is_better": outcome.lower_is_better,
-    }
+    path, finished = output / "run.json", asdict(outcome) | {"seconds": round(outcome.seconds, 1)}
+    del finished["model"]
     with atomic_write(path) as stream:
         json.dump(_recorded(path) | {"finished": finished}, stream, indent=1)

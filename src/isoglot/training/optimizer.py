@@ -84,32 +84,6 @@ def _refuse_sparse(chosen: torch.optim.Optimizer, *_: Any) -> None:
         )
 
 
-def gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
-    """The gradients, of row-sparse ones the values of their rows."""
-    grads = []
-    for parameter in parameters:
-        if parameter.grad is not None:
-            if parameter.grad.is_sparse:
-                parameter.grad = parameter.grad.coalesce()
-            grads.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
-    return grads
-
-
-def norm(grads: list[Tensor], device: torch.device) -> Tensor:
-    """The joint norm of gradients, on a device."""
-    if not grads:
-        return torch.zeros((), device=device)
-    norms = torch.stack([each.float() for each in torch._foreach_norm(grads)])
-    total: Tensor = torch.linalg.vector_norm(norms)
-    return total.to(device)
-
-
-def clip(grads: list[Tensor], total: float, most: float) -> None:
-    """Scale gradients of the joint norm `total` to at most `most` (0: leave them)."""
-    if most and total > most:
-        torch._foreach_mul_(grads, most / (total + 1e-6))
-
-
 def rate(step: int, *, total: int, settings: OptimizerSettings) -> float:
     """Learning rate of a step counted from 0: linear warm-up, then decay to zero at `total`, or the stair it is on."""
     if step < settings.warmup:

@@ -155,9 +155,9 @@ class RunLog:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "log.jsonl"
         if resumed_at is not None and path.exists():
-            kept = [line for line in path.read_bytes().split(b"\n") if _step(line) <= resumed_at]
+            lines = [line for line in path.read_bytes().split(b"\n") if _step(line) <= resumed_at]
             with atomic_write(path, binary=True) as stream:
-                stream.write(b"".join(line + b"\n" for line in kept))
+                stream.write(b"".join(line + b"\n" for line in lines))
         with writing(path):
             self._stream = path.open("a", encoding="utf-8")
         if find_spec("tensorboard") is not None:

@@ -1,14 +1,11 @@
-"""Turns a recipe into a plan: makes its encoder, streams and objectives, and checks them before any work."""
+"""Checks and opens what a recipe names: encoder, text, objectives, teachers and dev scores."""
 
 from __future__ import annotations
 
-import json
+import copy
 import re
-import statistics
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from fnmatch import filter as matching
 from functools import cache, lru_cache, partial
 from itertools import chain
 from pathlib import Path
@@ -16,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from isoglot.data.corpus import FileSource, composition, untokenised
-from isoglot.data.files import atomic_write, check_json, check_output, content_digest
+from isoglot.data.corpus import FileSource, Leak, composition, untokenised
+from isoglot.data.files import atomic_write, content_digest
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
-from isoglot.data.sets import catalogue, command
 from isoglot.encoders import load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import settle
 from isoglot.encoders.loading import digest_of
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.towers import Towers
@@ -31,13 +26,14 @@ from isoglot.encoders.twins import Twins
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EncoderError, RecipeError, nearest, shown
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.base import Task
 from isoglot.evaluation.run import data_digest, texts_of
 from isoglot.evaluation.run import plan as planned_tasks
 from isoglot.evaluation.suites import SUITES
 from isoglot.evaluation.tasks.retrieval import AVERAGES
 from isoglot.memory import check_memory
 from isoglot.model.tokenizer import train_tokenizer
-from isoglot.objectives import OBJECTIVES, Objective
+from isoglot.objectives import OBJECTIVES, Objective, Sum
 from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
 from isoglot.plugins import source_of
@@ -52,11 +48,8 @@ from isoglot.settings import (
     TowersSettings,
     TwinsSettings,
 )
-from isoglot.training import ranks
 from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.loop import Known, Outcome, Plan, StagePlan, StreamPlan, Term, run
-from isoglot.training.progress import Display, Report
-from isoglot.training.teacher import open_teacher
+from isoglot.training.progress import Report
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -64,34 +57,41 @@ if TYPE_CHECKING:
     from isoglot.data.corpus import Corpus
 
 
-def plan_of(recipe: Recipe, *, seed: int | None = None, name: str | Path = "") -> Plan:
-    """The plan of a recipe. Raises an error that names the first invalid key.
+def check(recipe: Recipe, name: str | Path = "") -> list[list[Corpus]]:
+    """Check everything that a recipe names, and return the text, not read yet, of the streams of each stage.
 
-    `name` is what the user calls the recipe, for errors.
+    Raises RecipeError for the first invalid value. `name` is what the user calls the recipe, for errors.
     """
-    seed = recipe.seed if seed is None else seed
-    stages = [
-        StagePlan(
-            [_stream(recipe, stream) for stream in stage.streams],
-            stage.optimizer,
-            epochs=stage.epochs,
-            steps=stage.steps,
-            name=stage.name,
-            select=stage.select,
-        )
-        for stage in recipe.stages
-    ]
+    copies = 2 if isinstance(recipe.encoder, TwinsSettings) else 1
+    corpora = []
+    for stage in recipe.stages:
+        corpora.append([corpus_of(recipe, stream) for stream in stage.streams])
+        for stream, corpus in zip(stage.streams, corpora[-1], strict=True):
+            for source in corpus.sources:
+                if isinstance(source, FileSource):
+                    check_reader(source.reader, source.options, where=source.where)
+            for place, objective in enumerate(stream.objectives):
+                where = f"streams.{stream.name}.objectives.{place}"
+                if objective.held is None:
+                    check_objective(objective.name, objective.options, where=where)
+                if copies_of(objective) != copies:
+                    raise RecipeError(
+                        f'{where}: {objective.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together'
+                    )
+            canonical(stream.teacher.pivot if stream.teacher and stream.teacher.pivot else "und")
     check_files(recipe, str(name) or recipe.name)
-    return Plan(
-        encoder=partial(make_encoder, recipe, seed=seed, corpora=[stream.corpus for stream in stages[0].streams]),
-        stages=stages,
-        seed=seed,
-        record=recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe),
-        choices=choices_of(recipe),
-        memory=recipe.memory,
-        checkpoint_every=recipe.checkpoint_every,
-        inputs=inputs_of(recipe),
-    )
+    choices_of(recipe)
+    return corpora
+
+
+def copies_of(objective: ObjectiveSettings) -> int:
+    """How many encoders an objective trains side by side."""
+    return OBJECTIVES[objective.name].copies if objective.held is None else int(objective.held.copies)
+
+
+def record_of(recipe: Recipe) -> dict[str, Any]:
+    """What identifies a run of a recipe: its settings, and digests of what it names besides the text of its streams."""
+    return recipe.model_dump(mode="json", exclude={"folder", "data"}) | digests_of(recipe)
 
 
 def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str, str]]:
@@ -121,75 +121,31 @@ def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str
     return {name: digests for name, digests in found.items() if digests}
 
 
-def train_seeds(
-    recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = True, device: torch.device
-) -> list[Outcome]:
-    """Train a recipe once for each of `seeds` seeds, beginning with the recipe's, and show the progress on stderr.
-
-    One seed's run is in `output`; of several, each is in `output/seed-N`, and `output/seeds.json` has their mean and
-    sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
-    with a run is rejected.
-    """
-    for stage in recipe.stages:
-        try:
-            settle(stage.optimizer.precision, device)
-        except ValueError as error:
-            raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
-    if seeds > 1:
-        check_output(output, folder=True)
-        check_json(output / "seeds.json", ("scores", "mean"))
-    outcomes = []
-    for seed in range(recipe.seed, recipe.seed + seeds):
-        folder = output if seeds == 1 else output / f"seed-{seed}"
-        with Display(quiet=not ranks.is_first()) as display:
-            outcomes.append(
-                run(plan_of(recipe, seed=seed, name=name), folder, device=device, resume=resume,
-                    report=display.report, update=display.update)
-            )  # fmt: skip
-    if seeds > 1 and ranks.is_first():
-        summarise(outcomes, output / "seeds.json")
-    return outcomes
-
-
-def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write mean and deviation of the best dev scores over seeds, and the best of all; nothing without scores."""
-    scores = [outcome.best for outcome in outcomes if outcome.best is not None]
-    if not scores:
-        return
-    lower = outcomes[0].lower_is_better
-    deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
-    found = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
-    found |= {"best": (min if lower else max)(scores), "lower_is_better": lower}
-    with atomic_write(path) as stream:
-        json.dump(found, stream, indent=1)
-
-
 def check_files(recipe: Recipe, name: str) -> None:
     """Raise RecipeError, with the remedy, for placeholders of files and for missing data sets."""
     streams = [stream for stage in recipe.stages for stream in stage.streams]
     paths = [source.place for stream in streams for source in stream.sources]
-    own = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
-    if own and recipe.folder.is_relative_to(PACKAGED):
+    relative = [path for path in paths if not (path.startswith(("bundled:", "data:")) or Path(path).is_absolute())]
+    if relative and recipe.folder.is_relative_to(PACKAGED):
         raise RecipeError(
-            f"{name}: {own[0]} is a placeholder for your own file; save the recipe with `isoglot recipe show "
+            f"{name}: {relative[0]} is a placeholder for your own file; save the recipe with `isoglot recipe show "
             f"{name} > mine.toml`, set your files in it, then train mine.toml"
         )
-    root = recipe.data.expanduser()
     paths += [path for stream in streams for path in stream.leakage if path not in _tests()]
-    paths += [evaluation.data for evaluation in recipe.evaluation]
-    there = [entry.name for entry in root.iterdir()] if root.is_dir() else []
-    for path in paths:
-        first = "".join(Path(path.removeprefix("data:")).parts[:1])  # a name, the beginning of one or a pattern
-        if path.startswith("data:") and first and not matching(there, f"{first}*"):
-            known = f"get it: {command(first, data=root)}" if first in catalogue() else "see `isoglot data list`"
-            raise RecipeError(
-                f"{name}: {path}: there is no {first} in {root}, which `data:` stands for; set "
-                f"ISOGLOT_DATA to the folder of your data sets, or {known}"
-            )
+    for path in [*paths, *(evaluation.data for evaluation in recipe.evaluation)]:
+        try:
+            recipe.require_set(path)
+        except RecipeError as error:
+            raise RecipeError(f"{name}: {error}") from None
 
 
 def inputs_of(recipe: Recipe) -> list[Path]:
-    """Every file and folder that a recipe names, whether it exists or not."""
+    """Every file and folder that a recipe names, whether it exists or not; of a call the folders of its models."""
+    if recipe.encoder.held is not None:
+        teachers = [stream.teacher for stage in recipe.stages for stream in stage.streams if stream.teacher is not None]
+        models = [recipe.encoder.held, *(teacher.held for teacher in teachers)]
+        inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
+        return [Path(part.origin) for part in inner if getattr(part, "origin", "")]
     names: list[str] = []
 
     def collect(value: object) -> None:
@@ -203,23 +159,8 @@ def inputs_of(recipe: Recipe) -> list[Path]:
             names.append(value)
 
     collect(recipe.model_dump(mode="json", exclude={"folder", "data", "description"}))
-    sources = [source for stage in recipe.stages for stream in stage.streams for source in stream.sources]
-    names += [source.place for source in sources]
+    names += [source.place for stage in recipe.stages for stream in stage.streams for source in stream.sources]
     return [recipe.resolve(name) for name in names if "\0" not in name]
-
-
-def _stream(recipe: Recipe, settings: StreamSettings) -> StreamPlan:
-    corpus = corpus_of(recipe, settings)
-    for source in corpus.sources:
-        assert isinstance(source, FileSource)
-        check_reader(source.reader, source.options, where=source.where)
-    terms = [
-        _term(recipe, one, where=f"streams.{settings.name}.objectives.{place}")
-        for place, one in enumerate(settings.objectives)
-    ]
-    teacher = partial(open_teacher, recipe, settings.teacher) if settings.teacher else None
-    pivot = settings.teacher.pivot if settings.teacher else ""
-    return StreamPlan(corpus, settings.batching, terms, teacher, pivot and canonical(pivot))
 
 
 def compositions(
@@ -229,25 +170,25 @@ def compositions(
 
     The text is read, not tokenised. A run keeps the same in `data.json`. `report` is called with messages.
     """
-    found = {}
-    stages = plan_of(recipe, name=name).stages
-    for stage in stages:
-        for stream in stage.streams:
-            stream.corpus.check()
-            table = untokenised(stream.corpus, report=report)
-            stream.corpus.release()
-            label = f"{stage.name}/{stream.corpus.name}" if len(stages) > 1 else stream.corpus.name
-            found[label] = composition(stream.corpus, table)
-    return found
+    contents = {}
+    for stage, corpora in zip(recipe.stages, check(recipe, name), strict=True):
+        for corpus in corpora:
+            corpus.check()
+            table = untokenised(corpus, report=report)
+            corpus.release()
+            label = f"{stage.name}/{corpus.name}" if len(recipe.stages) > 1 else corpus.name
+            contents[label] = composition(corpus, table)
+    return contents
 
 
 def corpus_of(recipe: Recipe, settings: StreamSettings) -> Corpus:
     """The text of a stream, without the sentences of the tasks that `leakage` names."""
     corpus = recipe.corpus(settings)
-    leakage: list[Path | Collection[str]] = []
+    leakage: list[Leak] = []
     for name, path in zip(settings.leakage, corpus.leakage, strict=True):
         if name in _tests():
-            leakage.append(_sentences_of(name, recipe.data.expanduser()))
+            data = recipe.data.expanduser()
+            leakage.append(partial(_sentences, name, data, _digest_of_test(name, data)))
         elif isinstance(path, Path) and not path.exists() and re.fullmatch(r"[\w-]+", name):
             raise RecipeError(
                 f"streams.{settings.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
@@ -266,33 +207,17 @@ def _tests() -> dict[str, tuple[str, tuple[str, ...]]]:
     return {name: (name, ()) for name in [*TASKS, *SUITES]} | tatoeba
 
 
-@dataclass(frozen=True)
-class _Sentences(Collection[str]):
-    """The sentences of a test, read on first use, and again in a process only if the `digest` of the data differs."""
-
-    name: str
-    data: Path
-    digest: str
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_sentences(self))
-
-    def __len__(self) -> int:
-        return len(_sentences(self))
-
-    def __contains__(self, text: object) -> bool:
-        return text in _sentences(self)
-
-
-def _sentences_of(name: str, data: Path) -> _Sentences:
+def _digest_of_test(name: str, data: Path) -> str:
+    """Digest of the data of a test."""
     task, languages = _tests()[name]
     digests = [data_digest(one, data, languages=codes) for one, codes in planned_tasks([task], languages=languages)]
-    return _Sentences(name, data, " ".join(digests))
+    return " ".join(digests)
 
 
 @lru_cache(8)
-def _sentences(test: _Sentences) -> frozenset[str]:
-    name, data = test.name, test.data
+def _sentences(name: str, data: Path, digest: str) -> frozenset[str]:
+    """The sentences of a test, read on first use, and again in a process only if the digest of the data differs."""
+    del digest
     task, languages = _tests()[name]
 
     def missing(problem: str) -> None:
@@ -301,45 +226,24 @@ def _sentences(test: _Sentences) -> frozenset[str]:
     return frozenset(texts_of([task], data=data, languages=languages, on_missing=missing))
 
 
-def _term(recipe: Recipe, settings: ObjectiveSettings, *, where: str) -> Term:
-    check_objective(settings.name, settings.options, where=where)
-    copies = 2 if isinstance(recipe.encoder, TwinsSettings) else 1
-    if OBJECTIVES[settings.name].copies != copies:
-        raise RecipeError(f'{where}: {settings.name} and encoder.kind = "{recipe.encoder.kind}" do not fit together')
-
-    def make(known: Known) -> Objective:
-        return build_objective(
-            settings.name,
-            settings.options,
-            known.encoder,
-            languages=known.languages,
-            sizes=known.sizes,
-            seed=known.seed,
-            resolve=recipe.resolve,
-            where=where,
-        )
-
-    return Term(make, settings.weight)
-
-
 def choices_of(recipe: Recipe) -> list[Choice]:
     """The dev scores that choose, by their names.
 
     Raises RecipeError for a task or a metric that does not exist, for a task that needs more than vectors, and for a
     choice of metrics with different directions.
     """
-    found: dict[str, Choice] = {}
+    choices: dict[str, Choice] = {}
     for place, settings in enumerate(recipe.evaluation):
         where = "evaluation" if len(recipe.evaluation) == 1 else f"evaluation.{place}"
-        if settings.task not in TASKS:
+        if settings.held is None and settings.task not in TASKS:
             raise RecipeError(f"{where}.task: unknown task {shown(settings.task)}; {nearest(settings.task, TASKS)}")
-        task = TASKS[settings.task]
+        task: Task = TASKS[settings.task] if settings.held is None else settings.held
         metric = find(task, settings.metric, where=where)
         dev = Dev(task, metric, recipe.resolve(settings.data), settings.languages, settings.subset, where)
-        choice = found.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
+        choice = choices.setdefault(settings.name, Choice((), settings.name, settings.every, settings.patience))
         choice.devs = (*choice.devs, dev)
         require_one_direction(choice.devs)
-    return list(found.values())
+    return list(choices.values())
 
 
 def make_encoder(recipe: Recipe, report: Report, *, seed: int, corpora: Sequence[Corpus] | None = None) -> Encoder:
@@ -348,6 +252,8 @@ def make_encoder(recipe: Recipe, report: Report, *, seed: int, corpora: Sequence
     `corpora` is that text; without it, it is opened here.
     """
     settings = recipe.encoder
+    if isinstance(settings.held, Encoder):
+        return copy.deepcopy(settings.held)
     if isinstance(settings, StaticSettings):
         corpora = corpora or [corpus_of(recipe, stream) for stream in recipe.stages[0].streams]
         return _static(recipe, settings, corpora, seed=seed, report=report)
@@ -363,6 +269,33 @@ def make_encoder(recipe: Recipe, report: Report, *, seed: int, corpora: Sequence
         except ValueError as error:
             raise RecipeError(f"encoder: {error}") from error
     return _backbone(recipe, settings, seed=seed)
+
+
+def open_objectives(
+    recipe: Recipe,
+    settings: StreamSettings,
+    encoder: Encoder,
+    languages: Sequence[str],
+    sizes: Mapping[str, int],
+    *,
+    seed: int,
+) -> Sum:
+    """The objectives of a stream, summed.
+
+    languages  codes of the languages of its text, as the batches number them
+    sizes      one more than the greatest value of each integer column of the batches; of `teacher`, the width
+    """
+    terms: list[tuple[float, Objective]] = []
+    for place, one in enumerate(settings.objectives):
+        where = f"streams.{settings.name}.objectives.{place}"
+        objective = copy.deepcopy(one.held)
+        if objective is None:
+            objective = build_objective(
+                one.name, one.options, encoder,
+                languages=languages, sizes=sizes, seed=seed, resolve=recipe.resolve, where=where,
+            )  # fmt: skip
+        terms.append((one.weight, objective))
+    return Sum(*terms)
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:

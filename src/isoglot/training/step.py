@@ -8,21 +8,27 @@ loss and keep the gradient of its own rows: the sum over ranks is the gradient o
 
 The price of gradient caching is a second forward pass. A batch of at most `graph_tokens` tokens keeps its graph and
 does not pay it; both paths give the same gradient, dropout included.
+
+Read from the end: `train_step` updates the weights, with the gradients that `backward` adds for each batch of a stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from isoglot.data.batch import Batch, send
+from isoglot.data.batching import Batches, Position
 from isoglot.data.tokens import Tokens, pack
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.device import autocast, random_state, set_random_state
+from isoglot.errors import CheckpointError
 from isoglot.objectives.base import Losses, Objective
 from isoglot.training import ranks
 
@@ -102,12 +108,16 @@ class Chunks:
 
     @classmethod
     def of(cls, encoder: Encoder, tokens: Tokens, limits: StepLimits) -> Chunks:
-        """The chunks of a batch, made in the thread of the caller; of all rows where forward keeps no activations."""
+        """The chunks of a batch, made in the thread of the caller; one chunk if the encoder does not pad."""
         rows = [torch.arange(len(tokens))]
         if encoder.pads and len(tokens):
             rows = [torch.from_numpy(chunk) for chunk in pack(tokens.lengths, limits.chunk_tokens)]
         pieces = [tokens.select(chunk) for chunk in rows] if len(rows) > 1 else [tokens]
-        padded = sum(_cost(encoder, piece) for piece in pieces)
+        padded = sum(
+            len(piece) * int(piece.lengths.max()) if encoder.pads else int(piece.lengths.sum())
+            for piece in pieces
+            if len(piece)
+        )
         return cls(rows, [encoder.prepared(piece) if len(piece) else piece for piece in pieces], padded)
 
 
@@ -141,13 +151,13 @@ class Embedded:
         grad = grad[self.order] if len(self.chunks) > 1 else grad
         grads = torch.split(grad, [len(rows) for rows in self.chunks])
         with self.limits.autocast(self.encoder.device):
-            for piece, own, state, part in zip(self.pieces, grads, self.states, self.parts, strict=True):
+            for piece, gradient, state, part in zip(self.pieces, grads, self.states, self.parts, strict=True):
                 if state is not None:
                     with state:
                         part = _embed(self.encoder, piece)
                 if part.requires_grad:
                     with summing.last_pass() if summing and piece is self.pieces[-1] else nullcontext():
-                        torch.autograd.backward(part, own)
+                        torch.autograd.backward(part, gradient)
 
 
 def backward(
@@ -190,11 +200,11 @@ def backward(
         groups=len(torch.unique(everyone.group)),
         tokens=sum(tokens),
         padded=sum(padded),
-        negatives=negatives(everyone),
+        negatives=count_negatives(everyone),
     )
 
 
-def together(reports: Sequence[StepReport]) -> StepReport:
+def merge_reports(reports: Sequence[StepReport]) -> StepReport:
     """Reports of the batches of one step as one: losses and negatives are means, numbers are sums."""
     return StepReport(
         losses={name: torch.stack([report.losses[name] for report in reports]).mean() for name in reports[0].losses},
@@ -206,7 +216,7 @@ def together(reports: Sequence[StepReport]) -> StepReport:
     )
 
 
-def negatives(batch: Batch) -> float:
+def count_negatives(batch: Batch) -> float:
     """Mean number of rows of another meaning, hard negatives included, that the batch holds for a row of slot 0.
 
     Rows that share its group or its key do not count. It grows with the batch and the number of ranks; an objective may
@@ -230,8 +240,106 @@ def _embed(encoder: Encoder, piece: Tokens) -> Tensor:
     return vectors if vectors.dtype == torch.float64 else vectors.float()
 
 
-def _cost(encoder: Encoder, piece: Tokens) -> int:
-    """Tokens that are computed for a piece."""
-    if not len(piece):
-        return 0
-    return len(piece) * int(piece.lengths.max()) if encoder.pads else int(piece.lengths.sum())
+class Stream:
+    """Batches and the objective that reads them.
+
+    The next batch is made, cut into chunks and padded while the current one is trained on.
+    """
+
+    def __init__(self, name: str, batches: Batches, objective: Objective, prepare: Callable[[Batch], Chunks]) -> None:
+        self.name, self.batches, self.objective, self.prepare = name, batches, objective, prepare
+        self.position = batches.position  # position of the next batch
+        self.latest: Batch | None = None
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix=f"batches-{name}")
+        self._ahead: Future[tuple[Batch, Chunks, Position]] | None = None
+
+    def next(self) -> tuple[Batch, Chunks]:
+        """The next batch, and its tokens in chunks."""
+        making = self._ahead or self._maker.submit(self._make)
+        self.latest, chunks, self.position = making.result()
+        self._ahead = self._maker.submit(self._make)
+        return self.latest, chunks
+
+    def close(self) -> None:
+        """Stop making batches."""
+        self._maker.shutdown(cancel_futures=True)
+
+    def _make(self) -> tuple[Batch, Chunks, Position]:
+        batch = self.batches.next()
+        return batch, self.prepare(batch), self.batches.position
+
+
+def train_step(
+    encoder: Encoder,
+    streams: Sequence[Stream],
+    optimizer: torch.optim.Optimizer,
+    limits: StepLimits,
+    *,
+    lr: float,
+    clip: float = 0.0,
+    accumulate: int = 1,
+    where: str = "step",
+) -> tuple[dict[str, StepReport], float]:
+    """One update of the weights, with the gradients of all streams.
+
+    lr          learning rate of the step
+    clip        maximum norm of the gradient; 0: no clipping
+    accumulate  batches of each stream, whose mean gradient is taken
+
+    Returns the report of each stream and the norm of the gradient. Raises CheckpointError, which begins with `where`,
+    for a loss or a gradient that is not finite.
+    """
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    optimizer.zero_grad(set_to_none=True)
+    reports: dict[str, list[StepReport]] = {stream.name: [] for stream in streams}
+    summing = ranks.GradientSum(encoder)  # once for all streams: a sum must not be reduced twice
+    turns = [*streams] * accumulate
+    for turn, stream in enumerate(turns, 1):
+        batch, chunks = stream.next()
+        last = summing if turn == len(turns) else None
+        report = backward(encoder, stream.objective, batch, limits, chunks=chunks, share=1 / accumulate, summing=last)
+        reports[stream.name].append(report)
+    summing.finish()
+    for stream in streams:
+        ranks.average_gradients(stream.objective)
+    grads = collect_gradients(weight for group in optimizer.param_groups for weight in group["params"])
+    merged = {name: merge_reports(of_stream) for name, of_stream in reports.items()}
+    losses = [loss for report in merged.values() for loss in report.losses.values()]
+    # An accelerator computes behind the host, and reading a value waits for it: all values are read at once, here.
+    norm, *values = torch.stack([joint_norm(grads, losses[0].device), *losses]).tolist()
+    if not all(map(math.isfinite, [norm, *values])):
+        raise CheckpointError(
+            f"{where}: the loss or its gradient is no longer finite; lower optimizer.lr (now {lr:g}) or raise the "
+            "temperature; what was saved before is intact"
+        )
+    if clip and norm > clip:
+        torch._foreach_mul_(grads, clip / (norm + 1e-6))
+    optimizer.step()
+    with torch.no_grad():
+        for stream in streams:
+            stream.objective.after_step(encoder, [report.batch for report in reports[stream.name]])
+    read = iter(torch.tensor(values, dtype=torch.float64))
+    return {
+        name: replace(report, losses={loss: next(read) for loss in report.losses}) for name, report in merged.items()
+    }, norm
+
+
+def collect_gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """The gradients, of row-sparse ones the values of their rows."""
+    grads = []
+    for parameter in parameters:
+        if parameter.grad is not None:
+            if parameter.grad.is_sparse:
+                parameter.grad = parameter.grad.coalesce()  # a row once, or its parts would be scaled and squared apart
+            grads.append(parameter.grad.values() if parameter.grad.is_sparse else parameter.grad)
+    return grads
+
+
+def joint_norm(grads: list[Tensor], device: torch.device) -> Tensor:
+    """The norm of all gradients as one vector, on a device."""
+    if not grads:
+        return torch.zeros((), device=device)
+    norms = torch.stack([each.float() for each in torch._foreach_norm(grads)])
+    total: Tensor = torch.linalg.vector_norm(norms)
+    return total.to(device)

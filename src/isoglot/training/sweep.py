@@ -66,7 +66,7 @@ from isoglot.score import Score, main_metrics
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
 from isoglot.training.progress import Display, Report
-from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, inputs_of, make_encoder, plan_of
+from isoglot.training.recipes import check_files, choices_of, corpus_of, digests_of, inputs_of, make_encoder
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -532,11 +532,10 @@ class _Job:
             scores = _dev_of_untrained(recipe, encoder)
         else:
             begun = (folder / "run.json").exists()
-            plan = plan_of(recipe, seed=seed, name=arm.recipe)
-            outcome = train(plan, folder, device=resolve(self.device), report=report, update=update)
+            place, name = resolve(self.device), arm.recipe
+            outcome = train(recipe, folder, device=place, name=name, seed=seed, report=report, update=update)
             settings["seconds"] = None if begun else round(outcome.seconds)
-            encoder = _fitted(arm, load_encoder(outcome.model, device=self.device), recipe, seed)
-            best = outcome.best
+            encoder, best = _fitted(arm, load_encoder(outcome.model, device=place), recipe, seed), outcome.best
             scores = [] if best is None else [_dev_score(best, lower=outcome.lower_is_better)]
         for task, languages in self.tasks.items():
             data = self.folders.get(task, self.data)

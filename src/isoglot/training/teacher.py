@@ -67,6 +67,8 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device
 
     Raises EncoderError for a model that cannot be opened and settings that do not fit it.
     """
+    if isinstance(settings.held, Encoder):
+        return settings.held
     path = recipe.resolve(settings.model)
     try:
         return load(

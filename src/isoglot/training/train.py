@@ -1,4 +1,4 @@
-"""`isoglot.train`: turns an encoder and data, or a recipe, into a plan, runs it, and returns the best encoder."""
+"""`isoglot.train`: turns the arguments of a call into a recipe, or takes one, runs it, and returns the best encoder."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import copy
 import hashlib
 import inspect
 import json
-import operator
 import os
+import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import torch
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from isoglot import environment
 from isoglot.arguments import check_arguments
 from isoglot.data.batching import Batching
-from isoglot.data.corpus import Corpus, MemorySource
+from isoglot.data.corpus import MemorySource
+from isoglot.data.files import atomic_write, check_json, check_output
 from isoglot.data.groups import Group, Languages, digest_of, groups_of, short_row
 from isoglot.encoders import StaticEncoder, TransformerEncoder, load
 from isoglot.encoders.base import Encoder
-from isoglot.encoders.device import resolve
+from isoglot.encoders.device import resolve, settle
 from isoglot.encoders.twins import Twins
 from isoglot.errors import RecipeError, shown
 from isoglot.evaluation.base import Task
@@ -34,19 +38,30 @@ from isoglot.evaluation.run import plan as tasks_of
 from isoglot.evaluation.tasks.retrieval import Retrieval
 from isoglot.model import Model, packaged
 from isoglot.objectives import Objective
-from isoglot.objectives import build as build_objective
 from isoglot.objectives import check as check_objective
 from isoglot.progress import Progress, is_interactive
 from isoglot.recipe import load as load_recipe
-from isoglot.settings import AdapterSettings, OptimizerSettings, Recipe
-from isoglot.training.best import Choice, Dev, find, require_one_direction
-from isoglot.training.loop import Known, Plan, StagePlan, StreamPlan, Term, run
+from isoglot.settings import (
+    AdapterSettings,
+    EvaluationSettings,
+    ObjectiveSettings,
+    OptimizerSettings,
+    Recipe,
+    SourceSettings,
+    StageSettings,
+    StreamSettings,
+    TeacherSettings,
+)
+from isoglot.training import ranks
+from isoglot.training.best import Dev
+from isoglot.training.loop import Outcome, run
 from isoglot.training.progress import Display, Report, Status
-from isoglot.training.recipes import plan_of
+from isoglot.training.recipes import choices_of, copies_of
 
 EVALUATIONS = 10  # dev evaluations per run by default; without a dev score, checkpoints per run
 RATES = {True: 0.02, False: 5e-5}  # learning rates of static encoders and of others
 ADAPTER_RATE = 5e-4
+RESTRICTION = ("adapter", "train_layers", "freeze_embeddings")  # what a call trains of a transformer
 PRECISIONS = {"float32": "fp32", "bfloat16": "bf16", "tf32": "tf32"}  # as recipes call them
 
 
@@ -141,11 +156,12 @@ def train(
     CheckpointError for a folder with another run, OutputError for a folder in use.
     """
     given = {name: value for name, value in locals().items() if name not in ("given", "model")}
+    record = None
     if isinstance(model, Recipe) or (data is None and isinstance(model, str | Path)):
         _only_of_recipes(given)
         recipe = model if isinstance(model, Recipe) else _recipe(model, overrides)
         name = "" if isinstance(model, Recipe) else model
-        plan, place = plan_of(recipe, seed=seed, name=name), resolve(device)
+        place = resolve(device)
         called = Path(name).stem if str(name).endswith(".toml") else str(name) or recipe.name
     else:
         if overrides:
@@ -154,22 +170,20 @@ def train(
             raise ValueError("several processes need a common folder; pass output")
         encoder = _encoder(model, data, device)
         called = f"{(encoder.name or type(encoder).__name__).removesuffix('-trained')}-trained"
-        own = str(device) == "auto" and isinstance(model, Model)
-        place = encoder.device if own else resolve(device)
-        plan = _plan(
-            encoder, data, dev=dev, objective=objective, epochs=epochs, steps=steps, batch_size=batch_size, lr=lr,
-            warmup=warmup, precision=precision, adapter=adapter, train_layers=train_layers,
-            freeze_embeddings=freeze_embeddings, views=views, teacher=teacher, languages=languages, dev_data=dev_data,
-            evaluate_every=evaluate_every, patience=patience, seed=0 if seed is None else seed, device=place,
-        )  # fmt: skip
+        name, stays = called, str(device) == "auto" and isinstance(model, Model)
+        place = encoder.device if stays else resolve(device)
+        recipe, record = _recipe_of(called, encoder, given | {"device": place})
     with ExitStack() as stack:
         if output is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
-            plan = replace(plan, checkpoint_every=None)
+            recipe = recipe.model_copy(update={"checkpoint_every": None})
         else:
             folder = Path(output)
         shown_on = _listeners(stack, show_progress_bar, progress, report)
-        outcome = run(plan, folder, device=place, resume=resume, report=shown_on[0], update=shown_on[1])
+        outcome = run(
+            recipe, folder, device=place, name=name, seed=seed, record=record,
+            resume=resume, report=shown_on[0], update=shown_on[1],
+        )  # fmt: skip
         best = load(outcome.model).to(place)
         if output is None:
             best.name = called
@@ -235,188 +249,144 @@ def _encoder(model: Any, data: Any, device: torch.device | str) -> Encoder:
     )
 
 
-def _plan(
-    encoder: Encoder,
-    data: Any,
-    *,
-    dev: Any,
-    objective: Any,
-    epochs: float | None,
-    steps: int | None,
-    batch_size: int,
-    lr: float | None,
-    warmup: int,
-    precision: str,
-    adapter: AdapterSettings | Mapping[str, Any] | None,
-    train_layers: str | None,
-    freeze_embeddings: bool,
-    views: int | None,
-    teacher: str | Path | Model | None,
-    languages: Languages,
-    dev_data: str | Path | None,
-    evaluate_every: int | None,
-    patience: int,
-    seed: int,
-    device: torch.device,
-) -> Plan:
-    """The arguments of a call as a plan. Everything is checked before the data are read."""
-    if epochs is not None and steps is not None:
+def _recipe_of(name: str, encoder: Encoder, arguments: Mapping[str, Any]) -> tuple[Recipe, dict[str, Any]]:
+    """The recipe of a call, whose settings hold the objects, and the record of its run.
+
+    Raises ValueError or TypeError for a wrong argument, before the data are read.
+    """
+    plain = {key: value.item() if isinstance(value, np.generic) else value for key, value in arguments.items()}
+    call = SimpleNamespace(**plain)
+    if call.epochs is not None and call.steps is not None:
         raise ValueError("pass epochs or steps, not both")
-    if epochs is not None and not 0 < epochs < float("inf"):
-        raise ValueError(f"epochs must be positive, got {epochs!r}")
-    steps, views = _whole("steps", steps, 1), _whole("views", views, 1)
-    evaluate_every = _whole("evaluate_every", evaluate_every, 1)
-    batch_size, warmup = _whole("batch_size", batch_size, 1), _whole("warmup", warmup, 0)
-    patience, seed = _whole("patience", patience, 0), _whole("seed", seed, 0)
-    kind = PRECISIONS.get(precision, precision)
-    if kind not in ("auto", *PRECISIONS.values()):
-        raise ValueError(f"precision must be one of auto, {', '.join(PRECISIONS)}, got {precision!r}")
-    if teacher is not None and not isinstance(teacher, str | Path | Model):
-        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(teacher)}")
-    terms = _terms(objective)
-    opened = [part for part in (encoder, teacher) if isinstance(part, Encoder)]
-    origins = [inner.origin for part in opened for inner in part.modules() if isinstance(inner, Encoder)]
-    inputs = [Path(name) for name in (*origins, "" if isinstance(teacher, Encoder) else teacher) if name]
-    encoder = _trainable(encoder, [term.copies for term in terms])
-    adapter = None if adapter is None else _checked(AdapterSettings, **dict(adapter))
-    rate = (ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]) if lr is None else lr
-    settings = _checked(OptimizerSettings, lr=rate, warmup=warmup, precision=kind)
-    batching = _checked(Batching, size=batch_size, views=views or 1)
-    guide: Any = load(teacher, device=device) if isinstance(teacher, str | Path) else teacher
-    choice = _choice(dev, dev_data, languages)
-    groups = list(groups_of(data, languages))
+    for argument, least in (("patience", 0), ("evaluate_every", 1)):  # of no setting without dev
+        if (number := getattr(call, argument)) is not None and number < least:
+            raise ValueError(f"{argument} must be at least {least}, got {number}")
+    if call.teacher is not None and not isinstance(call.teacher, str | Path | Model):
+        raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(call.teacher)}")
+    groups: list[Group] = []
+    try:
+        recipe = _settings_of(name, encoder, call, groups)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = {"size": "batch_size", "every": "evaluate_every"}.get(str(first["loc"][-1]), first["loc"][-1])
+        raise ValueError(f"{place}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
+    record = _record_of(recipe)
+    restriction = recipe.encoder.model_dump(mode="json", include=set(RESTRICTION))
+    if any(value not in (None, False) for value in restriction.values()):
+        record["restricted"] = restriction
+        recipe.encoder.holding(_restrict(recipe.encoder, seed=recipe.seed))
+    groups += groups_of(call.data, call.languages)
     if not groups:
         raise ValueError("data contains no sentences; pass at least one pair")
-    if views is None and all(len(group.texts) == 1 for group in groups):
-        batching = batching.model_copy(update={"views": 2})
-    corpus = Corpus([MemorySource(groups)], name="data")
-    total = steps or max(1, round((epochs or 1) * -(-len(groups) // batch_size)))
-    every = max(1, total // EVALUATIONS) if evaluate_every is None else evaluate_every
-    choices = [] if choice is None else [replace(choice, every=every, patience=patience)]
-    parts = [Term(term.make, term.weight) for term in terms]
-    stream = StreamPlan(corpus, batching, parts, None if guide is None else lambda _: guide)
+    # Two defaults depend on the data: dropout masks instead of translations, and a tenth of the run.
+    (stage,) = recipe.stages
+    (stream,) = stage.streams
+    if call.views is None and all(len(group.texts) == 1 for group in groups):
+        batching = stream.batching.model_copy(update={"views": 2})
+        stage = stage.model_copy(update={"streams": (stream.model_copy(update={"batching": batching}),)})
+    total = stage.steps or max(1, round((stage.epochs or 1) * -(-len(groups) // call.batch_size)))
+    every = max(1, total // EVALUATIONS) if call.evaluate_every is None else call.evaluate_every
+    evaluation = tuple(one.model_copy(update={"every": every}) for one in recipe.evaluation)
+    changes = {"stages": (stage,), "evaluation": evaluation, "checkpoint_every": 0 if evaluation else every}
+    record["batching"] = stage.streams[0].batching.model_dump(mode="json")
+    record["length"] = {"epochs": call.epochs, "steps": call.steps, "evaluate_every": every, "patience": call.patience}
+    return recipe.model_copy(update=changes), record
+
+
+def _settings_of(name: str, encoder: Encoder, call: SimpleNamespace, groups: list[Group]) -> Recipe:
+    """The recipe of a call, its data being `groups`."""
+    objectives = _objectives(call.objective)
+    encoder = _trainable(encoder, [copies_of(one) for one in objectives])
+    adapter = None if call.adapter is None else AdapterSettings(**dict(call.adapter))
+    rate = ADAPTER_RATE if adapter else RATES[isinstance(encoder, StaticEncoder)]
+    teacher = load(call.teacher, device=call.device) if isinstance(call.teacher, str | Path) else call.teacher
+    stream = StreamSettings(
+        name="data",
+        sources=(SourceSettings(reader="memory", path="data").holding(MemorySource(groups)),),
+        batching=Batching(size=call.batch_size, views=1 if call.views is None else call.views),
+        objectives=objectives,
+        teacher=None if teacher is None else TeacherSettings(model=teacher.name).holding(teacher),
+    )
+    stage = StageSettings(
+        streams=(stream,),
+        optimizer=OptimizerSettings(
+            lr=rate if call.lr is None else call.lr,
+            warmup=call.warmup,
+            precision=PRECISIONS.get(call.precision, call.precision),
+        ),
+        epochs=1.0 if call.epochs is None and call.steps is None else call.epochs,
+        steps=call.steps,
+    )
+    trained = {name: getattr(call, name) for name in RESTRICTION} | {"adapter": adapter, "model": name}
+    recipe = Recipe(
+        name=name,
+        seed=0 if call.seed is None else call.seed,
+        encoder={"kind": "twins" if len(encoder.exports()) == 2 else "transformer", **trained},
+        stages=(stage,),
+        evaluation=_evaluation(call),
+    )
+    recipe.encoder.holding(encoder)
+    return recipe
+
+
+def _record_of(recipe: Recipe) -> dict[str, Any]:
+    """What identifies the run of a call: its objects, by what they contain, and its settings."""
+    (stream,) = recipe.stages[0].streams
+    encoder, teacher = recipe.encoder.held, stream.teacher and stream.teacher.held
     record: dict[str, Any] = {
         "encoder": encoder.identity(),
-        "objectives": [[term.weight, term.record] for term in terms],
-        "teacher": guide and guide.identity(),
-        "dev": [] if choice is None else [_described(dev) for dev in choice.devs],
-        "batching": batching.model_dump(mode="json"),
-        "optimizer": settings.model_dump(mode="json"),
-        "length": {"epochs": epochs, "steps": steps, "evaluate_every": every, "patience": patience},
+        "objectives": [[one.weight, _fingerprint(one)] for one in stream.objectives],
+        "teacher": teacher and teacher.identity(),
+        "dev": [_described(dev) for choice in choices_of(recipe) for dev in choice.devs],
+        "optimizer": recipe.stages[0].optimizer.model_dump(mode="json"),
     }
     if frozen := sorted(name for name, weight in encoder.named_parameters() if not weight.requires_grad):
         record["frozen"] = hashlib.sha256("\n".join(frozen).encode()).hexdigest()
     if rates := sorted({part.p for part in encoder.modules() if isinstance(part, torch.nn.Dropout)}):
         record["dropout"] = rates
-    if adapter or train_layers is not None or freeze_embeddings:
-        encoder = _restricted(encoder, adapter, train_layers, freeze_embeddings=freeze_embeddings, seed=seed)
-        only = {"train_layers": train_layers, "freeze_embeddings": freeze_embeddings}
-        record["restricted"] = {"adapter": adapter and adapter.model_dump(mode="json"), **only}
-    return Plan(
-        encoder=lambda _: copy.deepcopy(encoder),
-        stages=[StagePlan([stream], settings, epochs=None if steps else epochs or 1, steps=steps)],
-        seed=seed,
-        record=record,
-        choices=choices,
-        checkpoint_every=0 if choices else every,
-        inputs=inputs,
-    )
+    return record
 
 
-_Number = TypeVar("_Number", int, int | None)
-
-
-def _whole(name: str, value: _Number, least: int) -> _Number:
-    """The whole number, of any kind, as Python's. Raises ValueError below `least`; None stays."""
-    if value is None:
-        return value
-    number = operator.index(value)
-    if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {value!r}")
-    return number
-
-
-_Settings = TypeVar("_Settings", bound=BaseModel)
-
-
-def _checked(kind: type[_Settings], **values: Any) -> _Settings:
-    """Settings of a call; ValueError, in one line, for the first value out of its range."""
-    try:
-        return kind(**values)
-    except ValidationError as error:
-        found = error.errors()[0]
-        name = {"size": "batch_size"}.get(str(found["loc"][0]), found["loc"][0])
-        raise ValueError(f"{name}: {found['msg']}, got {found['input']!r}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Weighted:
-    """An objective of a call."""
-
-    weight: float
-    make: Callable[[Known], Objective]
-    copies: int
-    record: str
-
-
-def _terms(objective: Any) -> list[_Weighted]:
+def _objectives(given: Any) -> tuple[ObjectiveSettings, ...]:
     """The objectives of a call, checked."""
-    items = objective if isinstance(objective, list) else [objective]
+    items = given if isinstance(given, list) else [given]
     if not items:
         raise ValueError("objective is an empty list; pass a name such as 'multi_positive'")
-    return [_term(item) for item in items]
-
-
-def _term(item: Any) -> _Weighted:
-    weight = 1.0
-    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int | float):
-        weight, item = float(item[0]), item[1]
-    options: dict[str, Any] = {}
-    if isinstance(item, Mapping):  # as in a recipe
-        options = {**item}
-        weight, item = weight * float(options.pop("weight", 1.0)), options.pop("name", None)
-    if not 0 < weight < float("inf"):
-        raise ValueError(f"the weight of an objective must be positive, got {weight!r}")
-    if isinstance(item, str):
-        name = item
-        try:
-            check_objective(name, options)
-        except RecipeError as error:
-            raise ValueError(str(error).removeprefix("objectives.name: ")) from None
-        from isoglot.objectives import OBJECTIVES
-
-        def made(known: Known) -> Objective:
-            return build_objective(
-                name,
-                options,
-                known.encoder,
-                languages=known.languages,
-                sizes=known.sizes,
-                seed=known.seed,
-                where="objective",
+    objectives = []
+    for item in items:
+        weight, item = item if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Real) else (1.0, item)
+        if isinstance(item, Objective):
+            one = ObjectiveSettings(name=type(item).__qualname__, weight=float(weight)).holding(copy.deepcopy(item))
+        elif isinstance(item, str | Mapping):
+            written = {"name": item} if isinstance(item, str) else dict(item)
+            one = ObjectiveSettings(**{**written, "weight": float(weight) * float(written.get("weight", 1.0))})
+            try:
+                check_objective(one.name, one.options, where="objective")
+            except RecipeError as error:
+                raise ValueError(str(error).removeprefix("objective.name: ")) from None
+        else:
+            raise TypeError(
+                'objective must be a name, {"name": ..., options}, an Objective, or a list of these or of (weight, '
+                f"objective), got {shown(item)}"
             )
-
-        record = f"{name} {json.dumps(options, sort_keys=True, default=str)}" if options else name
-        return _Weighted(weight, made, OBJECTIVES[name].copies, record)
-    if isinstance(item, Objective):
-        return _Weighted(weight, lambda _: copy.deepcopy(item), item.copies, _fingerprint(item))
-    raise TypeError(
-        'objective must be a name, {"name": ..., options}, an Objective, or a list of these or of (weight, objective), '
-        f"got {shown(item)}"
-    )
+        objectives.append(one)
+    return tuple(objectives)
 
 
-def _fingerprint(objective: Objective) -> str:
+def _fingerprint(settings: ObjectiveSettings) -> str:
     """Changes when an objective's class, settings or weights do."""
-    found = hashlib.sha256(type(objective).__qualname__.encode())
-    for module in objective.modules():
-        plain = {k: v for k, v in vars(module).items() if _is_plain(v)}
-        found.update(repr(sorted(plain.items())).encode())
-    for name, value in objective.state_dict().items():
+    if settings.held is None:
+        options = json.dumps(settings.options, sort_keys=True, default=str) if settings.options else ""
+        return f"{settings.name} {options}".rstrip()
+    checksum = hashlib.sha256(settings.name.encode())
+    for module in settings.held.modules():
+        plain = {name: value for name, value in vars(module).items() if _is_plain(value)}
+        checksum.update(repr(sorted(plain.items())).encode())
+    for name, value in settings.held.state_dict().items():
         if isinstance(value, torch.Tensor):
-            found.update(name.encode())
-            found.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return f"{type(objective).__qualname__} {found.hexdigest()[:32]}"
+            checksum.update(name.encode())
+            checksum.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+    return f"{settings.name} {checksum.hexdigest()[:32]}"
 
 
 def _is_plain(value: Any) -> bool:
@@ -439,21 +409,19 @@ def _trainable(encoder: Encoder, copies: Sequence[int]) -> Encoder:
     return encoder
 
 
-def _restricted(
-    encoder: Encoder, adapter: AdapterSettings | None, train_layers: str | None, *, freeze_embeddings: bool, seed: int
-) -> Encoder:
-    """A copy of the encoder of which only a part is trained."""
-    encoder = copy.deepcopy(encoder)
+def _restrict(settings: Any, *, seed: int) -> Encoder:
+    """A copy of the encoder of some settings, of which only the part is trained that they name."""
+    encoder: Encoder = copy.deepcopy(settings.held)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if not transformers:
         raise ValueError(
             f"adapter, train_layers and freeze_embeddings are for transformers, and this is a {type(encoder).__name__}"
         )
     for part in transformers:
-        if freeze_embeddings:
+        if settings.freeze_embeddings:
             part.backbone.get_input_embeddings().requires_grad_(False)
-        part.restrict(train_layers=train_layers, adapter=adapter, seed=seed)
-    if adapter is not None:
+        part.restrict(train_layers=settings.train_layers, adapter=settings.adapter, seed=seed)
+    if settings.adapter is not None:
         adapted = {id(weight) for part in transformers for weight in part.parameters()}
         for weight in encoder.parameters():  # of layers around them
             weight.requires_grad_(weight.requires_grad and id(weight) in adapted)
@@ -462,25 +430,27 @@ def _restricted(
     return encoder
 
 
-def _choice(dev: Any, data: str | Path | None, languages: Languages) -> Choice | None:
-    """The dev scores of a call."""
-    if dev is None:
-        return None
-    names = dev if isinstance(dev, list | tuple) else [dev]
-    if names and all(isinstance(name, str) or _is_task(name) for name in names):
-        folder = environment.data_folder() if data is None else Path(data)
-        devs = tuple(
-            Dev(task, find(task, None, where=f"dev, {task.name}"), folder, wanted) for task, wanted in tasks_of(names)
-        )
-        require_one_direction(devs)
-    else:
-        task = Retrieval(tuple(_sided(group) for group in groups_of(dev, languages)), name="dev")
+def _evaluation(call: SimpleNamespace) -> tuple[EvaluationSettings, ...]:
+    """What selects the best encoder of a call."""
+    names = call.dev if isinstance(call.dev, list | tuple) else [call.dev]
+    tasks: list[tuple[Task, str, tuple[str, ...]]] = []
+    if call.dev is not None and names and all(isinstance(name, str) or _is_task(name) for name in names):
+        folder = str(environment.data_folder() if call.dev_data is None else call.dev_data)
+        tasks = [(task, folder, tuple(languages)) for task, languages in tasks_of(names)]
+    elif call.dev is not None:
+        task = Retrieval(tuple(_sided(group) for group in groups_of(call.dev, call.languages)), name="dev")
         if not task.subsets(Path()):
             raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
         if number := short_row(task.groups or ()):
             raise ValueError(f"row {number} of dev needs a sentence and its translation; complete or remove the row")
-        devs = (Dev(task, find(task, None, where="dev"), Path(), where="dev"),)
-    return Choice(devs)
+        tasks = [(task, ".", ())]
+    return tuple(
+        EvaluationSettings(
+            task=task.name, metric=None, subset="", data=data, languages=languages,
+            every=call.evaluate_every or 0, patience=call.patience,
+        ).holding(task)
+        for task, data, languages in tasks
+    )  # fmt: skip
 
 
 def _is_task(value: Any) -> bool:
@@ -499,3 +469,46 @@ def _described(dev: Dev) -> list[Any]:
     groups = getattr(task, "groups", None)
     content = digest_of(groups) if groups else data_digest(task, dev.data, languages=dev.languages)
     return [task.name, dev.metric.name, list(dev.languages), content]
+
+
+def train_seeds(
+    recipe: Recipe, output: Path, *, name: str = "", seeds: int = 1, resume: bool = True, device: torch.device
+) -> list[Outcome]:
+    """Train a recipe once for each of `seeds` seeds, beginning with the recipe's, and show the progress on stderr.
+
+    One seed's run is in `output`; of several, each is in `output/seed-N`, and `output/seeds.json` has their mean and
+    sample standard deviation. Finished runs are kept and an interrupted one is continued; without `resume`, a folder
+    with a run is rejected.
+    """
+    for stage in recipe.stages:
+        try:
+            settle(stage.optimizer.precision, device)
+        except ValueError as error:
+            raise RecipeError(f"{name or recipe.name}: optimizer.precision: {error}") from error
+    if seeds > 1:
+        check_output(output, folder=True)
+        check_json(output / "seeds.json", ("scores", "mean"))
+    outcomes = []
+    for seed in range(recipe.seed, recipe.seed + seeds):
+        folder = output if seeds == 1 else output / f"seed-{seed}"
+        with Display(quiet=not ranks.is_first()) as display:
+            outcomes.append(
+                run(recipe, folder, device=device, name=name, seed=seed, resume=resume,
+                    report=display.report, update=display.update)
+            )  # fmt: skip
+    if seeds > 1 and ranks.is_first():
+        summarise(outcomes, output / "seeds.json")
+    return outcomes
+
+
+def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Write mean and deviation of the best dev scores over seeds, and the best of all; nothing without scores."""
+    scores = [outcome.best for outcome in outcomes if outcome.best is not None]
+    if not scores:
+        return
+    lower = outcomes[0].lower_is_better
+    deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
+    summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
+    summary |= {"best": (min if lower else max)(scores), "lower_is_better": lower}
+    with atomic_write(path) as stream:
+        json.dump(summary, stream, indent=1)

@@ -1,4 +1,4 @@
-"""One move: over two streams two processes make that of one, and batches may be accumulated."""
+"""One step: over two streams two processes make that of one, and batches may be accumulated."""
 
 import itertools
 from unittest import mock
@@ -10,10 +10,8 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 
 from isoglot.objectives import InfoNCE
-from isoglot.settings import OptimizerSettings
 from isoglot.training import ranks
-from isoglot.training.loop import move
-from isoglot.training.step import Chunks, Embedded, StepLimits, backward
+from isoglot.training.step import Chunks, Embedded, StepLimits, backward, train_step
 from toys import ToyEncoder, toy_batch, toy_objective
 
 
@@ -46,11 +44,10 @@ class Parts(ToyEncoder):
 
 
 def step(encoder, streams, **settings):
-    """One move over these streams."""
-    chosen = OptimizerSettings(lr=0.1, clip=0, precision="fp32", **settings)
+    """One step over these streams."""
     trained = [p for module in (encoder, *(stream.objective for stream in streams)) for p in module.parameters()]
     sgd = torch.optim.SGD(trained, lr=0.1)
-    return move(encoder, streams, sgd, chosen, StepLimits(10, 0), lr=0.1)
+    return train_step(encoder, streams, sgd, StepLimits(10, 0), lr=0.1, **settings)
 
 
 CASES = {
@@ -64,7 +61,7 @@ CASES = {
 
 
 def moved(rank, world, *, encoder=ToyEncoder, split=None, **settings):
-    """The gradients after one move over a contrastive stream and one of pairs, whose classifier has its own.
+    """The gradients after one step over a contrastive stream and one of pairs, whose classifier has its own.
 
     Also, in their order, the sums that begin and the gradients of the encoder's first layer, which a pass ends with.
     """
@@ -136,6 +133,16 @@ def test_accumulated_batches_give_the_mean_of_their_gradients_and_are_all_told()
     assert all(np.array_equal(one.tokens.ids, batch.tokens.ids) for one, batch in zip(told, batches, strict=True))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("clip", [0.0, 1e-3])
+def test_clipping_bounds_the_joint_norm(sparse, clip):
+    encoder = ToyEncoder(sparse=sparse)
+    _, norm = step(encoder, [Given("info_nce", encoder, rank=0, world=1)], clip=clip)
+    squares = [float(weight.grad.to_dense().square().sum()) for weight in encoder.parameters()]
+    assert norm > 2e-3
+    assert sum(squares) ** 0.5 == pytest.approx(clip or norm, rel=2e-3)
+
+
 @pytest.fixture(scope="module")
 def two_ranks(tmp_path_factory):
     """What `moved` gives on each of two ranks, by case."""
@@ -154,7 +161,7 @@ def _rank(rank, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
-def test_two_ranks_make_the_move_of_one(two_ranks, case):
+def test_two_ranks_make_the_step_of_one(two_ranks, case):
     one, _ = moved(0, 1, **CASES[case])
     for grads, _ in (found[case] for found in two_ranks):
         assert [grad is None for grad in grads] == [grad is None for grad in one]

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from isoglot.arguments import check_arguments
 from isoglot.data.tokens import Tokens
-from isoglot.encoders import packing
 from isoglot.encoders.device import autocast, describe, resolve, settle
 from isoglot.errors import EncoderError
 from isoglot.model import card, layout
@@ -76,6 +75,8 @@ class Encoder(Model, nn.Module):
         self, folder: str | Path, *, name: str | None = None, weights: str = "float32", words: str | None = None
     ) -> None:
         """Write the encoder and its model card to `folder`: see `Model.save`."""
+        from isoglot.encoders import packing
+
         packing.check(weights, words)
         if weights == packing.ONNX:
             self.save_graph(folder, name=name, words=words or "int4")

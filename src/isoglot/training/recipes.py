@@ -145,7 +145,7 @@ def inputs_of(recipe: Recipe) -> list[Path]:
         teachers = [stream.teacher for stage in recipe.stages for stream in stage.streams if stream.teacher is not None]
         models = [recipe.encoder.held, *(teacher.held for teacher in teachers)]
         inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
-        return [Path(part.origin) for part in inner if getattr(part, "origin", "")]
+        return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
     names: list[str] = []
 
     def collect(value: object) -> None:

@@ -12,6 +12,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,16 @@ class OnnxModel(Model):
         """
         saved, config = layout.read_settings(folder), configs.read(folder / "config.json", configs.Backbone)
         length = configs.read(folder / "sentence_bert_config.json", configs.Length).max_seq_length
-        backend = layout.read_tokenizer(folder)
-        if backend is None or not length:
-            raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
-        tokenizer = backend.backend_tokenizer
-        disable_extras(tokenizer)
-        require_tokenizer(tokenizer, int((config.model_extra or {}).get("vocab_size", 1 << 24)), folder)
         graph = Graph(folder / layout.GRAPH)
-        widths = [output.shape[-1] for output in graph.session.get_outputs()]
+        with ThreadPoolExecutor(1) as pool:  # tokenizer and graph take half of the time each
+            opened = pool.submit(lambda: graph.session)
+            backend = layout.read_tokenizer(folder)
+            if backend is None or not length:
+                raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
+            tokenizer = backend.backend_tokenizer
+            disable_extras(tokenizer)
+            require_tokenizer(tokenizer, int((config.model_extra or {}).get("vocab_size", 1 << 24)), folder)
+            widths = [output.shape[-1] for output in opened.result().get_outputs()]
         given = {
             "dim": int(widths[0]), "max_length": length, "pad": int(backend.pad_token_id or 0),
             "prompt": saved.default, "prompts": saved.prompts,

@@ -72,7 +72,7 @@ def load(
         raise EncoderError(f"{folder}: {error}; save or download the model again") from error
     model.name = model.name or folder_name(str(name))
     model.origin = str(folder.resolve()) if Path(name).is_dir() else str(name)
-    logging.getLogger(__name__).info("%s: engine %s, precision %s", model.name, engine, model.precision)
+    logging.getLogger(__name__).debug("%s: engine %s, precision %s", model.name, engine, model.precision)
     return model
 
 

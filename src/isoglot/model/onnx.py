@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.data.files import digest as digest_of_file
 from isoglot.data.tokens import Tokens
 from isoglot.errors import EncoderError
 from isoglot.model import configs, layout
@@ -153,8 +154,8 @@ class OnnxModel(Model):
     def add_weights(self, checksum: Any) -> None:
         """Update a checksum with the graph and the table."""
         source = self.graph.source
-        content = source if isinstance(source, bytes) else source.read_bytes()
-        checksum.update(hashlib.sha256(content).digest())
+        content = hashlib.sha256(source).hexdigest() if isinstance(source, bytes) else digest_of_file(source)
+        checksum.update(content.encode())
         if self.table is not None:
             checksum.update(np.ascontiguousarray(self.table))
 

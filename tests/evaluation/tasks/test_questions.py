@@ -9,10 +9,10 @@ import pytest
 from cases import random_vector
 from cases_questions import lines
 from folders import write
-from isoglot.evaluation.evaluate import evaluate
 
 from isoglot.errors import EvaluationError
 from isoglot.evaluation import TASKS
+from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.run import function
 from isoglot.evaluation.tasks.questions import judge
 from isoglot.evaluation.vectors import Remembered, in_role

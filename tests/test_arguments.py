@@ -87,6 +87,10 @@ def test_values_of_these_kinds_pass_unchanged():
     assert call(data=rows)[-1] == rows
 
 
+def test_a_small_number_of_numpy_does_not_overflow():
+    assert call(np.int8(100))[0] * 100 == 10_000
+
+
 def test_nan_is_no_number():
     with pytest.raises(ValueError, match="share: is NaN"):
         call(share=float("nan"))

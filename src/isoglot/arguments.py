@@ -117,8 +117,8 @@ def as_python(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
         if numpy.ma.is_masked(value):
             raise ValueError(f"{name} has masked values; fill them (array.filled(0)), or leave these rows out")
         return value.data
-    if numpy is not None and type(value) is numpy.ndarray and not value.ndim:
-        return value.item()
+    if numpy is not None and getattr(value, "ndim", None) == 0 and isinstance(value, numpy.ndarray | numpy.generic):
+        return value.item()  # numbers of NumPy overflow, where Python's do not
     if type(value) is dict and depth:
         return {key: as_python(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
     if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):

@@ -210,6 +210,8 @@ def test_outputs_that_cannot_be_are_refused_before_anything_is_made(tmp_path):
     assert "too long" in refused(tmp_path / ("x" * 300))
     assert "loop" in refused(tmp_path / "loop")
     assert "can't write into" in refused("/proc/out")
+    assert "root of the file system" in refused("/", folder=True)
+    assert "is a folder" in refused("/")
     assert "not a folder" in refused("/dev/null", folder=True)
     check_output("/dev/null", inputs=["/dev/null"])
     check_output(tmp_path / "new" / ("ü" * 127))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isoglot.data.vectors import not_finite, unit
+from isoglot.data.vectors import as_array, not_finite, unit
 
 
 @given(arrays(np.float32, (3, 4), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)))
@@ -26,6 +26,11 @@ def test_huge_and_tiny_rows_keep_their_direction():
     np.testing.assert_allclose(unit(rows * np.float32(3e37)), [[0.6, 0.8], [0, 0], [-0.6, 0.8]], rtol=1e-6)
     np.testing.assert_allclose(unit(np.full((1, 400), 3e38, np.float32)), 0.05, rtol=1e-6)
     assert unit(np.zeros((0, 3))).shape == (0, 3)
+
+
+def test_a_sparse_tensor_is_an_array_too():
+    torch = pytest.importorskip("torch")
+    assert as_array(torch.eye(3).to_sparse()).tolist() == np.eye(3).tolist()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -231,6 +231,8 @@ def test_a_missing_or_binary_file_is_named(tmp_path):
         read_results(tmp_path / "none.json")
     with pytest.raises(EvaluationError, match=r"results.json: cannot be read: No such file"):
         read_results(tmp_path)
+    with pytest.raises(EvaluationError, match="/dev/null: is not a regular file"):
+        read_results("/dev/null")
     (tmp_path / "r.json").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(EvaluationError, match="not UTF-8"):
         read_results(tmp_path / "r.json")

@@ -193,6 +193,8 @@ def hidden(target: Path, ending: str) -> Path:
     A name that is too long for the ending is truncated, and a digest keeps it unique.
     """
     name = target.name
+    if not name:
+        raise OutputError(f"{target}: is the root of the file system; choose another output")
     if len(name.encode("utf-8", "surrogateescape")) > _LONGEST:
         head = name.encode("utf-8", "surrogateescape")[:_CUT].decode("utf-8", "ignore")
         name = f"{head}.{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"

@@ -23,9 +23,9 @@ _ROWS = 4096  # rows written per block
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """`np.asarray`, also of a tensor of torch that needs a gradient, is on a device, or is of bfloat16."""
+    """`np.asarray`, also of a tensor of torch that needs a gradient, is on a device, is sparse, or is of bfloat16."""
     if hasattr(values, "detach"):
-        values = values.detach().cpu()
+        values = values.detach().cpu().to_dense()
         values = values.float() if values.is_floating_point() else values
     return np.asarray(values)
 

@@ -285,6 +285,8 @@ def read_results(path: str | Path) -> Scores:
     """
     path = Path(path)
     file = path / "results.json" if path.is_dir() else path
+    if file.exists() and not file.is_file():  # a device may have no end
+        raise EvaluationError(f"{file}: is not a regular file; pass a folder of results")
     try:
         content = _File.model_validate(_parse(file.read_text(encoding="utf-8")))
     except OSError as error:

@@ -65,6 +65,8 @@ def load(
         return encoder
     if engine != fits:
         raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
+    if max_length is not None and max_length < 1:
+        raise ValueError(f"max_length must be at least 1, got {max_length}")
     kind = StaticModel if engine == "static" else OnnxModel
     try:
         model = kind.open(layout.read_modules(folder), folder, settings)

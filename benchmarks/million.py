@@ -49,11 +49,8 @@ def own() -> float:
 
 def one(side: str, work: Path, k: int, stripes: int) -> None:
     """One run in this process: the times of the stripes go to a file."""
-    from isoglot.mining.pipeline import bfloat16
     from isoglot.search import neighbours
 
-    if side == "bfloat16":
-        import torch  # noqa: F401 - before the clock runs
     x, y = (np.load(work / f"{name}.npy", mmap_mode="r") for name in "xy")
     tall, ends, held = -(-len(x) // TILE), [now().wall], [own()]
 
@@ -69,7 +66,7 @@ def one(side: str, work: Path, k: int, stripes: int) -> None:
         ends.append(now().wall)
     else:
         with contextlib.suppress(EnoughError):
-            neighbours(x, y, k, metric="cosine", matmul=bfloat16 if side == "bfloat16" else None, progress=watch)
+            neighbours(x, y, k, metric="cosine", progress=watch)
     values = {"stripes": np.diff(ends).tolist(), "own": max(held), "peak": memory(peak=True)}
     (work / "result.json").write_text(json.dumps(values), encoding="utf-8")
 
@@ -124,7 +121,6 @@ def main() -> None:
     parser.add_argument("--stripes", type=int, default=3, help="how many to run; 0 for all")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--bfloat16", action="store_true", help="the product in bfloat16, too")
     parser.add_argument("--output", type=Path, help="JSON file for the summary and every run")
     parser.add_argument("--one", nargs=2, metavar=("SIDE", "WORK"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -133,7 +129,7 @@ def main() -> None:
         return
     if options.size < STRIPE:
         parser.error(f"--size: a stripe has {STRIPE} rows; pass at least as many, not {options.size}")
-    sides = ["isoglot", "product", *(["bfloat16"] if options.bfloat16 else [])]
+    sides = ["isoglot", "product"]
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     with tempfile.TemporaryDirectory() as folder:

@@ -4,8 +4,7 @@
 
 Every run maps the same two tables of random unit vectors and finds the k nearest both ways: isoglot by `neighbours`,
 faiss by two searches in two flat indexes, product by the multiplication alone, block by block as isoglot does it: the
-rate of the machine. With --bfloat16 the product in bfloat16 with rescoring takes part; it pays where the processor has
-such instructions. The table has medians over the rounds, `x faiss`, how many times as fast as faiss within a round,
+rate of the machine. The table has medians over the rounds, `x faiss`, how many times as fast as faiss within a round,
 the share of the machine's rate that one product of all rows would reach, peak memory with imports, the share of the
 neighbours of isoglot in float32 that a side gives in the same place, and the share of the pairs mined from them (ratio
 margin, both directions, best first) that are mined from the side's. Half of the rows have a translation. `million.py`
@@ -40,13 +39,6 @@ def with_isoglot(x: Table, y: Table, k: int) -> Found:
     return neighbours(x, y, k, metric="cosine")
 
 
-def with_bfloat16(x: Table, y: Table, k: int) -> Found:
-    from isoglot.mining.pipeline import bfloat16
-    from isoglot.search import neighbours
-
-    return neighbours(x, y, k, metric="cosine", matmul=bfloat16)
-
-
 def with_faiss(x: Table, y: Table, k: int) -> Found:
     import faiss
 
@@ -72,9 +64,8 @@ SIDES: dict[str, Callable[[Table, Table, int], Found]] = {
     "isoglot": with_isoglot,
     "faiss": with_faiss,
     "product": with_product,
-    "bfloat16": with_bfloat16,
 }
-IMPORTS = {"faiss": ("faiss",), "bfloat16": ("torch", "isoglot.search")}
+IMPORTS = {"faiss": ("faiss",)}
 
 
 def one(side: str, work: Path, k: int) -> None:
@@ -165,14 +156,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--bfloat16", action="store_true")
     parser.add_argument("--output", type=Path, help="JSON file for the summary and every run")
     parser.add_argument("--one", nargs=2, metavar=("SIDE", "WORK"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
         one(options.one[0], Path(options.one[1]), options.k)
         return
-    sides = [side for side in SIDES if side != "bfloat16" or options.bfloat16]
+    sides = [*SIDES]
     runs: dict[str, list[dict[str, Any]]] = {side: [] for side in sides}
     threads = {name: str(options.threads) for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
     with tempfile.TemporaryDirectory() as folder:

@@ -100,7 +100,6 @@ MAY_IMPORT_TORCH = {
     "isoglot.evaluation.tasks.linear",
     "isoglot.memory",  # of an accelerator
     "isoglot.model.layout",  # folders that transformers reads
-    "isoglot.mining.pipeline",  # products in bfloat16
     "isoglot.demo",
 }
 

@@ -155,7 +155,6 @@ def test_text_that_cannot_be_read_leaves_nothing(project, here, content):
         (("encode", "model", "a.eng", "--gpus", 1), EncoderError, "need --ray"),
         (("mine", "model", "a.eng", "--gpus", 1), RecipeError, "pass ray"),
         (("mine", "model", "a.eng", "--ray", "local", "--index", "HNSW"), RecipeError, "ray"),
-        (("mine", "model", "a.eng", "--ray", "local", "--precision", "bfloat16"), RecipeError, "ray"),
     ],
 )
 def test_options_that_exclude_each_other(project, words, error, message):

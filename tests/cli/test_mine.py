@@ -241,7 +241,6 @@ def test_approximate_says_what_it_found(project):
         ([*VECTORS, "-o", "p.tsv", "--budget", "much"], RecipeError, "'much' is not a size"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], RecipeError, "too small"),
         ([*VECTORS, "-o", "p.tsv", "--format", "csv"], RecipeError, "format is 'csv'"),
-        ([*VECTORS, "-o", "p.tsv", "--precision", "int4"], RecipeError, "precision is 'int4'"),
         ([*VECTORS, "-o", "p.tsv", "--threshold", "1", "--estimate"], RecipeError, "exclude each other"),
         ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], RecipeError, "no:thing"),
         (

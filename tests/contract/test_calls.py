@@ -98,7 +98,7 @@ CALLS = {
         lambda w: {"model": w.m, "sources": LEFT, "targets": RIGHT},
         "model:anything sources:texts targets:texts k:count margin:choice direction:choice threshold:anything "
         "gold:column languages:names ids:anything deduplicate:switch drop_identical:switch length_ratio:number "
-        "check_language:choice prompt:name pooling:name device:name dtype:choice precision:choice budget:anything "
+        "check_language:choice prompt:name pooling:name device:name dtype:choice budget:anything "
         "index:choice probes:whole output:path format:choice write_ids:switch work:path every:number ray:name "
         "cores:count gpus:number progress:callback report:callback",
     ),

@@ -211,7 +211,6 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"threshold": 1.0, "gold": [(0, 0)]}, "exclude each other"),
         ({"margin": "ratios"}, "did you mean 'ratio'"),
         ({"direction": "maximum"}, "did you mean 'max'"),
-        ({"precision": "int8"}, "precision is 'int8'"),
         ({"k": 0}, "k is 0"),
         ({"budget": "lots"}, "'lots' is not a size"),
         ({"cores": 2}, "cores"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from search_loops import cosine, dot, top
 
 from isoglot.search import exact
-from isoglot.search.exact import Rounded, neighbours
+from isoglot.search.exact import neighbours
 
 SMALL = 450_000  # forces many tiles for the sizes below
 
@@ -148,23 +148,6 @@ def test_memory_stays_within_the_budget(k, budget, threads, monkeypatch):
 def test_refused(x, y, options, message):
     with np.errstate(over="ignore"), pytest.raises(ValueError, match=message):
         neighbours(x, y, options.pop("k", 1), **options)
-
-
-def test_a_product_of_ones_own_is_called_by_one_thread_at_a_time():
-    """It may not be made for more, and has threads of its own."""
-    rng, busy, most = np.random.default_rng(0), [], []
-
-    def product(rows, columns, out):
-        busy.append(1)
-        most.append(len(busy))
-        np.matmul(rows, columns.T, out=out)
-        busy.pop()
-
-    x, y = whole(rng, 501, 6), whole(rng, 703, 6)
-    found = neighbours(x, y, 3, matmul=Rounded(product, lambda rows: rows, relative=0.0), budget=1 << 22)
-    assert len(most) > 2
-    assert set(most) == {1}
-    np.testing.assert_array_equal(found.forward_ids, neighbours(x, y, 3).forward_ids)
 
 
 @pytest.mark.parametrize("metric", ["dot", "cosine"])

@@ -75,9 +75,6 @@ def mine(
     prompt: Prompt = None,
     pooling: Pooling = None,
     budget: Annotated[str, typer.Option(help="Maximum working memory of the comparison, such as 2GB.")] = "256MB",
-    precision: Annotated[
-        str, typer.Option(help="Precision of the comparison: float32, or bfloat16, which finds the same pairs.")
-    ] = "float32",
     index: Annotated[
         str | None,
         typer.Option(help="Approximate search with FAISS: ivf, ivf-pq, hnsw, or an index_factory string."),
@@ -127,7 +124,7 @@ def mine(
                 threshold="estimate" if estimate else threshold, gold=gold, languages=languages, ids=ids,
                 vectors=vectors or None, deduplicate=not keep_duplicates, drop_identical=drop_identical,
                 length_ratio=length_ratio, check_language=judge, prompt=prompt, pooling=pooling, device=device,
-                dtype=dtype, precision=precision, budget=budget, index=index, probes=probes, output=target, format=form,
+                dtype=dtype, budget=budget, index=index, probes=probes, output=target, format=form,
                 write_ids=ids or write_ids, work=work, every=every, ray=ray, cores=cores, gpus=gpus, progress=bar,
                 report=console.say,
             )  # fmt: skip

@@ -39,7 +39,6 @@ from isoglot.mining.sentences import (
 from isoglot.model import Model, encode, load
 from isoglot.model.engine import checked
 from isoglot.model.resumable import encode_file
-from isoglot.model.torch_half import torch_half
 from isoglot.scale import Cluster, Shards, encode_shards, neighbours_shards, open_shards
 from isoglot.scale.encoding import NOTE
 from isoglot.search import (
@@ -50,7 +49,6 @@ from isoglot.search import (
     Neighbours,
     Pairs,
     Quality,
-    Rounded,
     approximate,
     choose,
     estimate,
@@ -59,7 +57,7 @@ from isoglot.search import (
     recall,
     tune,
 )
-from isoglot.search.exact import BUDGET, Floats, check_count
+from isoglot.search.exact import BUDGET, check_count
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 from isoglot.search.threshold import LEAST_SEPARATION
@@ -68,7 +66,6 @@ Sentences = str | Path | Iterable[str]
 Progress = Callable[[int, int | None], None]
 Report = Callable[[str], None]
 
-PRECISIONS = {"float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 NAMES = ("sources", "targets")
 _SIDES = ("source", "target")  # names of files in the work folder
 _BLOCK = 8192  # rows of vectors copied at a time
@@ -185,7 +182,6 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     pooling: str | None = None,
     device: str = "auto",
     dtype: str = "float32",
-    precision: str = "float32",
     budget: int | str = BUDGET,
     index: str | None = None,
     probes: int = PROBES,
@@ -222,8 +218,6 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     prompt           instead of the model's own
     pooling, device  for a model that is loaded by name
     dtype            of the vectors: float32 or float16
-    precision        of the comparison: "float32", or "bfloat16", which gives the same neighbours: candidates are scored
-                     in float32
     budget           maximum working memory of the comparison: bytes, or "512MB"
     index, probes    approximate neighbours by FAISS: "ivf", "ivf-pq", "hnsw" or a name of its index_factory
     output           also write the pairs to this file; `format` and `write_ids` as in `MinedPairs.save`
@@ -247,14 +241,14 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     if isinstance(threshold, str) and threshold != "estimate":
         raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
     for argument, value, known in (
-        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS), ("precision", precision, PRECISIONS),
+        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS),
         ("format", format or "tsv", formats.FORMATS),
     ):  # fmt: skip
         check_choice(argument, value, known)
     check_count("k", k)
     given_ids = _ids_argument(ids, given)
     memory = size_of(budget)
-    _check_ray(ray, cores, gpus, device, index, precision, model, tables, len(files) == len(given))
+    _check_ray(ray, cores, gpus, device, index, model, tables, len(files) == len(given))
     if work is not None and len(files) < len(given):
         raise TypeError("work= resumes mining of files; lists are mined in memory: leave it out, or pass files")
     pair = _languages(languages, len(given))
@@ -311,7 +305,6 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
         else:
             found = neighbours(
                 cast("NDArray[Any]", x), cast("NDArray[Any]", y), k + within, metric="cosine", budget=memory,
-                matmul=bfloat16 if PRECISIONS[precision] == "bfloat16" else None,
                 checkpoint=Checkpoint(resumable / "neighbours.bin", every, say) if resumable else None,
                 progress=progress,
             )  # fmt: skip
@@ -397,7 +390,6 @@ def _check_ray(
     gpus: float,
     device: str,
     index: str | None,
-    precision: str,
     model: object,
     tables: Sequence[object],
     files: bool,
@@ -406,8 +398,8 @@ def _check_ray(
         raise ValueError("cores and gpus are options of ray; leave them out, or pass ray")
     if ray and device != "auto":
         raise ValueError(f"workers of ray are on an accelerator with gpus, else on the CPU; leave out device={device}")
-    if ray and (index or PRECISIONS[precision] != "float32"):
-        raise ValueError("ray compares exactly and in float32; leave out index and precision")
+    if ray and index:
+        raise ValueError("ray compares exactly; leave out index")
     if ray and not tables and (isinstance(model, Model) or not files):
         raise ValueError("ray loads the model on every worker; pass the model's name and files, or vectors")
 
@@ -601,30 +593,6 @@ def _cut(
         return MinedPairs(rows.above(guess.threshold), sides, guess.threshold, estimated=guess, languages=languages)
     kept = rows if threshold is None else rows.above(threshold)
     return MinedPairs(kept, sides, threshold, languages=languages)
-
-
-def _single_threads(count: int) -> Any:
-    return torch_half("encoders.base").single_threads(count)
-
-
-def _multiply(rows: Floats, columns: Floats, out: Floats) -> None:
-    import torch
-
-    left, right = (_bfloat16(part) for part in (rows, columns))
-    torch.from_numpy(out).copy_(left @ right.T)
-
-
-def _bfloat16(rows: Floats) -> Any:
-    import torch
-
-    # The arrays may be read-only, which torch warns about; nothing is written to them.
-    return torch.from_numpy(np.require(rows, requirements="W")).bfloat16()
-
-
-# For `matmul` of `neighbours`. bfloat16 has eight bits of mantissa. Slower than float32 without hardware support.
-bfloat16 = Rounded(
-    _multiply, lambda rows: _bfloat16(rows).float().numpy(), relative=2.0**-8, pool=_single_threads
-)  # fmt: skip
 
 
 def size_of(size: int | str) -> int:

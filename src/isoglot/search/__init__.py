@@ -1,7 +1,7 @@
 """Nearest neighbours, margins and pairs of vectors: numpy in, numpy out. `isoglot.mine` is the whole pipeline."""
 
 from isoglot.search.checkpoint import Checkpoint
-from isoglot.search.exact import Neighbours, Rounded, neighbours
+from isoglot.search.exact import Neighbours, neighbours
 from isoglot.search.faiss_index import KINDS, approximate, recall
 from isoglot.search.pairs import (
     DIRECTIONS,
@@ -24,7 +24,6 @@ __all__ = [
     "Neighbours",
     "Pairs",
     "Quality",
-    "Rounded",
     "approximate",
     "choose",
     "estimate",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,70 +29,12 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float32]
 Ids = NDArray[np.int64]
 Metric = Literal["dot", "cosine"]
-# Fills the third table (H, W) with the inner products of the rows of the first (H, D) and the second (W, D).
-Matmul = Callable[[Floats, Floats, Floats], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Rounded:
-    """A matrix product in a number format of low precision, and what bounds the errors of its scores.
-
-    Scores that the bound does not exclude from the k greatest are computed again in float32.
-
-    multiply  as `Matmul`: multiplies `rounded(rows)` with `rounded(columns)`, summed in float32
-    rounded   float32 rows (N, D) as the product reads them
-    relative  maximum relative error of a score by writing it in the format of the product
-    pool      a pool of that many threads, each of which may multiply at the same time; None: one thread multiplies
-    """
-
-    multiply: Matmul
-    rounded: Callable[[Floats], Floats]
-    relative: float
-    pool: Callable[[int], ThreadPoolExecutor] | None = None
-
-
 BUDGET = 1 << 28
 
 # Marks an empty place. It is not -inf, which marks what has been taken already (see `_largest`).
 LOWEST = np.finfo(np.float32).min
 
-_OPEN = 0.25  # share of the groups of a table from which on all its scores are computed again
 _FEW = 32  # up to here k passes of argmax beat one sort
-
-
-class Bound(NamedTuple):
-    """Maximum error of the scores of each row (N,), beside a part that is relative to the score."""
-
-    absolute: NDArray[np.float64]
-    relative: float
-
-    def part(self, rows: slice | Ids) -> Bound:
-        """That of some rows."""
-        return Bound(self.absolute[rows], self.relative)
-
-    def least(self, true: NDArray[np.floating]) -> Floats:
-        """Scores (N,), with errors, from which on the true ones may be greater than `true` (N,)."""
-        away = true - self.absolute
-        found = np.where(away < 0, away / (1 - self.relative), away / (1 + self.relative)).clip(LOWEST)
-        least: Floats = np.nextafter(found.astype(np.float32), LOWEST)
-        return least
-
-    def true(self, scores: Floats) -> NDArray[np.float64]:
-        """The least that the true scores may be where these (N,) have errors."""
-        return scores - self.absolute - self.relative * np.abs(scores)
-
-
-@dataclass(frozen=True, slots=True)
-class Exact:
-    """For a table of scores with errors: their bound, and how to compute them again.
-
-    scores  the true scores of pairs of rows and columns (P,)
-    table   writes all true scores into the table
-    """
-
-    bound: Bound
-    scores: Callable[[Ids, Ids], Floats]
-    table: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,66 +66,31 @@ class Best:
         """A view of some rows."""
         return Best(self.scores[start:stop], self.ids[start:stop])
 
-    def take(
-        self,
-        maxima: Floats,
-        look: Callable[[Ids, Ids], Floats],
-        *,
-        group: int,
-        first: int,
-        exact: Exact | None = None,
-    ) -> bool:
+    def take(self, maxima: Floats, look: Callable[[Ids, Ids], Floats], *, group: int, first: int) -> None:
         """Update with a table of scores that has one row for each of ours, in place.
 
         `maxima` (rows, groups) has the maximum of each run of `group` columns; `look(rows, columns)` returns the scores
         at those places, for `rows` (r, 1) and `columns` (r, c). Column j has the id `first + j`, and `first` must grow
-        from call to call, so that equal scores stay in the order of their ids. `exact`: the scores have errors, and
-        those that may be among the best are computed again. Where these are a large part of the table, nothing is done
-        and False is returned: it takes less time to compute all scores again.
+        from call to call, so that equal scores stay in the order of their ids.
         """
         k, floor = self.scores.shape[1], self.scores[:, -1]
-        if exact is not None:
-            floor = exact.bound.least(floor)
-        rows = np.flatnonzero(maxima.max(axis=1) > floor)
-        if not len(rows):
-            return True
-        some, floor = maxima[rows], floor[rows]
-        if exact is not None and k < some.shape[1]:  # k groups have at least one score each
-            bound = exact.bound.part(rows)
-            kth = -np.partition(-some, k - 1, axis=1)[:, k - 1]
-            floor = np.maximum(floor, bound.least(bound.true(kth)))
-        beating = (some > floor[:, None]).sum(axis=1)
-        if exact is None:
-            beating = beating.clip(max=k)
-        elif beating.sum() > maxima.size * _OPEN:
-            return False
-        else:
-            beating = np.minimum(1 << np.ceil(np.log2(beating)).astype(np.int64), some.shape[1])  # few different counts
+        improving = np.flatnonzero(maxima.max(axis=1) > floor)
+        if not len(improving):
+            return
+        maxima = maxima[improving]
+        beating = (maxima > floor[improving, None]).sum(axis=1).clip(max=k)
         for count in np.unique(beating).tolist():
-            alike = np.flatnonzero(beating == count)
+            places = np.flatnonzero(beating == count)
             step = max(1, len(self.scores) * k // count)  # bounds the memory
-            for here in (alike[start : start + step] for start in range(0, len(alike), step)):
-                self._take(rows[here], some[here], floor[here], look, exact, count=count, group=group, first=first)
-        return True
-
-    def _take(
-        self, rows: Ids, maxima: Floats, floor: Floats, look: Callable[[Ids, Ids], Floats], exact: Exact | None, *,
-        count: int, group: int, first: int,
-    ) -> None:  # fmt: skip
-        """Update these rows with their `count` groups of the greatest maxima (r, groups)."""
-        k = self.scores.shape[1]
-        groups = np.sort(_largest(maxima, count), axis=1)
-        columns = (groups[:, :, None] * group + np.arange(group)).reshape(len(rows), -1)
-        found = look(rows[:, None], columns)
-        if exact is not None:
-            near = np.nonzero(found > floor[:, None])
-            found = np.full_like(found, LOWEST)
-            found[near] = exact.scores(rows[near[0]], columns[near])
-        scores = np.concatenate([self.scores[rows], found], axis=1)
-        ids = np.concatenate([self.ids[rows], columns + first], axis=1)
-        chosen = _largest(scores.copy(), k)
-        self.scores[rows] = np.take_along_axis(scores, chosen, axis=1)
-        self.ids[rows] = np.take_along_axis(ids, chosen, axis=1)
+            for start in range(0, len(places), step):
+                some = places[start : start + step]
+                rows, groups = improving[some], np.sort(_largest(maxima[some], count), axis=1)
+                columns = (groups[:, :, None] * group + np.arange(group)).reshape(len(rows), -1)
+                scores = np.concatenate([self.scores[rows], look(rows[:, None], columns)], axis=1)
+                ids = np.concatenate([self.ids[rows], columns + first], axis=1)
+                best = _largest(scores.copy(), k)
+                self.scores[rows] = np.take_along_axis(scores, best, axis=1)
+                self.ids[rows] = np.take_along_axis(ids, best, axis=1)
 
 
 def _largest(table: Floats, k: int) -> Ids:
@@ -231,7 +138,7 @@ def _memory(height: int, width: int, dim: int, k: int, workers: int) -> int:
     tables = (workers + 1) * 4 * height * width
     maxima = 3 * 4 * height * width // min(ROW_GROUP, COLUMN_GROUP)
     vectors = 4 * dim * ((2 * workers + 3) * height + 4 * width)
-    # Scores, ids, places, errors and their copies for k groups of every row.
+    # Scores, ids, places and their copies for k groups of every row.
     groups = 80 * max(height * min(k * (ROW_GROUP + 1), width + k), width * min(k * (COLUMN_GROUP + 1), height + k))
     return tables + maxima + vectors + groups + (1 << 16)
 
@@ -280,12 +187,6 @@ class Neighbours(NamedTuple):
     backward_ids: Ids
 
 
-def multiply(rows: Floats, columns: Floats, out: Floats) -> None:
-    """The default matmul, in float32."""
-    with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected at the end
-        np.matmul(rows, columns.T, out=out)
-
-
 def neighbours(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -293,7 +194,6 @@ def neighbours(
     *,
     metric: Metric = "dot",
     budget: int = BUDGET,
-    matmul: Rounded | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Neighbours:
@@ -301,8 +201,6 @@ def neighbours(
 
     metric      "cosine" normalises every row first; a row of zeros then scores 0 with everything
     budget      maximum working memory in bytes, without the arrays passed and returned
-    matmul      a faster and less exact matrix product; the neighbours are still those of float32, since all scores that
-                the bound of its errors does not exclude are computed again
     checkpoint  where the search is saved periodically; a search of the same vectors, k and budget resumes from it, with
                 the same result
     progress    called with (tiles done, tiles in total)
@@ -317,43 +215,14 @@ def neighbours(
     forward, backward = Best.empty(n, min(k, m)), Best.empty(m, min(k, n))
     if n and m:
         tile = tile_shape(n, m, x.shape[1], k, budget)
-        workers = _threads() if matmul is None or matmul.pool else 1
+        workers = _threads()
         while workers > 1 and tile_shape(n, m, x.shape[1], k, budget, workers=workers) != tile:
             workers -= 1  # tiles are unchanged, and so are the bits of their products
-        state = f"{k} {metric} {tile} {'float32' if matmul is None else matmul.multiply.__name__}"
-        saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {state}", (forward, backward))
-        _search(
-            x, y, forward, backward, metric=metric, tile=tile, matmul=matmul, workers=workers, saver=saver,
-            progress=progress,
-        )  # fmt: skip
+        saver = Saver(checkpoint, lambda: f"{fingerprint(x, y)} {k} {metric} {tile} float32", (forward, backward))
+        _search(x, y, forward, backward, metric=metric, tile=tile, workers=workers, saver=saver, progress=progress)
     if not (np.isfinite(forward.scores).all() and (forward.scores > LOWEST).all()):
         raise ValueError("an inner product does not fit float32; scale the vectors down or use metric='cosine'")
     return Neighbours(forward.scores, forward.ids, backward.scores, backward.ids)
-
-
-def _bounds(x: NDArray[Any], y: NDArray[Any], product: Rounded, metric: Metric, *, height: int) -> tuple[Bound, Bound]:
-    """Bounds of the errors of a product for the rows of `x` and for those of `y`.
-
-    With x' and y' the rounded vectors: |x y - x' y'| <= |x - x'| |y| + |x'| |y - y'|. Sums of D products in float32, in
-    any order, are off by at most D 2^-24 |x'| |y'|, and so are the scores in float32 (Higham 2002, eq. 3.5); twice that
-    covers both, rounded up.
-    """
-
-    def lengths(vectors: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        size, error = np.empty(len(vectors)), np.empty(len(vectors))
-        for start in range(0, len(vectors), height):
-            rows = load(vectors, start, start + height, metric)
-            away = product.rounded(rows)
-            size[start : start + height] = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(away, axis=1))
-            error[start : start + height] = np.linalg.norm(rows - away, axis=1)
-        return size * 1.0001, error * 1.0001  # lengths are computed in float32 themselves
-
-    (long, off), (other_long, other_off) = lengths(x), lengths(y)
-    sums = 4 * x.shape[1] * 2.0**-24
-    return (
-        Bound(off * other_long.max() + long * (other_off.max() + sums * other_long.max()), product.relative),
-        Bound(other_off * long.max() + other_long * (off.max() + sums * long.max()), product.relative),
-    )
 
 
 def _check(x: NDArray[Any], y: NDArray[Any], k: int, metric: str) -> None:
@@ -378,7 +247,6 @@ def _search(
     *,
     metric: Metric,
     tile: tuple[int, int],
-    matmul: Rounded | None,
     workers: int,
     saver: Saver,
     progress: Callable[[int, int | None], None] | None,
@@ -388,40 +256,32 @@ def _search(
     place = _places(width)
     start, total = saver.load(), -(-len(x) // height) * -(-len(y) // width)
     buffers = [np.empty(tile, np.float32) for _ in range(workers + 1)]
-    made: deque[tuple[int, int, int, Floats, Floats, Future[Floats]]] = deque()
-    bounds = None if matmul is None else _bounds(x, y, matmul, metric, height=height)
-    product = multiply if matmul is None else matmul.multiply
-    pool_of = ThreadPoolExecutor if matmul is None or matmul.pool is None else matmul.pool
+    products: deque[tuple[int, int, int, Floats, Future[None]]] = deque()
 
     def take_one() -> None:
-        turn, i, j, columns, scores, product_made = made.popleft()
-        rows = product_made.result()
-        again = partial(fill, multiply, rows, j, columns, scores)
-        exact = None if bounds is None else _exact(rows, columns, place, (i, j), bounds, again)
-        _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j, exact)
+        turn, i, j, scores, product = products.popleft()
+        product.result()
+        _take(scores, place, forward.part(i, i + height), backward.part(j, j + width), i, j)
         buffers.append(scores)
         if saver.due() and turn + 1 < total:
             saver.save(turn + 1)
         if progress is not None:
             progress(turn + 1, total)
 
-    def fill(product: Matmul, rows: Floats, j: int, columns: Floats, scores: Floats) -> None:
-        product(rows, columns, scores[: len(rows)])
+    def multiply(i: int, j: int, columns: Floats, scores: Floats) -> None:
+        rows = load(x, i, i + height, metric)
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is detected at the end
+            np.matmul(rows, columns.T, out=scores[: len(rows)])
         scores[len(rows) :] = LOWEST
         scores[:, place[len(y) - j :]] = LOWEST
 
-    def load_and_fill(i: int, j: int, columns: Floats, scores: Floats) -> Floats:
-        rows = load(x, i, i + height, metric)
-        fill(product, rows, j, columns, scores)
-        return rows
-
-    with _limited(max(1, _threads() // workers)), pool_of(workers) as pool:
+    with _limited(max(1, _threads() // workers)), ThreadPoolExecutor(workers) as pool:
         for turn, i, j, columns in _blocks(x, y, tile, place, metric, start):
             if not buffers:
                 take_one()
             scores = buffers.pop()
-            made.append((turn, i, j, columns, scores, pool.submit(load_and_fill, i, j, columns, scores)))
-        while made:
+            products.append((turn, i, j, scores, pool.submit(multiply, i, j, columns, scores)))
+        while products:
             take_one()
     if start < total:
         saver.save(total)
@@ -446,55 +306,14 @@ def _blocks(
                 yield turn, i, j, columns
 
 
-def _take(
-    scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: int, exact: tuple[Exact, Exact] | None
-) -> None:
-    """Update both tables with one tile; `exact`, of rows and of columns, if its scores have errors."""
+def _take(scores: Floats, place: Ids, forward: Best, backward: Best, i: int, j: int) -> None:
+    """Update both tables with one tile."""
     height, width = scores.shape
-
-    def along_rows(exact: Exact | None) -> bool:
-        maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)[: len(forward.scores)]
-        return forward.take(
-            maxima, lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j, exact=exact
-        )
-
-    def along_columns(exact: Exact | None) -> bool:
-        maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
-        maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
-        return backward.take(
-            maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i, exact=exact
-        )
-
-    for take, own in zip((along_rows, along_columns), exact or (None, None), strict=True):
-        if own is not None and exact is not None and not take(own):
-            own.table()
-            exact = None
-        if exact is None:
-            take(None)
-
-
-def _exact(
-    rows: Floats,
-    columns: Floats,
-    place: Ids,
-    start: tuple[int, int],
-    bounds: tuple[Bound, Bound],
-    table: Callable[[], None],
-) -> tuple[Exact, Exact]:
-    """The scores of a tile once more, from its vectors (H, D) and (W, D), as both directions need them."""
-
-    def scores(row: Ids, column: Ids) -> Floats:
-        found, column = np.empty(len(row), np.float32), place[column]
-        step = max(1, len(rows) // 2)  # the vectors of these pairs are copied
-        for some in (slice(start, start + step) for start in range(0, len(row), step)):
-            np.einsum("nd,nd->n", rows[row[some]], columns[column[some]], out=found[some])
-        return found
-
-    own = (
-        bound.part(slice(first, first + len(part)))
-        for bound, first, part in zip(bounds, start, (rows, columns), strict=True)
-    )
-    return Exact(next(own), scores, table), Exact(next(own), lambda column, row: scores(row, column), table)
+    maxima = scores.reshape(height, ROW_GROUP, -1).max(axis=1)[: len(forward.scores)]
+    forward.take(maxima, lambda row, column: scores[row, place[column]], group=ROW_GROUP, first=j)
+    maxima = scores.reshape(-1, COLUMN_GROUP, width).max(axis=1)
+    maxima = np.ascontiguousarray(maxima[:, place[: len(backward.scores)]].T)
+    backward.take(maxima, lambda column, row: scores[row, place[column]], group=COLUMN_GROUP, first=i)
 
 
 def _places(width: int) -> Ids:

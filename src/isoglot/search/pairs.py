@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from isoglot.errors import nearest
 from isoglot.search.checkpoint import Checkpoint
-from isoglot.search.exact import BUDGET, Ids, Neighbours, Rounded, neighbours
+from isoglot.search.exact import BUDGET, Ids, Neighbours, neighbours
 
 Doubles = NDArray[np.float64]
 
@@ -110,21 +110,20 @@ def mine(
     direction: str = "max",
     threshold: float | None = None,
     budget: int = BUDGET,
-    matmul: Rounded | None = None,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int, int | None], None] | None = None,
 ) -> Pairs:
     """Pair rows of `x` (N, D) with rows of `y` (M, D) by cosine and margin; the vectors need not be normalised.
 
     Without `y`, rows of `x` are paired with other rows of it. `k` and `margin`: see `margins`; `direction`: see
-    `choose`. Pairs below `threshold` are dropped; None keeps all. `budget`, `matmul`, `checkpoint` and `progress`: see
+    `choose`. Pairs below `threshold` are dropped; None keeps all. `budget`, `checkpoint` and `progress`: see
     `neighbours`. Raises `ValueError` for unknown names and what `neighbours` rejects. `isoglot.mine` is the whole
     pipeline, from sentences.
     """
     check_choice("direction", direction, DIRECTIONS)
     within = y is None
     found = neighbours(
-        x, x if y is None else y, k + within, metric="cosine", budget=budget, matmul=matmul, checkpoint=checkpoint,
+        x, x if y is None else y, k + within, metric="cosine", budget=budget, checkpoint=checkpoint,
         progress=progress,
     )  # fmt: skip
     pairs = choose(others(found) if within else found, margin=margin, direction=direction, within=within)

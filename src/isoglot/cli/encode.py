@@ -60,6 +60,12 @@ def encode(
     truncate_dim: Annotated[int | None, typer.Option(min=1, help="Number of leading dimensions to keep.")] = None,
     precision: Precision = None,
     dtype: Annotated[str, typer.Option(help="Type of the vectors in the file: float32 or float16.")] = "float32",
+    output_precision: Annotated[
+        str, typer.Option(help="How vectors are stored: float32 (--dtype), int8, uint8, binary or ubinary; .npy only.")
+    ] = "float32",
+    calibration: Annotated[
+        Path | None, typer.Option(help="Vectors (.npy), or their ranges, for int8 and uint8; default: those of INPUT.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread.")] = 1,
     devices: Annotated[str, typer.Option(help="Devices, one process each, such as cuda:0,cuda:1.")] = "",
     ray: Ray = "",
@@ -77,6 +83,11 @@ def encode(
     console.on_interrupt("run the same command again to resume")
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
+    if output_precision != "float32":
+        if ray:
+            raise EncoderError("encode: --ray writes floats; remove --output-precision")
+        if form not in (None, "npy") or (form is None and output.suffix != ".npy"):
+            raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
     settings = {
         "normalize_embeddings": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
         "precision": precision,
@@ -103,6 +114,7 @@ def encode(
         found = _encode(
             model, source, output, form, settings, pooling=pooling, prompt=prompt,
             places=split(devices) or workers, device=device,
+            stored=output_precision, calibration=calibration,
         )  # fmt: skip
     if as_json:
         console.show_json({"output": str(output), **found})
@@ -119,12 +131,20 @@ def _encode(
     prompt: str | None,
     places: int | list[str],
     device: str,
+    stored: str,
+    calibration: Path | None,
 ) -> dict[str, Any]:
     from isoglot.data.files import atomic_write, check_output, hidden, read_texts
-    from isoglot.data.vectors import write_vectors
+    from isoglot.data.vectors import open_table, write_vectors
     from isoglot.errors import EncoderError
+    from isoglot.model.output import check_output_precision, quantize_vectors
     from isoglot.model.resumable import encode_file
 
+    try:
+        check_output_precision(stored)
+    except ValueError as error:
+        raise EncoderError(f"encode: {error}") from error
+    ranges = None if calibration is None else open_table(calibration)
     to_stdout = str(output) == "-"
     form = output_format(
         Path("stdout") if to_stdout else output, ({".jsonl": "jsonl"} if to_stdout else {}) | FORMATS, given=form
@@ -133,7 +153,13 @@ def _encode(
         (text,) = stack.enter_context(console.from_stdin(source))
         if to_stdout:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-")))
-        table = folder / "vectors.npy" if to_stdout else output if form == "npy" else hidden(output, "npy")
+        table = (
+            folder / "vectors.npy"
+            if to_stdout
+            else output
+            if (form, stored) == ("npy", "float32")
+            else hidden(output, "npy")
+        )
         if not to_stdout:
             check_output(output, inputs=[model, source])
         encoder = open_encoder(model, device=device, precision=settings["precision"], pooling=pooling, prompt=prompt)
@@ -146,9 +172,14 @@ def _encode(
             except (ValueError, TypeError, RuntimeError) as error:  # settings that only the encoder can check
                 raise EncoderError(f"{model}: {error}") from error
         seconds = time.monotonic() - began
+        if stored != "float32":
+            try:
+                vectors = quantize_vectors(vectors, stored, calibration=ranges)
+            except ValueError as error:
+                raise EncoderError(f"{calibration or source}: {error}") from error
         if to_stdout:
             write_vectors(sys.stdout.buffer, vectors, (line for _, line in read_texts(text)), form=form)
-        elif form != "npy":
+        elif table != output:
             with atomic_write(output, binary=True) as stream:
                 write_vectors(stream, vectors, (line for _, line in read_texts(text)), form=form)
             table.unlink()

@@ -6,6 +6,7 @@ encoders (`isoglot.encoders`) are models too.
 
 from isoglot.model.base import Model, encode
 from isoglot.model.loading import load
+from isoglot.model.output import find_ranges, quantize_vectors
 from isoglot.model.packaged import DEFAULT
 
-__all__ = ["DEFAULT", "Model", "encode", "load"]
+__all__ = ["DEFAULT", "Model", "encode", "find_ranges", "load", "quantize_vectors"]

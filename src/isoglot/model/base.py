@@ -22,6 +22,7 @@ from isoglot.data.vectors import as_array, unit
 from isoglot.errors import EncoderError, nearest, shown
 from isoglot.model import engine
 from isoglot.model.engine import Engine
+from isoglot.model.output import check_output_precision, quantize_vectors
 from isoglot.model.resumable import encode_file
 from isoglot.model.torch_half import torch_half
 from isoglot.progress import Progress, bar
@@ -162,6 +163,8 @@ class Model(Engine):
         truncate_dim: int | None = None,
         precision: str | None = None,
         dtype: DTypeLike = np.float32,
+        output_precision: str = "float32",
+        calibration: Any = None,
         batch_tokens: int | None = None,
         workers: int | Sequence[Any] = 1,
         output: str | Path | None = None,
@@ -183,6 +186,9 @@ class Model(Engine):
                               the model's graph if it has one, else float32 on a CPU and auto elsewhere. auto: that of
                               the graph, else bfloat16 where the hardware has it, else float32
         dtype                 of the array: float32, float16 or float64
+        output_precision      float32 (the type is `dtype`), int8, uint8, binary or ubinary: see `quantize_vectors`. It
+                              says how vectors are stored, `precision` how they are computed
+        calibration           texts, vectors (M, D) or their `find_ranges`, for int8 and uint8
         workers               number of processes, each with one thread, or a list of devices, a process for each
         output                .npy file to write; the result is a read-only memory map of it. The same call resumes what
                               was stopped, from `OUTPUT.partial`
@@ -200,6 +206,9 @@ class Model(Engine):
         }  # fmt: skip
         if prompt is None and prompt_name is not None:
             prompt = self._named_prompt(prompt_name)
+        check_output_precision(output_precision)
+        if output_precision != "float32" and output is not None:
+            raise ValueError("output is a file of floats; read it and pass it to isoglot.model.quantize_vectors")
         with bar("encoding", show=show_progress_bar, progress=progress) as tick:
             if output is not None:
                 rows = encode_file(
@@ -210,6 +219,12 @@ class Model(Engine):
                 places = self.places(workers)
                 plan = engine.plan(self, **settings, devices=places)
                 rows = engine.encode(self, texts, plan, prompt=prompt, places=places, progress=tick)
+        if output_precision != "float32":
+            if output_precision.endswith("int8") and calibration is not None:
+                calibration = texts_or_vectors(calibration, "calibration")
+                if isinstance(calibration, list):
+                    calibration = self.encode(calibration, prompt=prompt, workers=workers, **settings)
+            rows = quantize_vectors(rows, output_precision, calibration=calibration)
         if not convert_to_tensor:
             return rows
         tensor: Tensor = torch_half("encoders").to_tensor(rows, self.device)

@@ -1,5 +1,6 @@
 """Nearest neighbours, margins and pairs of vectors: numpy in, numpy out. `isoglot.mine` is the whole pipeline."""
 
+from isoglot.search.binary import search_binary
 from isoglot.search.checkpoint import Checkpoint
 from isoglot.search.exact import Neighbours, neighbours
 from isoglot.search.faiss_index import KINDS, approximate, recall
@@ -34,5 +35,6 @@ __all__ = [
     "others",
     "quality",
     "recall",
+    "search_binary",
     "tune",
 ]

@@ -1,0 +1,81 @@
+"""Vectors in a byte or a bit for each dimension, as sentence-transformers' `quantize_embeddings` makes them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isoglot.data.vectors import as_array, not_finite
+from isoglot.errors import shown
+
+OUTPUT_PRECISIONS = ("float32", "int8", "uint8", "binary", "ubinary")
+_FEW = 100  # vectors whose ranges say little about others
+
+
+def check_output_precision(kind: str) -> None:
+    """Raise ValueError for an unknown type of the output."""
+    if kind not in OUTPUT_PRECISIONS:
+        raise ValueError(
+            f"output_precision is the type of the vectors that are returned, one of {', '.join(OUTPUT_PRECISIONS)}, "
+            f"got {kind!r}; how they are computed is precision="
+        )
+
+
+def find_ranges(vectors: Any) -> NDArray[np.float32]:
+    """(2, D) the least and greatest value of each dimension of vectors (N, D), for `calibration`.
+
+    Save them with `numpy.save`. Raises ValueError for anything but finite vectors, or none.
+    """
+    table = as_array(vectors)
+    if table.ndim != 2 or not len(table) or table.dtype.kind not in "fiu":
+        raise ValueError(f"calibration needs vectors (N, D), got {shown(vectors)}")
+    return np.stack([table.min(axis=0), table.max(axis=0)]).astype(np.float32)
+
+
+def quantize_vectors(vectors: Any, kind: str, *, calibration: Any = None) -> NDArray[Any]:
+    """Vectors (N, D), or a single one (D,), in fewer bits.
+
+    kind         binary, ubinary: a bit for each dimension, 1 for values above 0, eight to a byte, the first dimension
+                 highest, (N, ceil(D / 8)); as int8 (the byte less 128) or uint8. int8, uint8: the range of each
+                 dimension in 256 steps, (N, D); what lies outside becomes the nearest step. float32: only the type
+    calibration  vectors (M, D) like those that are to be stored, or their `find_ranges` (2, D). None: the ranges of
+                 these vectors, with a warning if they are few. Only int8 and uint8 need it; vectors that are compared
+                 with each other must have the same
+
+    Raises ValueError for an unknown kind, values that are not finite, and a calibration of another width.
+    """
+    check_output_precision(kind)
+    table = as_array(vectors)
+    if table.ndim not in (1, 2) or table.dtype.kind not in "fiu":
+        raise ValueError(f"vectors must be numbers (N, D) or (D,), got {shown(vectors)}")
+    rows = np.atleast_2d(table)
+    if len(bad := not_finite(rows)):
+        raise ValueError(f"row {bad[0]} of the vectors contains NaN or infinity")
+    if kind == "float32":
+        result: NDArray[Any] = rows.astype(np.float32)
+    elif kind.endswith("binary"):
+        bits = np.packbits(rows > 0, axis=1)
+        result = bits if kind == "ubinary" else (bits ^ 128).view(np.int8)
+    else:
+        result = _in_steps(rows, kind, calibration)
+    return result[0] if table.ndim == 1 else result
+
+
+def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
+    if calibration is None and len(rows) < _FEW:
+        warnings.warn(
+            f"the ranges of {kind} are those of {len(rows)} vectors, too few to suit others; pass calibration=",
+            stacklevel=4,
+        )
+    if calibration is None and not len(rows):
+        return rows.astype(kind)
+    lowest, highest = find_ranges(rows if calibration is None else calibration)
+    if len(lowest) != rows.shape[1] or not (np.isfinite(lowest) & np.isfinite(highest)).all():
+        raise ValueError(f"calibration must be finite vectors of {rows.shape[1]} dimensions, got {len(lowest)}")
+    step = (highest - lowest) / np.float32(255)
+    steps = (rows - lowest) / np.where(step > 0, step, 1)
+    least = np.iinfo(kind).min
+    return (steps + least).clip(least, least + 255).astype(kind)

@@ -1,0 +1,61 @@
+"""Search over bits against plain loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isoglot.search import search_binary
+from isoglot.search.binary import find_candidates
+
+
+def loops(queries, codes, count):
+    """Ids by Hamming distance, then id."""
+    distance = [
+        [sum(bin(int(a) ^ int(b)).count("1") for a, b in zip(query, code, strict=True)) for code in codes]
+        for query in queries
+    ]
+    return [sorted(range(len(codes)), key=lambda at: (row[at], at))[:count] for row in distance]
+
+
+@given(st.integers(0, 1000), st.integers(1, 40), st.integers(1, 11), st.integers(1, 40))
+def test_candidates_are_the_nearest_codes(seed, size, width, count):
+    random = np.random.default_rng(seed)
+    codes, queries = (random.integers(0, 256, (n, width)).astype(np.uint8) for n in (size, 3))
+    expected = loops(queries, codes, min(count, size))
+    assert find_candidates(queries, codes, min(count, size), budget=1).tolist() == expected
+    signed = (codes ^ 128).view(np.int8)
+    assert find_candidates(queries, signed, min(count, size)).tolist() == expected
+
+
+def test_more_codes_than_a_block():
+    random = np.random.default_rng(1)
+    codes, queries = (random.integers(0, 4, (n, 2)).astype(np.uint8) for n in (5000, 2))
+    assert find_candidates(queries, codes, 50).tolist() == loops(queries, codes, 50)
+
+
+@pytest.mark.parametrize("stored", ["float", "int8"])
+def test_candidates_are_scored_exactly(stored):
+    random = np.random.default_rng(2)
+    vectors = random.standard_normal((300, 64)).astype(np.float32)
+    queries = vectors[:20] + 0.1 * random.standard_normal((20, 64)).astype(np.float32)
+    rows, ranges = vectors, None
+    if stored == "int8":
+        ranges = np.stack([vectors.min(axis=0), vectors.max(axis=0)])
+        rows = ((vectors - ranges[0]) / ((ranges[1] - ranges[0]) / 255) - 128).astype(np.int8)
+    scores, ids = search_binary(queries, np.packbits(vectors > 0, axis=1), rows, 5, ranges=ranges, oversampling=60)
+    cosines = queries @ vectors.T / np.linalg.norm(queries, axis=1)[:, None] / np.linalg.norm(vectors, axis=1)
+    near = 1e-5 if stored == "float" else 0.02
+    assert np.allclose(scores, np.take_along_axis(cosines, ids, axis=1), atol=near)
+    assert np.allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=near)
+
+
+def test_wrong_shapes_and_numbers():
+    codes, vectors = np.zeros((4, 1), np.uint8), np.ones((4, 8), np.float32)
+    with pytest.raises(ValueError, match=r"need codes \(N, 1\)"):
+        search_binary(vectors, np.zeros((4, 2), np.uint8), vectors, 1)
+    with pytest.raises(ValueError, match="ranges belong to"):
+        search_binary(vectors, codes, vectors.astype(np.int8), 1)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        search_binary(vectors, codes, vectors, 0)
+    assert search_binary(vectors[:0], codes, vectors, 2)[1].shape == (0, 2)

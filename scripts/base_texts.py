@@ -4,11 +4,12 @@
 
 Writes into OUTPUT, the folder of the run, the same files on every call:
 
-    base-pairs.jsonl     Tatoeba: so many pairs of each language; where a sentence has an English translation, that
-    base-groups.jsonl    tico-19-more without the rows of tico-19, and the questions of AfriQA
-    base-long.jsonl      runs of verses of `bible` and pages of `storybooks`, a third as passages, with their prompt
+    base-pairs.jsonl       Tatoeba: so many pairs of each language; where a sentence has an English translation, that
+    base-groups.jsonl      tico-19-more without the rows of tico-19, and the questions of AfriQA
+    base-long.jsonl        runs of verses of `bible` and pages of `storybooks`, a third as passages, with their prompt
     base-paragraphs.jsonl  paragraphs of Wikipedias, alone in their groups, half of them as passages
     base-questions.jsonl   questions of AfriQA and Tatoeba, with their prompt
+    base-cloze.jsonl       a sentence of each paragraph as a query, the others as its passage
 
 A paragraph that shares a run of letters with one of `qa-retrieval` is left out with its page. Text with a prompt is
 there so that the trained model does with prompts what the untrained one does.
@@ -18,17 +19,19 @@ from __future__ import annotations
 
 import argparse
 import random
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from isoglot.data.files import json_object, read_lines
-from isoglot.data.filters import normalise
+from isoglot.data.filters import normalise, remove_leaks, test_sentences
 from isoglot.data.groups import Group
 from isoglot.data.readers import read
 from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.errors import IsoglotError
+from isoglot.settings import BUNDLED
 from isoglot.wikipedia import wikitext
 from isoglot.wikipedia.dump import open_dump, pages
 
@@ -41,6 +44,8 @@ PARAGRAPHS = 450  # of a dump
 OF_A_PAGE = 4
 RUN, STEP = 40, 16  # letters of a shared run; every 16th begins one in the tests
 QUESTIONS = 6000
+ENDS = re.compile(r"(?<=[.!?।։])\s+|(?<=[。！？])")  # of sentences, about
+SENTENCE = 20  # letters
 
 
 def tatoeba(data: Path) -> Iterator[Group]:
@@ -156,6 +161,16 @@ def paragraphs(data: Path) -> Iterator[Group]:
     print(dict(counts), file=sys.stderr)
 
 
+def cloze(paragraphs: Sequence[Group]) -> Iterator[Group]:
+    """A sentence of each paragraph as a query and the others as a passage (inverse cloze: Lee et al. 2019)."""
+    draw = random.Random(4)
+    for group in paragraphs:
+        sentences = [one for one in ENDS.split(group.texts[0].removeprefix(PASSAGE)) if len(one) >= SENTENCE]
+        if len(sentences) > 2:
+            asked = sentences.pop(draw.randrange(len(sentences)))
+            yield Group((QUERY + asked, PASSAGE + " ".join(sentences)), group.langs * 2)
+
+
 def dumps(data: Path) -> list[str]:
     """The dumps, as `open_dump` takes them; of the small ones, the folder is the code of the Wikipedia."""
     small = [
@@ -190,7 +205,14 @@ def overlaps(text: str, runs: set[int]) -> bool:
 
 def questions(pairs: Sequence[Group], data: Path) -> Iterator[Group]:
     """Questions as queries: of AfriQA all, of Tatoeba those of its pairs that end in a question mark, drawn."""
-    asked = [group for group in pairs if "eng" in group.langs and group.texts[group.langs.index("eng")].endswith("?")]
+    known = test_sentences(
+        [BUNDLED / "dev", BUNDLED / "test"]
+    )  # with a prompt before them, `leakage` does not see them
+    asked = [
+        group
+        for group in remove_leaks(pairs, known)
+        if "eng" in group.langs and group.texts[group.langs.index("eng")].endswith("?")
+    ]
     chosen = random.Random(3).sample(asked, min(QUESTIONS, len(asked)))
     for group in [*afriqa(data), *chosen]:
         yield Group(tuple(QUERY + text for text in group.texts), group.langs)
@@ -202,13 +224,14 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     words = parser.parse_args()
     words.output.mkdir(parents=True, exist_ok=True)
-    pairs = list(tatoeba(words.data))
+    pairs, wikipedia = list(tatoeba(words.data)), list(paragraphs(words.data))
     for name, made in (
         ("pairs", pairs),
         ("groups", groups(words.data)),
         ("long", long_groups(words.data)),
         ("questions", questions(pairs, words.data)),
-        ("paragraphs", paragraphs(words.data)),
+        ("paragraphs", wikipedia),
+        ("cloze", cloze(wikipedia)),
     ):
         kept = list(made)
         write_jsonl(words.output / f"base-{name}.jsonl", kept)

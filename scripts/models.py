@@ -36,8 +36,8 @@ from isoglot.settings import BUNDLED
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
-SHARES = (0.2, 0.3, 0.4, 0.55, 0.7, 1.0)  # of the trained weights in the average
-BASE_FIRST = 140_000  # tokens of isoglot-base that are kept though its text has none of them
+SHARES = (0.2, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the average
+FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
 TEACHER_SHARE = 0.4  # the same for the teacher of isoglot-small, chosen before, on a part of the dev data
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
 LICENCES = {
@@ -49,6 +49,7 @@ MORE_LICENCES = {  # of isoglot-base and what it teaches
     "tatoeba": "CC BY 2.0 FR", "storybooks": "CC BY 4.0, each story", "hornmt": "CC BY 4.0",
     "tico-19-more and AfriQA": "CC0; CC BY 4.0", "wikipedia": "CC BY-SA, the articles",
     "bible and storybooks, joined": "as bible and storybooks", "questions": "CC BY 2.0 FR; CC BY 4.0",
+    "wikipedia, a sentence and the others": "CC BY-SA, the articles",
 }  # fmt: skip
 MODELS = {  # what each is, and what it is bad at
     STATIC: (
@@ -159,20 +160,28 @@ class Build:
 
     def base(self) -> None:
         """isoglot-base: trained, averaged with the weights that it began from, its vocabulary trimmed."""
-        script, recipe = PACKAGE / "scripts" / "base_texts.py", self.output / "base.toml"
-        self.log += ["python scripts/base_texts.py DATA .", "isoglot recipe show models/base > base.toml"]
-        if not recipe.exists():
-            subprocess.run([sys.executable, str(script), str(self.data), str(self.output)], check=True)
-            with atomic_write(recipe) as file:
-                file.write(recipes.text("models/base"))
+        self.script("base_texts.py", "DATA", ".", makes="base-cloze.jsonl")
+        for recipe in ("base", "base-long"):
+            self.log.append(f"isoglot recipe show models/{recipe} > {recipe}.toml")
+            with atomic_write(self.output / f"{recipe}.toml") as file:
+                file.write(recipes.text(f"models/{recipe}"))
         self.train("base", recipe="base.toml")
-        self.average("base", BACKBONE, "base-averaged")
-        self.trim("base-averaged", BASE, count=1, first=BASE_FIRST)
+        self.mix("base", BACKBONE, FIRST_SHARE, "base-first")
+        self.train("base-long", recipe="base-long.toml")
+        self.average("base-long", BACKBONE, "base-averaged")
+        self.script("base_vocabulary.py", "base-averaged", "DATA", BASE, "--report", "base-pieces.tsv", makes=BASE)
+
+    def script(self, name: str, *words: str, makes: str) -> None:
+        """Run a script beside this one in OUTPUT, unless what it makes is there; DATA is the folder of the sets."""
+        self.log.append(shlex.join(["python", f"scripts/{name}", *words]))
+        if not (self.output / makes).exists():
+            given = [str(self.data) if word == "DATA" else word for word in words]
+            subprocess.run([sys.executable, str(PACKAGE / "scripts" / name), *given], cwd=self.output, check=True)
 
     def small(self) -> None:
         """isoglot-small: six layers of isoglot-base, trimmed, trained, packed; then its layers, trained further."""
         self.base()
-        self.mix("base", BACKBONE, TEACHER_SHARE, "small-teacher")
+        self.mix("base-long", BACKBONE, TEACHER_SHARE, "small-teacher")
         self.trim("small-teacher", "small-start", count=90, first=50_000)
         self.train("small")
         layers = recipes.load("models/small").encoder.model_dump()["layers"]

@@ -43,9 +43,7 @@ def main() -> None:
         for start in range(0, len(texts), BLOCK):
             block = texts[start : start + BLOCK]
             encodings = [tokenizer.encode_batch([text for text, _ in block]) for tokenizer in tokenizers]
-            split += [
-                pair for pair, *both in zip(block, *encodings, strict=True) if both[0].tokens != both[1].tokens
-            ]
+            split += [pair for pair, *both in zip(block, *encodings, strict=True) if both[0].tokens != both[1].tokens]
             if len(split) >= share:
                 break
         chosen += split[:share]

@@ -29,6 +29,7 @@ from typing import Any
 import isoglot
 from isoglot import recipe as recipes
 from isoglot.data.files import atomic_write
+from isoglot.encoders.onnx_export import write_onnx
 from isoglot.evaluation.scores import read_results
 from isoglot.model import card, layout
 from isoglot.settings import BUNDLED
@@ -161,7 +162,7 @@ class Build:
     def base(self) -> None:
         """isoglot-base: trained, averaged with the weights that it began from, its vocabulary trimmed."""
         self.script("base_texts.py", "DATA", ".", makes="base-cloze.jsonl")
-        for recipe in ("base", "base-long"):
+        for recipe in ("base", "base-long", "base-resplit"):
             self.log.append(f"isoglot recipe show models/{recipe} > {recipe}.toml")
             with atomic_write(self.output / f"{recipe}.toml") as file:
                 file.write(recipes.text(f"models/{recipe}"))
@@ -169,13 +170,36 @@ class Build:
         self.mix("base", BACKBONE, FIRST_SHARE, "base-first")
         self.train("base-long", recipe="base-long.toml")
         self.average("base-long", BACKBONE, "base-averaged")
-        self.script("base_vocabulary.py", "base-averaged", "DATA", BASE, "--report", "base-pieces.tsv", makes=BASE)
+        vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
+        self.script(*vocabulary, makes="base-trimmed")
+        self.script(
+            "base_resplit.py",
+            "base-averaged",
+            "base-trimmed",
+            "base-resplit.jsonl",
+            "FILES",
+            makes="base-resplit.jsonl",
+        )
+        self.train("base-resplit", recipe="base-resplit.toml")
+        self.pack("base-resplit/model", BASE, block=64)
+
+    def pack(self, model: str, folder: str, *, block: int) -> None:
+        """A model as ONNX, its layers in 8 bits and its words in 4, with `block` values to a scale."""
+        self.log.append(f"isoglot export {model} --format onnx --output {folder}  # {block} values to a scale of words")
+        if not (self.output / folder).exists():
+            encoder = isoglot.load(self.output / model).trainable()
+            write_onnx(encoder, self.output / folder, name=Path(folder).name, block=block, compress=True)
 
     def script(self, name: str, *words: str, makes: str) -> None:
-        """Run a script beside this one in OUTPUT, unless what it makes is there; DATA is the folder of the sets."""
+        """Run a script beside this one in OUTPUT, unless what it makes is there.
+
+        Of the words, DATA is the folder of the sets, and FILES are those of models/base.
+        """
         self.log.append(shlex.join(["python", f"scripts/{name}", *words]))
         if not (self.output / makes).exists():
-            given = [str(self.data) if word == "DATA" else word for word in words]
+            given = [
+                part for word in words for part in {"DATA": [str(self.data)], "FILES": self.texts()}.get(word, [word])
+            ]
             subprocess.run([sys.executable, str(PACKAGE / "scripts" / name), *given], cwd=self.output, check=True)
 
     def small(self) -> None:
@@ -194,8 +218,7 @@ class Build:
         self.isoglot("convert", "small-averaged", "--output", "small-packed", "--weights", "int4", makes="small-packed")
         self.train("small-layers")
         self.average("small-layers", "small-packed", "small-layers-averaged")
-        forms = ("--weights", "int8", "--words", "int4")  # layers of 4 bits cost a point of NTREX-dev
-        self.isoglot("convert", "small-layers-averaged", "--output", SMALL, *forms, makes=SMALL)
+        self.pack("small-layers-averaged", SMALL, block=32)
 
     def describe(self, name: str, results: Path | None) -> None:
         """Write the card: summary, data, licences, commands, and test scores where they are known."""

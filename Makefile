@@ -9,9 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
-	@echo "the demo's model: $(BIN)/isoglot encode build/demo/model FILE -o vectors.npy"
-	@echo "the default model, isoglot-small, is part of the package; leave the model out:"
-	@echo "  $(BIN)/isoglot serve, or isoglot.load() in Python"
+	@echo "next: $(BIN)/isoglot search build/demo/mined.tsv 'Good morning!' --model build/demo/model"
 
 test: $(VENV)/dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" --numprocesses 2 --dist loadfile

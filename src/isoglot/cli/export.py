@@ -39,15 +39,15 @@ def export(
 
         convert(source, output, ONNX, words)
         return
+    from isoglot.data.formats import SUFFIXES
     from isoglot.errors import OutputError
     from isoglot.index import Index
-    from isoglot.index.exporting import FORMATS
     from isoglot.model.layout import is_model
 
     if is_model(Path(source)):
         raise OutputError(f"{source}: is a model; to export it, pass --format onnx")
     stdout = {".jsonl": "jsonl"} if str(output) == "-" else {}
-    form = output_format(output, stdout | FORMATS, given=form)
+    form = output_format(output, stdout | SUFFIXES, given=form)
     with (
         Index.open(source) as found,
         to_stdout(output, form) as target,

@@ -8,10 +8,10 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from isoglot.data.files import atomic_write
+from isoglot.data.formats import one_line
 from isoglot.data.languages import canonical
 
 ALL = "*all*"  # the source language of a memory in which any language may be the source
-_BREAKS = re.compile(r"[\t\r\n]")
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 <tmx version="1.4">
@@ -52,4 +52,4 @@ def _tag(code: str) -> str:
 
 
 def _xml(text: str) -> str:
-    return escape(_FORBIDDEN.sub(" ", _BREAKS.sub(" ", text)))
+    return escape(_FORBIDDEN.sub(" ", one_line(text)))

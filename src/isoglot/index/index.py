@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
+from isoglot.data.formats import format_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
 from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import CorpusError, IsoglotError, OutputError, SearchError, shown
@@ -494,7 +495,7 @@ class Index:
         """
         from isoglot.index import exporting
 
-        form = exporting.format_of(Path(path), format)
+        form = format_of(Path(path), given=format)
         check_output(path)
         if self.folder is not None and Path(path).resolve().is_relative_to(self.folder.resolve()):
             raise OutputError(f"{path}: lies in the index; choose a file outside of it")

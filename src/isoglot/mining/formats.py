@@ -6,28 +6,25 @@ Moses, in TMX also the control characters that XML forbids.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from isoglot.data import formats
 from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.formats import SUFFIXES, one_line, write_table
 from isoglot.data.languages import is_language
 from isoglot.data.numbers import whole
 from isoglot.data.readers.aligned import split_name
 from isoglot.data.tmx import Unit, write_tmx
-from isoglot.data.vectors import write_parquet
-from isoglot.errors import CorpusError, OutputError, nearest, shown
+from isoglot.errors import CorpusError, shown
 from isoglot.mining.sentences import ABSENT, Side
 
-FORMATS = ("tsv", "jsonl", "tmx", "parquet", "moses")
+FORMATS = (*SUFFIXES.values(), "moses")
 NEED_LANGUAGES = ("tmx", "moses")
-_SUFFIXES = {"": "tsv", ".tsv": "tsv", ".txt": "tsv", ".jsonl": "jsonl", ".tmx": "tmx", ".parquet": "parquet"}
-_BREAKS = re.compile(r"[\t\r\n]")
-_ROWS = 1 << 16  # rows per row group of Parquet
+_ROWS = 1 << 16  # rows written at a time
 
 
 class _Pair(NamedTuple):
@@ -62,14 +59,10 @@ def format_of(path: Path) -> str:
 
     Raises `OutputError` for any other suffix.
     """
-    if path.suffix in _SUFFIXES:
-        return _SUFFIXES[path.suffix]
     if _pair_of(path):
         return "moses"
-    raise OutputError(
-        f"{path}: can't infer a format from {path.suffix!r}; {nearest(path.suffix, [*_SUFFIXES][1:])} A name such as "
-        "x.de-en is written as Moses; another one needs a format"
-    )
+    advice = "A name such as x.de-en is written as Moses; another one needs a format"
+    return formats.format_of(path, {**SUFFIXES, ".txt": "tsv", "": "tsv"}, advice=advice)
 
 
 def languages_of(output: Path | None, files: Sequence[str]) -> Languages:
@@ -93,28 +86,29 @@ def written(path: Path, form: str, languages: Languages, ids: bool) -> list[Path
 
 
 def write(path: Path, form: str, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
-    """Write the pairs in one of `FORMATS`; with `ids`, the ids or line numbers too."""
-    writer: Callable[..., None] = {
-        "tsv": _write_tsv, "jsonl": _write_jsonl, "tmx": _write_tmx, "parquet": _write_parquet, "moses": _write_moses,
-    }[form]  # fmt: skip
-    writer(path, pairs, languages=languages, ids=ids)
+    """Write the pairs in one of `FORMATS`; with `ids`, the ids or line numbers too.
 
-
-def _write_tsv(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:  # noqa: ARG001 - all writers have one signature
-    with atomic_write(path) as stream:
-        for pair in pairs:
-            numbers = (pair.source_id, pair.target_id) if ids else ()
-            stream.write("\t".join([f"{pair.score:.6f}", *map(str, numbers), *_texts(pair)]) + "\n")
-
-
-def _write_jsonl(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
-    names = languages if languages and languages[0] != languages[1] else ("source", "target")
-    with atomic_write(path) as stream:
-        for pair in pairs:
-            row = {names[0]: pair.source, names[1]: pair.target, "score": round(pair.score, 6)}
-            if ids:
-                row |= {"source_id": pair.source_id, "target_id": pair.target_id}
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+    In Parquet the languages are metadata; in JSON lines they are the names of the sentences, where they differ.
+    """
+    if form == "moses":
+        _write_moses(path, pairs, languages=languages, ids=ids)
+    elif form == "tmx":
+        _write_tmx(path, pairs, languages=languages, ids=ids)
+    else:
+        texts, numbers = ("source", "target"), ("source_id", "target_id") if ids else ()
+        kinds = {"score": "double", **dict.fromkeys((*texts, *numbers), "string")}
+        order = {"tsv": ("score", *numbers, *texts), "jsonl": (*texts, "score", *numbers)}.get(form, tuple(kinds))
+        has_names = form == "jsonl" and languages is not None and languages[0] != languages[1]
+        names = dict(zip(texts, languages, strict=True)) if has_names and languages else {}
+        rest = iter(pairs)
+        blocks = (
+            [[getattr(pair, name) for pair in block] for name in order]
+            for block in iter(lambda: list(islice(rest, _ROWS)), [])
+        )
+        write_table(
+            path, form, {names.get(name, name): kinds[name] for name in order}, blocks, header=False,
+            metadata={"isoglot.languages": ",".join(languages)} if languages else None,
+        )  # fmt: skip
 
 
 def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
@@ -129,31 +123,19 @@ def _write_tmx(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, 
     write_tmx(path, units(), source=languages[0])
 
 
-def _write_parquet(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
-    """Columns `score`, `source` and `target`, with ids `source_id` and `target_id`; the languages are metadata."""
-    columns = {"score": "double", "source": "string", "target": "string"}
-    columns |= dict.fromkeys(("source_id", "target_id") if ids else (), "string")
-    known, rest = {"isoglot.languages": ",".join(languages)} if languages else None, iter(pairs)
-    rows = (
-        [(*pair, *((str(pair.source_id), str(pair.target_id)) if ids else ())) for pair in block]
-        for block in iter(lambda: list(islice(rest, _ROWS)), [])
-    )
-    with atomic_write(path, binary=True) as stream:
-        write_parquet(stream, columns, (list(zip(*block, strict=True)) for block in rows), metadata=known)
-
-
 def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages, ids: bool) -> None:
     """`PATH.<source>` and `PATH.<target>`, line by line, and `PATH.scores`; with `ids` also `PATH.ids`."""
     with ExitStack() as stack:
         streams = [stack.enter_context(atomic_write(one)) for one in written(path, "moses", languages, ids)]
         for pair in pairs:
-            cells = [*_texts(pair), f"{pair.score:.6f}", f"{pair.source_id}\t{pair.target_id}"]
+            cells = [
+                one_line(pair.source),
+                one_line(pair.target),
+                f"{pair.score:.6f}",
+                f"{pair.source_id}\t{pair.target_id}",
+            ]
             for stream, cell in zip(streams, cells, strict=False):
                 stream.write(cell + "\n")
-
-
-def _texts(pair: MinedPair) -> list[str]:
-    return [_BREAKS.sub(" ", pair.source), _BREAKS.sub(" ", pair.target)]
 
 
 def read_gold(path: Path, x: Side, y: Side) -> list[tuple[int, int]]:

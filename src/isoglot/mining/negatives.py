@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from isoglot.data import Group, filters
-from isoglot.data.files import without_compression
 from isoglot.data.groups import Languages, groups_of
-from isoglot.data.readers import read
+from isoglot.data.readers import read, reader_of
 from isoglot.errors import CorpusError
 from isoglot.model import Model, encode, load
 from isoglot.search import hard_negatives
@@ -76,9 +75,7 @@ def _hard_negatives(
 def open_pairs(path: Path, *, languages: str | Sequence[str] = ()) -> Iterator[Group]:
     """The groups of a .jsonl or .tmx file, of a folder of line-aligned files, or else of a table (tsv)."""
     options = {"languages": languages if isinstance(languages, str) else list(languages)} if languages else {}
-    suffix = Path(without_compression(path.name)).suffix
-    reader = "folder" if path.is_dir() else {".jsonl": "jsonl", ".tmx": "tmx"}.get(suffix, "tsv")
-    return read(reader, path, **options)
+    return read(reader_of(path, default="tsv"), path, **options)
 
 
 def read_pairs(path: Path, *, languages: Sequence[str] = (), leakage: Sequence[Path] = ()) -> list[Group]:

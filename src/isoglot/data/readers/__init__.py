@@ -14,6 +14,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
+from isoglot.data.files import without_compression
 from isoglot.data.groups import Group
 from isoglot.data.readers.dataset import read_dataset
 from isoglot.data.readers.entities import read_entities
@@ -45,6 +46,7 @@ __all__ = [
     "read_tmx",
     "read_tsv",
     "read_xnli",
+    "reader_of",
 ]
 
 Reader = Callable[..., Iterator[Group]]
@@ -71,6 +73,12 @@ def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
     """
     check(reader, {name: value for name, value in options.items() if name != "counts"})
     return READERS[reader](path, **options)
+
+
+def reader_of(path: Path, *, default: str) -> str:
+    """The reader of a folder, or by the suffix of a name, compressed or not; the default for any other suffix."""
+    suffix = Path(without_compression(path.name)).suffix.lower()
+    return "folder" if path.is_dir() else {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}.get(suffix, default)
 
 
 def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:

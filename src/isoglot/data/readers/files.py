@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from isoglot.data.files import without_compression
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
-from isoglot.data.readers import read
+from isoglot.data.readers import read, reader_of
 from isoglot.data.readers.aligned import read_aligned, split_name
 from isoglot.errors import CorpusError
-
-_READERS = {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}
 
 
 def read_files(
@@ -45,11 +42,9 @@ def _of(place: int, files: Sequence[Path], languages: Sequence[str]) -> str | No
 
 
 def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_empty: bool) -> Iterator[Group]:
-    if file.is_dir():
-        return read("folder", file, **({"languages": list(languages)} if languages else {}))
-    reader = _READERS.get(Path(without_compression(file.name)).suffix, "lines")
-    if reader == "tsv" and languages:
-        return read("tsv", file, languages=list(languages))
+    reader = reader_of(file, default="lines")
+    if reader in ("tsv", "folder") and languages:
+        return read(reader, file, languages=list(languages))
     if reader == "jsonl" and language:
         return read("jsonl", file, language=language)
     if reader == "lines":

@@ -3,8 +3,8 @@
     python benchmarks/precision.py --data FOLDER                            # multilingual-e5-small, int8
     python benchmarks/precision.py --data FOLDER --model NAME --precision bfloat16 --cache vectors
 
-Tasks are for choices (dev sets) but for Tatoeba, which has no other split. Vectors are cached in a folder, so that a
-run that was stopped goes on. Prints a table when a task is done: the mean of its main scores, their difference, and the
+Tasks are for choices (dev sets) but for Tatoeba, which has no other split. Vectors are cached in a folder.
+Prints a table when a task is done: the mean of its main scores, their difference, and the
 greatest loss of one of them, in points.
 """
 

@@ -50,6 +50,14 @@ def test_candidates_are_scored_exactly(stored):
     assert np.allclose(scores, -np.sort(-cosines, axis=1)[:, :5], atol=near)
 
 
+def test_a_centre_finds_what_signs_alone_do_not():
+    random = np.random.default_rng(3)
+    vectors = (5 + random.standard_normal((400, 64))).astype(np.float32)  # all signs are alike
+    centre = vectors.mean(axis=0)
+    _, ids = search_binary(vectors, np.packbits(vectors > centre, axis=1), vectors, 1, centre=centre, oversampling=1)
+    assert ids[:, 0].tolist() == list(range(400))
+
+
 def test_wrong_shapes_and_numbers():
     codes, vectors = np.zeros((4, 1), np.uint8), np.ones((4, 8), np.float32)
     with pytest.raises(ValueError, match=r"need codes \(N, 1\)"):

@@ -83,11 +83,7 @@ def encode(
     console.on_interrupt("run the same command again to resume")
     if as_json and str(output) == "-":
         raise typer.BadParameter("--json and --output - both write to stdout; choose one")
-    if output_precision != "float32":
-        if ray:
-            raise EncoderError("encode: --ray writes floats; remove --output-precision")
-        if form not in (None, "npy") or (form is None and output.suffix != ".npy"):
-            raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
+    _check_stored(output_precision, form, output, ray)
     settings = {
         "normalize_embeddings": normalize, "batch_tokens": batch_tokens, "truncate_dim": truncate_dim, "dtype": dtype,
         "precision": precision,
@@ -120,6 +116,22 @@ def encode(
         console.show_json({"output": str(output), **found})
 
 
+def _check_stored(stored: str, form: str | None, output: Path, ray: str) -> None:
+    from isoglot.errors import EncoderError
+    from isoglot.model.output import check_output_precision
+
+    try:
+        check_output_precision(stored)
+    except ValueError as error:
+        raise EncoderError(f"encode: {error}") from error
+    if stored == "float32":
+        return
+    if ray:
+        raise EncoderError("encode: --ray writes floats; remove --output-precision")
+    if form not in (None, "npy") or (form is None and output.suffix != ".npy"):
+        raise EncoderError("encode: --output-precision is for .npy files; name the output so, or pass --format npy")
+
+
 def _encode(
     model: str,
     source: Path,
@@ -137,13 +149,9 @@ def _encode(
     from isoglot.data.files import atomic_write, check_output, hidden, read_texts
     from isoglot.data.vectors import open_table, write_vectors
     from isoglot.errors import EncoderError
-    from isoglot.model.output import check_output_precision, quantize_vectors
+    from isoglot.model.output import quantize_vectors
     from isoglot.model.resumable import encode_file
 
-    try:
-        check_output_precision(stored)
-    except ValueError as error:
-        raise EncoderError(f"encode: {error}") from error
     ranges = None if calibration is None else open_table(calibration)
     to_stdout = str(output) == "-"
     form = output_format(

@@ -32,6 +32,7 @@ def search_binary(
     k: int,
     *,
     ranges: NDArray[Any] | None = None,
+    centre: NDArray[Any] | float = 0,
     oversampling: int = 16,
     metric: Metric = "cosine",
     budget: int = BUDGET,
@@ -43,6 +44,8 @@ def search_binary(
     vectors       (N, D), float, or int8 or uint8 with `ranges`, for the scores; only candidates are read, so that they
                   may be a memory map
     ranges        (2, D) those that the int8 or uint8 vectors were made with
+    centre        (D,) subtracted from queries before their signs are taken; codes are then of `vectors - centre`. Where
+                  all vectors point in one direction, as those of E5 do, it should be their mean
     oversampling  candidates for each neighbour: those of the least Hamming distance, of equal ones the lowest ids
     budget        maximum working memory in bytes, about
 
@@ -60,7 +63,7 @@ def search_binary(
     k = min(k, size)
     if not k or not len(queries):
         return np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
-    ids = find_candidates(np.packbits(queries > 0, axis=1), codes, min(size, k * oversampling), budget=budget)
+    ids = find_candidates(np.packbits(queries > centre, axis=1), codes, min(size, k * oversampling), budget=budget)
     rows: Any = vectors if ranges is None else _Restored(vectors, ranges)
     best = rescore(queries, rows, Best(np.zeros(ids.shape, np.float32), ids), k, metric=metric, budget=budget)
     return best.scores, best.ids

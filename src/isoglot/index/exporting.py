@@ -34,7 +34,7 @@ def write(path: Path, form: str, pieces: Pieces, origin: Origin, *, translated: 
         [*([getattr(one, name) for one in sentences] for name in names), *([rows] if vectors else [])]
         for sentences, rows in pieces
     )
-    return write_table(path, form, dict.fromkeys(names, "string") | vectors, blocks, metadata=known)
+    return write_table(path, form, {**dict.fromkeys(names, "string"), **vectors}, blocks, metadata=known)
 
 
 def _units(pieces: Pieces) -> Iterator[Unit]:

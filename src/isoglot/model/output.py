@@ -78,4 +78,5 @@ def _in_steps(rows: NDArray[Any], kind: str, calibration: Any) -> NDArray[Any]:
     step = (highest - lowest) / np.float32(255)
     steps = (rows - lowest) / np.where(step > 0, step, 1)
     least = np.iinfo(kind).min
-    return (steps + least).clip(least, least + 255).astype(kind)
+    rounded: NDArray[Any] = (steps + least).clip(least, least + 255).astype(kind)
+    return rounded

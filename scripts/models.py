@@ -162,7 +162,7 @@ class Build:
     def base(self) -> None:
         """isoglot-base: trained, averaged with the weights that it began from, its vocabulary trimmed."""
         self.script("base_texts.py", "DATA", ".", makes="base-cloze.jsonl")
-        for recipe in ("base", "base-long", "base-resplit"):
+        for recipe in ("base", "base-long"):
             self.log.append(f"isoglot recipe show models/{recipe} > {recipe}.toml")
             with atomic_write(self.output / f"{recipe}.toml") as file:
                 file.write(recipes.text(f"models/{recipe}"))
@@ -172,29 +172,21 @@ class Build:
         self.average("base-long", BACKBONE, "base-averaged")
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
-        self.script(
-            "base_resplit.py",
-            "base-averaged",
-            "base-trimmed",
-            "base-resplit.jsonl",
-            "FILES",
-            makes="base-resplit.jsonl",
-        )
-        self.train("base-resplit", recipe="base-resplit.toml")
-        self.pack("base-resplit/model", BASE, block=64)
+        self.pack("base-trimmed", BASE, block=64, layers="int8-blocks")
 
-    def pack(self, model: str, folder: str, *, block: int) -> None:
+    def pack(self, model: str, folder: str, *, block: int, layers: str = "int8") -> None:
         """A model as ONNX, its layers in 8 bits and its words in 4, with `block` values to a scale."""
-        self.log.append(f"isoglot export {model} --format onnx --output {folder}  # {block} values to a scale of words")
+        settings = f"block={block}, layers={layers!r}, compress=True"
+        self.log.append(
+            f"python -c \"from isoglot.encoders import load, onnx_export; onnx_export.write_onnx(load('{model}'), "
+            f"'{folder}', name='{folder}', {settings})\""
+        )
         if not (self.output / folder).exists():
             encoder = isoglot.load(self.output / model).trainable()
-            write_onnx(encoder, self.output / folder, name=Path(folder).name, block=block, compress=True)
+            write_onnx(encoder, self.output / folder, name=folder, block=block, layers=layers, compress=True)
 
     def script(self, name: str, *words: str, makes: str) -> None:
-        """Run a script beside this one in OUTPUT, unless what it makes is there.
-
-        Of the words, DATA is the folder of the sets, and FILES are those of models/base.
-        """
+        """Run a script beside this one in OUTPUT, unless what it makes is there; DATA is the folder of the sets."""
         self.log.append(shlex.join(["python", f"scripts/{name}", *words]))
         if not (self.output / makes).exists():
             given = [

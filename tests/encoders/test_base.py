@@ -160,7 +160,7 @@ def test_a_length_below_one_is_refused(toy_static):
 
 @pytest.mark.parametrize("texts", [5, None, b"bytes", {"a": "b"}, 1.5])
 def test_what_is_not_texts_is_a_type_error(encoder, texts):
-    with pytest.raises(TypeError, match=type(texts).__name__):
+    with pytest.raises(TypeError, match="None" if texts is None else type(texts).__name__):
         encoder.encode(texts)
 
 

@@ -293,3 +293,12 @@ def test_the_missing_extra_is_named(monkeypatch, tmp_path):
     for call in (lambda: load(tmp_path / "model"), lambda: write_onnx(build_transformer(), tmp_path / "other")):
         with pytest.raises(MissingExtraError, match=r'pip install "isoglot\[torch\]"'):
             call()
+
+
+@pytest.mark.parametrize("layers", ["int8-blocks", "int8"])
+def test_with_layers_in_blocks_a_row_does_not_depend_on_its_batch(layers):
+    encoder = build_transformer().eval()
+    data = build_graph(encoder, words="float32", layers=layers)
+    texts = SENTENCES[:1] * 2 + ["x"] * 3
+    alone, together = run(data, encoder, texts[:2])[0], run(data, encoder, texts)[0]
+    assert np.array_equal(alone[0], together[0]) is (layers == "int8-blocks")

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 INPUTS, OUTPUTS = ("input_ids", "attention_mask"), ("sentence_embedding", "last_hidden_state")
 WORDS = ("input", packing.FULL, *packing.BITS)
-LAYERS = (packing.FULL, "int8")
+LAYERS = (packing.FULL, "int8", "int8-blocks")
 BLOCK = 32  # values of a row of the word table that share a scale
 
 _SECOND_BLOCK = 128  # values that share a scale in the second layers of feed-forward blocks
@@ -60,7 +60,8 @@ def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str
 
     words    the word table: float32, int8 or int4; "input": none, and the graph takes `words` (N, T, H), the rows of
              the table, instead of `input_ids`
-    layers   the linear layers of the backbone: int8 or float32
+    layers   the linear layers of the backbone: int8, float32, or int8-blocks: int8 with a scale for every 128 values of
+             a row in all of them, so that no row depends on its batch; a third slower, and closer to float32
     block    values of a row of the word table that share a scale: 16 times a power of two
 
     Raises MissingExtraError without the package onnx, EncoderError if the model can't be exported, ValueError for other
@@ -80,7 +81,7 @@ def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str
     if words != "input":
         graph.set_table(_table_name(backbone), table, words, block)
     if layers != packing.FULL:
-        graph.round_layers()
+        graph.round_layers(in_blocks=layers == "int8-blocks")
     graph.rename("backbone.", "")
     model.producer_name, model.producer_version = "isoglot", ""
     try:
@@ -283,15 +284,15 @@ class _Graph:
         self.replace(new)
         self._use_microsoft()
 
-    def round_layers(self) -> None:
-        """Compute in eight bits what multiplies by a weight of the backbone."""
+    def round_layers(self, *, in_blocks: bool = False) -> None:
+        """Compute in eight bits what multiplies by a weight of the backbone, all of it `in_blocks` or some."""
         turned = {node.output[0]: node.input[0] for node in self.graph.node if node.op_type == "Transpose"}
         new, rounded = {}, set[str]()
         for place, node in enumerate(self.graph.node):
             name = turned.get(node.input[1], "") if node.op_type == "MatMul" else ""
             if name in self.weights:
                 weight = torch.from_numpy(self.to_array(self.weights[name]).copy())  # (outputs, inputs)
-                blocks = weight.shape[0] < weight.shape[1]
+                blocks = in_blocks or weight.shape[0] < weight.shape[1]
                 new[place] = (
                     self._in_blocks(node, name, weight) if blocks else self._by_output(node, name, weight, rounded)
                 )

@@ -146,9 +146,9 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
 )
 
 
-DEFAULT = "isoglot-small"  # the default model
+DEFAULT = "isoglot-base"  # the default model
 INCLUDED = Path(__file__).parent.parent / "models"  # our own models, a folder each
-_FIRST = ("isoglot-small", "isoglot-static", "isoglot-base")  # the order in which they are listed
+_FIRST = ("isoglot-base", "isoglot-small", "isoglot-static")  # the order in which they are listed
 MANIFEST = "isoglot.json"
 _WAIT = 600.0  # seconds for another process that converts the same model
 CONVERTER = 2  # raised when a conversion changes, so that cached folders are created again

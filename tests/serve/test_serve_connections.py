@@ -433,8 +433,7 @@ def test_signals_stop_the_server_without_a_word(tmp_path, encoder, number):
     server.send_signal(number)
     _, err = server.communicate(timeout=60)
     assert server.returncode == 0
-    model, device, *rest = err.splitlines()
-    assert model.endswith(": engine static, precision float32")
+    device, *rest = err.splitlines()
     assert device.startswith("device: ")
     assert rest == ["8 sentences; stop with Ctrl-C", "stopped"]
     with Index.open(folder) as index:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from isoglot.data.batch import Batch
+from isoglot.data.batch import Batch, send
 from isoglot.data.groups import Group
 from isoglot.data.tokens import Tokens
 from isoglot.encoders.base import Encoder
@@ -40,8 +40,8 @@ class ToyEncoder(Encoder):
 
     def forward(self, tokens: Tokens) -> Tensor:
         table, filled = tokens.padded(0)
-        ids = torch.from_numpy(table).to(self.device)
-        mask = torch.ones_like(ids) if filled is None else torch.from_numpy(filled).to(self.device)
+        ids = send(torch.from_numpy(table), self.device)
+        mask = torch.ones_like(ids) if filled is None else send(torch.from_numpy(filled), self.device)
         weights = mask[..., None].to(self.layer.weight.dtype)
         x = (self.dropout(self.embedding(ids)) * weights).sum(1) / weights.sum(1).clamp(min=1)
         return torch.tanh(self.layer(x))

@@ -39,7 +39,7 @@ class Parts(ToyEncoder):
         self.rare = torch.nn.ParameterDict({"long": ones, "never": ones.clone()})
 
     def forward(self, tokens):
-        found, long = super().forward(tokens), tokens.lengths == 8
+        found, long = super().forward(tokens), torch.from_numpy(tokens.lengths == 8)
         return found + long[:, None] * self.rare["long"] if long.any() else found
 
 

@@ -142,8 +142,18 @@ BLANK_PASSES = {
 }
 
 
+# The damage below is made for plain files of lines; these sets are compressed, or have ids that may not stand twice.
+UNCOVERED = {"retrieval/questions", "retrieval/questions-dev", "retrieval/questions-own", "sts-more"}
+
+
+def skip_uncovered(name):
+    if name in UNCOVERED:
+        pytest.skip("damage of compressed files and of files with ids is not made here")
+
+
 def test_a_blank_line_is_named(task):
     name, data = task
+    skip_uncovered(name)
     spoil(data, blank_line)
     if name in BLANK_PASSES:
         assert values(name, data)
@@ -183,6 +193,7 @@ CRLF_PASSES = {
 
 def test_carriage_returns_are_named_or_change_nothing(task):
     name, data = task
+    skip_uncovered(name)
     before = values(name, data) if name in CRLF_PASSES else {}
     spoil(data, carriage_returns)
     if before:
@@ -251,6 +262,7 @@ def places(data, text):
 
 def test_a_vector_that_is_not_a_number_is_told_with_the_file_and_line_of_its_text(task):
     name, data = task
+    skip_uncovered(name)
     asked = texts_of([name], data=data)
     for bad in (asked[0], asked[len(asked) // 3], asked[-1]):
         known = list(places(data, bad.lower()))
@@ -288,6 +300,7 @@ NEARLY = {"bucc/oracle": 0.06, "bucc/xtreme": 0.03, "xsim/ntrex-test": 1e-3}  # 
 
 def test_sentences_that_stand_twice_count_by_the_rule_of_the_task(task):
     name, data = task
+    skip_uncovered(name)
     spoil(data, repeat)
     expected = CASES[name].perfect | REPEATED.get(name, {})
     found = values(name, data, CASES[name].oracle)

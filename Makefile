@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test slow check format clean
+.PHONY: demo test slow check format clean docs
 
 demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
@@ -21,6 +21,10 @@ check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet
+	@echo "the site is build/site/index.html"
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .
@@ -39,4 +43,10 @@ $(VENV)/core: pyproject.toml constraints.txt
 $(VENV)/dev: $(VENV)/core
 	@echo "installing what the tests need into $(VENV) (once)"
 	$(PIP) --editable ".[dev,evaluate,models,interop,datasets,tensorboard,faiss,serve,wikipedia,plot,train]"
+	@touch $@
+
+# By itself, since the library must not depend on what builds its documentation.
+$(VENV)/docs: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)/docs
+	$(VENV)/docs/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[docs]"
 	@touch $@

@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test slow check format clean docs
+.PHONY: demo test slow check format clean docs release
 
 demo: $(VENV)/core
 	$(BIN)/isoglot demo --output build/demo
@@ -25,6 +25,9 @@ check: $(VENV)/dev
 docs: $(VENV)/docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build --strict --quiet
 	@echo "the site is build/site/index.html"
+
+release: $(VENV)/dev
+	$(BIN)/python scripts/release.py $(VERSION)
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix .

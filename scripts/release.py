@@ -3,7 +3,7 @@
     make release VERSION=0.2.0      # or: python scripts/release.py 0.2.0
 
 The version is written to the package, CITATION.cff and CHANGELOG.md, where "Unreleased" becomes the version with the
-date of today. Nothing is uploaded: commit, and push the tag that is printed; .github/workflows/release.yml publishes it.
+date of today. Nothing is uploaded: commit, and push the tag that is printed; the workflow release.yml publishes it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import Source, among, sources, words
-from isoglot.evaluation.vectors import embed, unit
+from isoglot.evaluation.vectors import embed, embed_rows, unit
 from isoglot.search.exact import Floats, Ids, neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins
 
@@ -176,8 +176,8 @@ class Tatoeba(BaseTask):
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
         """The pairs found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
-        found = sources(self.name, self.reads, data)
-        return {pair: source for (_, pair), source in found.items() if among(pair[:-4], languages)}
+        parts = sources(self.name, self.reads, data)
+        return {pair: source for (_, pair), source in parts.items() if among(pair[:-4], languages)}
 
     def score(self, encode: Encode, subsets: dict[str, Source]) -> Iterator[Score]:
         """Three accuracies of each language, and the F1 of MTEB."""
@@ -350,12 +350,12 @@ class NWay:
         Raises `EvaluationError`, beginning with the task, for files that are not a set, `CorpusError` for an unknown
         language.
         """
-        found: Found = {}
+        texts: Found = {}
         for (split, subset), source in sources(task, (self.source,), data).items():
             code, _, partner = subset.partition(".")
             if split in self.splits and (code in ENGLISH or among(code, languages)):
-                found.setdefault(code, {}).setdefault(partner, {})[split] = source
-        return dict(sorted(found.items()))
+                texts.setdefault(code, {}).setdefault(partner, {})[split] = source
+        return dict(sorted(texts.items()))
 
     def read(self, languages: Found, code: str, *, partner: str, where: str) -> Rows:
         """The sentences of a language for pairs with `partner`, by ascending identifier.
@@ -496,7 +496,7 @@ class XSim(BaseTask):
             if key not in sides:
                 rows = self.texts.read(texts, code, partner=partner, where=self.name)
                 where = f"{self.name}, language {code}"
-                vectors = embed(encode, rows.texts(), where=where, place=rows.place())
+                vectors = embed_rows(encode, rows, where=where)
                 sides[key] = _Side(rows, vectors, first_places(rows.texts()))
             return sides[key]
 
@@ -602,8 +602,7 @@ class CorpusSearch(BaseTask):
         """The sentences of a corpus, each once, and their vectors."""
         where = f"{self.name}, corpus, language {code}"
         rows = source.read(where)
-        texts = rows.texts()
-        vectors = embed(encode, texts, where=where, place=rows.place())
+        texts, vectors = rows.texts(), embed_rows(encode, rows, where=where)
         distinct = np.unique(first_places(texts))
         if len(distinct) < len(texts):
             texts, vectors = [texts[place] for place in distinct], vectors[distinct]
@@ -614,8 +613,7 @@ class CorpusSearch(BaseTask):
     ) -> Score:
         asked = source.read(where)
         queries = asked.texts()
-        table = embed(encode, queries, where=where, place=asked.place())
-        near = neighbours(table, vectors, self.top + 1, metric="cosine")
+        near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
         hits = [
             _hits(query, texts, ids, cosines)[: self.top]
             for query, ids, cosines in zip(queries, near.forward_ids, near.forward_scores, strict=True)

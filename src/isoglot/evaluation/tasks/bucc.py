@@ -317,9 +317,9 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDA
     """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
     from sklearn.metrics import precision_recall_fscore_support
 
-    distinct, place = np.unique(labels, return_inverse=True)
+    distinct, numbers = np.unique(labels, return_inverse=True)
     parts = precision_recall_fscore_support(labels, answers, labels=distinct, average=None, zero_division=0)
-    outcomes = [labels == answers, *(part[place.reshape(-1)] for part in parts[:3])]
+    outcomes = [labels == answers, *(part[numbers.reshape(-1)] for part in parts[:3])]
     return [np.asarray(values, np.float32) for values in outcomes]
 
 

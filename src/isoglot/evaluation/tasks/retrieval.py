@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -102,10 +102,8 @@ def nearest(
         for side, language, place in zip(sides, languages, places or (None, None), strict=True)
     ]
     near = neighbours(tables[0], tables[1], 1, metric="cosine")
-    forward, backward = (
-        first_places(sides[1])[near.forward_ids[:, 0]],
-        first_places(sides[0])[near.backward_ids[:, 0]],
-    )
+    forward = first_places(sides[1])[near.forward_ids[:, 0]]
+    backward = first_places(sides[0])[near.backward_ids[:, 0]]
     forward_hits, backward_hits = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
     ways: list[tuple[Floats, tuple[Detail, ...]]] = [
         (forward_hits, _mistakes(sides, (tables[0], tables[1]), forward)),
@@ -270,16 +268,12 @@ def mistakes(
     # Rounded before they are sorted: differences that differ by rounding alone stay in the order of the data.
     expected, taken = (score.round(6) for score in scores)
     above = (taken - expected).round(6)
+    worst = np.argsort(-above, kind="stable")[:SHOWN]
     rows = tuple(
-        (
-            sides[0][wrong[at]],
-            sides[1][wrong[at]],
-            sides[1][answers[at]],
-            float(expected[at]),
-            float(taken[at]),
-            float(above[at]),
+        (sides[0][query], sides[1][query], sides[1][answer], *map(float, values))
+        for query, answer, *values in zip(
+            *(part[worst] for part in (wrong, answers, expected, taken, above)), strict=True
         )
-        for at in np.argsort(-above, kind="stable")[:SHOWN]
     )
     return (Detail("mistakes", columns, rows),) if rows else ()
 
@@ -575,18 +569,14 @@ class CorpusSearch(BaseTask):
         English need not be requested, but is not enough alone.
         """
         files = sources(self.name, self.reads, data)
-        roles = {role: [code for part, code in files if part == role] for role in ("queries", "corpus")}
-        return {
-            query if query == corpus else f"{query}-{corpus}": (
-                (query, corpus),
-                files["queries", query],
-                files["corpus", corpus],
-            )
-            for corpus in roles["corpus"]
-            for query in roles["queries"]
-            if any(among(code, languages) for code in (query, corpus))
-            and all(code in ENGLISH or among(code, languages) for code in (query, corpus))
-        }
+        corpora, queries = ([code for part, code in files if part == role] for role in ("corpus", "queries"))
+        subsets = {}
+        for corpus, query in product(corpora, queries):
+            pair = query, corpus
+            asked = [among(code, languages) for code in pair]
+            if any(asked) and all(wanted or code in ENGLISH for wanted, code in zip(asked, pair, strict=True)):
+                subsets["-".join(dict.fromkeys(pair))] = pair, files["queries", query], files["corpus", corpus]
+        return subsets
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Source, Source]]) -> Iterator[Score]:
         """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits."""

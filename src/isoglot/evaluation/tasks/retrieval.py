@@ -262,8 +262,8 @@ def mistakes(
 ) -> tuple[Detail, ...]:
     """The worst of W wrong answers, by how much they score above the translation; nothing without any.
 
-    `wrong` (W,) are rows of the first side and `found` (W,) rows of the second; `scores` (W,) are those of the
-    translations, then of what was found. The last of the `columns` is their difference.
+    `wrong` (W,) are rows of the first side and `answers` (W,) rows of the second; `scores` (W,) are those of the
+    translations, then of the answers. The last of the `columns` is their difference.
     """
     # Rounded before they are sorted: differences that differ by rounding alone stay in the order of the data.
     expected, taken = (score.round(6) for score in scores)

@@ -32,7 +32,7 @@ from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError, naming_extras
 from isoglot.errors import shown as in_words
 from isoglot.evaluation.resampling import bootstrap, holm, interval, p_value, permutation
-from isoglot.evaluation.scores import Scores, read_results
+from isoglot.evaluation.scores import Scores, data_frame, read_results
 from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
@@ -244,10 +244,6 @@ class Comparison:
 
         Columns of the difference are empty for the first system. Raises `EvaluationError` without pandas.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise EvaluationError("a data frame needs pandas: pip install pandas") from error
         columns = "task metric subset n average system value deviation low high difference difference_low"
         columns += " difference_high p p_corrected p_seeds better significant"
         none = Difference(np.nan, None, None, None, None)
@@ -259,7 +255,7 @@ class Comparison:
                     ends = *(value.interval or (None, None)), change.value, *(change.interval or (None, None))
                     tests = change.p, change.corrected, change.p_seeds, change.better
                     records.append((*first, *ends, *tests, None if change is none else change.significant))
-        return pandas.DataFrame.from_records(records, columns=columns.split())
+        return data_frame(records, columns.split())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `compare.json`."""
@@ -319,9 +315,9 @@ def compare(
     that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for
     a system of another type.
     """
-    for argument, value, least, most in (("resamples", resamples, 1, _MOST_RESAMPLES), ("seed", seed, 0, math.inf)):
-        if not least <= value <= most:
-            raise ValueError(f"{argument} is {in_words(value)}; pass a number from {least} to {most:,}")
+    for argument, value, low, high in (("resamples", resamples, 1, _MOST_RESAMPLES), ("seed", seed, 0, math.inf)):
+        if not low <= value <= high:
+            raise ValueError(f"{argument} is {in_words(value)}; pass a number from {low} to {high:,}")
     runs = _named(systems, names if names is None else [*names])
     labels = list(runs)
     work = _Work([[{key(score): score for score in run} for run in every] for every in runs.values()], labels)

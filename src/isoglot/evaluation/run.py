@@ -48,29 +48,36 @@ def run_tasks(
     language without data is skipped after `on_missing` was called with a line about it; without `on_missing`, missing
     data are an error. Raises `EvaluationError` for missing data, unusable data and unusable vectors.
     """
+    report = on_missing or _reject
+    for task, languages, _ in _with_data(tasks, data, report):
+        if getattr(task, "needs_model", False) and not hasattr(vectors.model, "backbone"):
+            report(f"{task.name}: needs a transformer to fine-tune, not only vectors")
+            continue
+        start, before = perf_counter(), vectors.seconds
+        with naming_extras():
+            scores = task.run(vectors, data, languages=languages)
+        yield Finished(task.name, tuple(scores), perf_counter() - start, vectors.seconds - before)
+
+
+def _with_data(
+    tasks: Iterable[tuple[Task, Sequence[str]]], data: Path, report: Callable[[str], None]
+) -> Iterator[tuple[Task, Sequence[str], tuple[str, ...]]]:
+    """The tasks that have data, with their languages and subsets; `report` gets a line for whatever is missing."""
     for task, languages in tasks:
         subsets = _subsets(task, data, languages)
-        messages = [*_missing(task, data, languages, subsets)]
-        unfit = subsets and getattr(task, "needs_model", False) and not hasattr(vectors.model, "backbone")
-        if unfit:
-            messages.append(f"{task.name}: needs a transformer to fine-tune, not only vectors")
-        for message in messages:
-            if on_missing is None:
-                raise EvaluationError(message)
-            on_missing(message)
-        if subsets and not unfit:
-            start, before = perf_counter(), vectors.seconds
-            with naming_extras():
-                scores = task.run(vectors, data, languages=languages)
-            yield Finished(task.name, tuple(scores), perf_counter() - start, vectors.seconds - before)
+        for message in _missing(task, data, languages, subsets):
+            report(message)
+        if subsets:
+            yield task, languages, subsets
+
+
+def _reject(message: str) -> None:
+    raise EvaluationError(message)
 
 
 def announced(task: str | Task, *, data: str | Path, languages: Sequence[str] = ()) -> tuple[str, ...]:
     """The subsets that an evaluation would score; raises the `EvaluationError` it would raise for missing data."""
-    ((entry, wanted),) = plan([task], languages=languages)
-    subsets = _subsets(entry, Path(data), wanted)
-    for message in _missing(entry, Path(data), wanted, subsets):
-        raise EvaluationError(message)
+    ((_, _, subsets),) = _with_data(plan([task], languages=languages), Path(data), _reject)
     return subsets
 
 
@@ -163,12 +170,8 @@ def texts_of(
         texts.update(dict.fromkeys(asked))
         return np.random.default_rng(0).standard_normal((len(asked), 4))
 
-    for task, wanted in plan(tasks, languages=languages):
-        subsets = _subsets(task, root, wanted)
-        for message in _missing(task, root, wanted, subsets):
-            if on_missing is not None:
-                on_missing(message)
-        if subsets and not getattr(task, "needs_model", False):
+    for task, wanted, _ in _with_data(plan(tasks, languages=languages), root, on_missing or (lambda _: None)):
+        if not getattr(task, "needs_model", False):
             task.run(record, root, languages=wanted)
     return list(texts)
 

@@ -134,13 +134,9 @@ class Scores(list[Score]):
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each score; values are not scaled."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise EvaluationError("a data frame needs pandas: pip install pandas") from error
         names = ("task", "subset", "metric", "value", "n", "unit", "lower_is_better", "main")
         records = [{name: getattr(score, name) for name in names} | {"average": bool(score.over)} for score in self]
-        return pandas.DataFrame.from_records(records, columns=[*names, "average"])
+        return data_frame(records, [*names, "average"])
 
     @check_arguments()
     def save(self, folder: str | Path, *, before: Sequence[Scores] = (), seen: Collection[str] = ()) -> None:
@@ -163,6 +159,15 @@ class Scores(list[Score]):
                 stream.write("\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in self.grids()))
             write_mteb(folder / _MTEB, self)
             write_page(folder / "page.html", [*before, self], seen=seen)
+
+
+def data_frame(records: list[Any], columns: Sequence[str]) -> pandas.DataFrame:
+    """A pandas DataFrame of records. Raises `EvaluationError` without pandas."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise EvaluationError("a data frame needs pandas: pip install pandas") from error
+    return pandas.DataFrame.from_records(records, columns=columns)
 
 
 def check_folder(folder: Path, *, inputs: Iterable[str | Path | None] = ()) -> None:

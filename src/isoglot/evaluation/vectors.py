@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from isoglot.arguments import as_python
 from isoglot.data import vectors
+from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Encode
 from isoglot.store import BLOCK, VectorStore
@@ -99,6 +100,11 @@ def embed(
             f"({len(bad)} of {len(texts)} texts); check its weights, or encode in float32"
         )
     return rows
+
+
+def embed_rows(encode: Encode, rows: Rows, *, where: str, side: int = 0) -> NDArray[np.float32]:
+    """Vectors (N, D) of one column of N rows; errors name the place of the row, see `embed`."""
+    return embed(encode, rows.texts(side), where=where, place=rows.place(side))
 
 
 def _table(answer: Any, rows: int) -> NDArray[np.float32]:

@@ -33,9 +33,9 @@ BLOCK = 100_000  # sentences compared with each other at a time
 THRESHOLDS = {"ratio": 1.0, "distance": 0.0}
 _SPARE = 8  # further neighbours that are looked at, instead of known translations
 
-Counts = dict[
-    str, Counter[str]
-]  # by pair of languages, such as eng-deu: numbers of sentences kept, dropped and not judged
+# By pair of languages, such as eng-deu: numbers of sentences kept, dropped and not judged.
+Counts = dict[str, Counter[str]]
+Parts = tuple[Group | None, Group | None]  # what is kept of a group, and what is dropped
 
 
 @dataclass
@@ -54,11 +54,11 @@ def filter_pairs(
 
     `pairs` are Groups or any data that `groups_of` takes; `settings` are those of `judged`.
     """
-    found = Filtered()
-    for kept, dropped in judged(model, groups_of(pairs, languages), counts=found.counts, **settings):
-        found.kept += [kept] if kept else []
-        found.dropped += [dropped] if dropped else []
-    return found
+    result = Filtered()
+    for kept, dropped in judged(model, groups_of(pairs, languages), counts=result.counts, **settings):
+        result.kept += [kept] if kept else []
+        result.dropped += [dropped] if dropped else []
+    return result
 
 
 def filter_file(
@@ -98,7 +98,7 @@ def judged(
     k: int = 4,
     block: int = BLOCK,
     counts: Counts | None = None,
-) -> Iterator[tuple[Group | None, Group | None]]:
+) -> Iterator[Parts]:
     """For each group, in order, the kept and the dropped part, each with the first sentence; None for an empty part.
 
     model      an encoder, or what `isoglot.load` opens
@@ -117,35 +117,31 @@ def judged(
     check_count("block", block)
     if threshold is None and margin not in THRESHOLDS:
         raise ValueError(f"margin {margin!r} has no default threshold; pass one, such as threshold=0.6")
-    least = THRESHOLDS[margin] if threshold is None else threshold
-    return _judged(model, groups, margin, least, k, block, {} if counts is None else counts)
-
-
-def _judged(
-    model: Model | str | Path | None,
-    groups: Iterable[Group],
-    margin: str,
-    least: float,
-    k: int,
-    block: int,
-    counts: Counts,
-) -> Iterator[tuple[Group | None, Group | None]]:
+    minimum, numbers = THRESHOLDS[margin] if threshold is None else threshold, {} if counts is None else counts
     encoder = model if isinstance(model, Model) else load(model)
-    for some in _blocks(groups, block):
-        scores = _scores(encoder, some, margin, k)
-        for number, group in enumerate(some):
-            passed = [True]
-            for place, code in enumerate(group.langs[1:], 1):
-                score = scores[number, place]
-                what = "not judged" if np.isnan(score) else "kept" if score >= least else "dropped"
-                counts.setdefault(f"{group.langs[0]}-{code}", Counter())[what] += 1
-                passed.append(what != "dropped")
-            whole, none = all(passed), len(passed) > 1 and not any(passed[1:])
-            failed = [place == 0 or not good for place, good in enumerate(passed)]
-            yield (
-                group if whole else None if none else _part(group, passed),
-                None if whole else replace(_part(group, failed), hard_negatives=(), hard_langs=()),
-            )
+    return (
+        parts
+        for members in _blocks(groups, block)
+        for parts in _split(members, _scores(encoder, members, margin, k), minimum, numbers)
+    )
+
+
+def _split(
+    groups: list[Group], scores: dict[tuple[int, int], float], minimum: float, counts: Counts
+) -> Iterator[Parts]:
+    for number, group in enumerate(groups):
+        passed = [True]
+        for place, code in enumerate(group.langs[1:], 1):
+            score = scores[number, place]
+            verdict = "not judged" if np.isnan(score) else "kept" if score >= minimum else "dropped"
+            counts.setdefault(f"{group.langs[0]}-{code}", Counter())[verdict] += 1
+            passed.append(verdict != "dropped")
+        whole, none = all(passed), len(passed) > 1 and not any(passed[1:])
+        failed = [place == 0 or not good for place, good in enumerate(passed)]
+        yield (
+            group if whole else None if none else _part(group, passed),
+            None if whole else replace(_part(group, failed), hard_negatives=(), hard_langs=()),
+        )
 
 
 def _blocks(groups: Iterable[Group], size: int) -> Iterator[list[Group]]:
@@ -176,12 +172,12 @@ def _scores(encoder: Model, groups: list[Group], margin: str, k: int) -> dict[tu
         for place, code in enumerate(group.langs[1:], 1):
             pairs.setdefault((group.langs[0], code), []).append((number, place))
     vectors = np.asarray(encoder.encode(list(rows), normalize_embeddings=True), np.float32)
-    found: dict[tuple[int, int], float] = {}
+    scores: dict[tuple[int, int], float] = {}
     for places in pairs.values():
         first = np.array([rows[groups[number].texts[0]] for number, _ in places])
         other = np.array([rows[groups[number].texts[place]] for number, place in places])
-        found.update(zip(places, _margins(vectors, first, other, margin, k).tolist(), strict=True))
-    return found
+        scores.update(zip(places, _margins(vectors, first, other, margin, k).tolist(), strict=True))
+    return scores
 
 
 def _margins(
@@ -195,17 +191,17 @@ def _margins(
     if margin == "absolute":
         return MARGINS[margin](cosine, cosine)
     near = neighbours(x, y, k + _SPARE)
-    known = np.unique(source * len(targets) + target)
+    translations = np.unique(source * len(targets) + target)
     forward = near.forward_ids + np.arange(len(sources))[:, None] * len(targets)
     backward = near.backward_ids * len(targets) + np.arange(len(targets))[:, None]
-    here = _mean_of_others(near.forward_scores, np.isin(forward, known), k)[source]
-    there = _mean_of_others(near.backward_scores, np.isin(backward, known), k)[target]
-    return np.asarray(MARGINS[margin](cosine, (here + there) / 2))
+    source_means = _mean_of_others(near.forward_scores, np.isin(forward, translations), k)[source]
+    target_means = _mean_of_others(near.backward_scores, np.isin(backward, translations), k)[target]
+    return np.asarray(MARGINS[margin](cosine, (source_means + target_means) / 2))
 
 
-def _mean_of_others(scores: NDArray[np.float32], known: NDArray[np.bool_], k: int) -> NDArray[np.float64]:
+def _mean_of_others(scores: NDArray[np.float32], translations: NDArray[np.bool_], k: int) -> NDArray[np.float64]:
     """Mean (N,) of the first k scores (N, n) that are not of known translations; NaN if there are none."""
-    chosen = ~known & (np.cumsum(~known, axis=1) <= k)
+    chosen = ~translations & (np.cumsum(~translations, axis=1) <= k)
     count = chosen.sum(axis=1)
     total = np.where(chosen, scores, 0).sum(axis=1, dtype=np.float64)
     return np.where(count, total / np.maximum(count, 1), np.nan)

@@ -128,12 +128,8 @@ def _write_moses(path: Path, pairs: Iterable[MinedPair], *, languages: Languages
     with ExitStack() as stack:
         streams = [stack.enter_context(atomic_write(one)) for one in written(path, "moses", languages, ids)]
         for pair in pairs:
-            cells = [
-                one_line(pair.source),
-                one_line(pair.target),
-                f"{pair.score:.6f}",
-                f"{pair.source_id}\t{pair.target_id}",
-            ]
+            cells = [*map(one_line, (pair.source, pair.target)), f"{pair.score:.6f}"]
+            cells.append(f"{pair.source_id}\t{pair.target_id}")
             for stream, cell in zip(streams, cells, strict=False):
                 stream.write(cell + "\n")
 

@@ -114,16 +114,16 @@ def gather(
     """
     seen, names = Seen(), array("Q")
     places, rows, sizes = array("q"), array("q"), array("q")
-    known: list[str] | None = None
+    given_ids: list[str] | None = None
     if ids is not False:
-        known = [] if ids is True else [str(one) for one in ids]
+        given_ids = [] if ids is True else [str(one) for one in ids]
     texts: Sequence[str] = []
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
-        sentences = iter(_from_file(source, known) if isinstance(source, Path) else _from_list(source, name))
+        sentences = iter(_from_file(source, given_ids) if isinstance(source, Path) else _from_list(source, name))
         while block := list(islice(sentences, BLOCK)):
-            found, new = _choose(block, seen if deduplicate else None, keep)
-            names.frombytes(found.tobytes())
+            block_hashes, new = _choose(block, seen if deduplicate else None, keep)
+            names.frombytes(block_hashes.tobytes())
             places.extend((len(rows) + np.flatnonzero(new)).tolist())
             rows.extend(np.where(new, len(sizes) + np.cumsum(new) - 1, ABSENT).tolist())
             for text in compress(block, new.tolist()):
@@ -135,11 +135,11 @@ def gather(
                     stream.write(line + b"\n")
     if not len(places):
         raise CorpusError("no sentence is left to mine: all are blank or filtered out", file=name)
-    if known is not None and len(known) != len(rows):
-        raise ValueError(f"{name}: {len(known)} ids for {len(rows)} sentences; pass one for each")
-    if known is not None and len(set(known)) < len(known):
+    if given_ids is not None and len(given_ids) != len(rows):
+        raise ValueError(f"{name}: {len(given_ids)} ids for {len(rows)} sentences; pass one for each")
+    if given_ids is not None and len(set(given_ids)) < len(given_ids):
         raise CorpusError(
-            f"two sentences have the id {Counter(known).most_common(1)[0][0]!r}; ids must differ", file=name
+            f"two sentences have the id {Counter(given_ids).most_common(1)[0][0]!r}; ids must differ", file=name
         )
     if report is not None:
         skipped = len(rows) - len(places)
@@ -147,25 +147,25 @@ def gather(
     lengths, every = np.array(sizes, np.int64), np.array(names, np.uint64)
     if into is not None:
         texts = MappedLines(into, np.concatenate([[0], np.cumsum(lengths + 1)]))
-    kept = np.array(places, np.int64)
-    hashes = every[kept]
+    first_places = np.array(places, np.int64)
+    hashes = every[first_places]
     # A duplicate has the row of the sentence that it repeats.
     order = np.argsort(hashes, kind="stable")
     at = order[np.minimum(np.searchsorted(hashes[order], every), len(hashes) - 1)]
     all_rows = np.array(rows, np.int64)
     all_rows = np.where((all_rows == ABSENT) & (hashes[at] == every), at, all_rows)
-    return Side(name, texts, kept, all_rows, hashes, lengths, known, int(isinstance(source, Path)))
+    return Side(name, texts, first_places, all_rows, hashes, lengths, given_ids, int(isinstance(source, Path)))
 
 
 def _choose(
     block: list[str], seen: Seen | None, keep: Callable[[str], bool] | None
 ) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The hash of each sentence, and whether it is mined: it is not blank, kept, and not `seen` before."""
-    found = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
+    hashes = np.frombuffer(b"".join(hash_sentence(text, "") for text in block), np.uint64)
     new = np.array([bool(text.strip()) and (keep is None or keep(text)) for text in block])
     if seen is not None:
-        new[new] = seen.add(found[new])
-    return found, new
+        new[new] = seen.add(hashes[new])
+    return hashes, new
 
 
 def _from_file(path: Path, ids: list[str] | None) -> Iterator[str]:

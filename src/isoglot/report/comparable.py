@@ -59,12 +59,9 @@ def subsets(task: str, metric: str, scores: Runs) -> list[str]:
 
 def _ordered(scores: Mapping[str, Score]) -> list[str]:
     def depth(subset: str) -> int:
-        score = scores[subset]
-        return (
-            1 + max((depth(name) for name in score.over if name in scores and name != subset), default=0)
-            if score.over
-            else 0
-        )
+        over = scores[subset].over
+        inner = [depth(name) for name in over if name in scores and name != subset]
+        return 1 + max(inner, default=0) if over else 0
 
     return sorted(scores, key=depth)
 
@@ -82,9 +79,8 @@ def problem(
             if set(score.over) != set(first.over):
                 return f"{names[0]} and {name} average over different subsets"
             if score.n != first.n:
-                return (
-                    f"{names[0]} has n = {first.n} and {name} has {score.n}; the two were evaluated on different data"
-                )
+                sizes = f"{names[0]} has n = {first.n} and {name} has {score.n}"
+                return f"{sizes}; the two were evaluated on different data"
             if (score.unit, score.lower_is_better) != (first.unit, first.lower_is_better):
                 return f"{names[0]} and {name} differ in its unit or in whether lower is better; evaluate again"
             if not _same_gold(first, score):

@@ -26,10 +26,8 @@ from isoglot.score import Detail, Results, Score, main_metrics
 
 TITLE = "Sentence embeddings by language"
 _CONFIDENCE = 1.96  # standard errors on either side of a normal variable that contain 95 % of it
-_FEW_SUBSETS, _FIRST = (
-    8,
-    5,
-)  # a task with at most this many subsets is shown completely in the summary; otherwise this many subsets are shown
+# A task with at most `_FEW_SUBSETS` is shown completely in the summary, of others the first `_FIRST`.
+_FEW_SUBSETS, _FIRST = 8, 5
 _OPEN = 30  # rows up to which a table is open at first
 _WIDE = 24  # languages from which a heat map takes the whole width, its rows reordered
 _WORST, _SENTENCE_ROWS = 10, 2500  # maximum rows of a table of sentences, and of all of them together
@@ -47,15 +45,6 @@ class Bar(NamedTuple):
     text: str
     seen: bool | None = None
     margin: float | None = None
-
-
-class Section(NamedTuple):
-    """A section of the page: identifier, heading, caption and content."""
-
-    id: str
-    heading: str
-    caption: str
-    blocks: Sequence[Block]
 
 
 Rows = dict[str, list[Score | None]]
@@ -132,7 +121,7 @@ def page(
     """
     if not any(result for result in results):
         raise EvaluationError("no scores to show; pass results written by `isoglot evaluate`")
-    sections = [section for section in _sections(results, canonical_list(seen)) if section.blocks]
+    sections = [section for section in _sections(results, canonical_list(seen)) if section[-1]]
     names = _labels(results)
     models = [(name, result.model if name != result.model else "") for name, result in zip(names, results, strict=True)]
     template = ENVIRONMENT.get_template("page.html")
@@ -153,7 +142,8 @@ def write_page(
         stream.write(content)
 
 
-def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Section]:
+def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[tuple[str, str, str, list[Block]]]:
+    """The identifier, heading, caption and content of each section."""
     several = len(results) > 1
     kinds = dict.fromkeys(detail.kind for result in results for score in result for detail in score.details)
     others = [kind for kind in kinds if kind not in ("mistakes", "similarity", "map", "hits")]
@@ -164,33 +154,33 @@ def _sections(results: Sequence[Results], seen: Collection[str]) -> Iterator[Sec
     values = f"Shares and correlations × 100, distances unscaled. {change}n: test items. "
     arrow = "↓: lower is better."
     per = "Change per language from the first model." if several else "Score per language."
-    yield Section("summary", "Summary", values + arrow, [_summary(mains, results)])
-    yield Section("languages", "By language", per, list(_languages(mains, results, seen)))
-    yield Section(
+    yield ("summary", "Summary", values + arrow, [_summary(mains, results)])
+    yield ("languages", "By language", per, list(_languages(mains, results, seen)))
+    yield (
         "alignment",
         "Alignment and uniformity",
         "Alignment: mean squared distance between sentences of equal meaning. Uniformity: how unevenly all sentences "
         "are spread over the sphere. Lower is better for both.",
         list(_alignment(measures, results)),
     )
-    yield Section(
+    yield (
         "similarity",
         "Similarity",
         "Brighter is higher; all models share one scale. In large maps similar rows are adjacent.",
         list(_similarity(results)),
     )
-    yield Section(
+    yield (
         "maps",
         "Sentence maps",
         "Lines join translations. t-SNE preserves neighbourhoods: distances between clusters are not meaningful. Hover "
         "over a point for its sentence; double-click to enlarge.",
         list(_maps(results)),
     )
-    yield Section("mistakes", "Worst mistakes", "Sorted from the worst.", list(_details(results, "mistakes")))
-    yield Section("hits", "Search results", "Queries and their nearest sentences.", list(_details(results, "hits")))
-    yield Section("tables", "More tables", "Other tables recorded by the tasks.", list(_details(results, *others)))
-    yield Section("scores", "All scores", values + arrow, list(_all_scores(measures, results)))
-    yield Section("settings", "Settings", "As recorded in results.json.", list(_settings(results)))
+    yield ("mistakes", "Worst mistakes", "Sorted from the worst.", list(_details(results, "mistakes")))
+    yield ("hits", "Search results", "Queries and their nearest sentences.", list(_details(results, "hits")))
+    yield ("tables", "More tables", "Other tables recorded by the tasks.", list(_details(results, *others)))
+    yield ("scores", "All scores", values + arrow, list(_all_scores(measures, results)))
+    yield ("settings", "Settings", "As recorded in results.json.", list(_settings(results)))
 
 
 def _measures(results: Sequence[Results]) -> list[Measure]:

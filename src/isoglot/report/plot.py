@@ -45,18 +45,10 @@ _ROUNDING = 1e-9  # sums of squares below are those of equal vectors
 _SIDE = 6.4  # inches of the square that contains the points
 _NAMED, _TOGETHER = 20, 0.15  # joined groups up to which those within this share of the side are labelled
 _CODED = 1000  # maximum sentences of a map that shows language codes instead of markers
-_SYMBOLS: tuple[str, ...] = (
-    "circle",
-    "square",
-    "triangle-up",
-    "diamond",
-    "triangle-down",
-    "cross",
-    "x",
-    "star",
-    "triangle-left",
+_SYMBOLS = (  # in the order of MARKERS
+    *("circle", "square", "triangle-up", "diamond", "triangle-down", "cross"),
+    *("x", "star", "triangle-left", "triangle-right", "pentagon"),
 )
-_SYMBOLS += ("triangle-right", "pentagon")  # in the order of MARKERS
 _NOTES = {
     "pca": "PCA of unit vectors.",
     "tsne": "t-SNE of unit vectors: neighbourhoods are meaningful, distances between clusters are not.",

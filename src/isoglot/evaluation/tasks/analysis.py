@@ -217,7 +217,7 @@ def pairs(groups: Sequence[Translations]) -> list[tuple[str, str]]:
 
 
 def everyone(groups: Sequence[Translations], *, minimum: int) -> tuple[str, ...]:
-    """All languages if they are `least` or more and two groups have every one of them; otherwise none."""
+    """All languages if they are `minimum` or more and two groups have every one of them; otherwise none."""
     languages = codes(groups)
     return languages if len(languages) >= minimum and len(shared(groups, languages)) >= 2 else ()
 

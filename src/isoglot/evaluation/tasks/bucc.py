@@ -28,7 +28,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
 from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed_rows
 from isoglot.search.exact import neighbours
 from isoglot.search.pairs import Pairs, mine
 from isoglot.search.threshold import Quality, quality, tune
@@ -186,8 +186,12 @@ class Mining(BaseTask):
     def _mine(self, encode: Encode, split: Split) -> Mined:
         chosen, source_sure = _distinct(split.source, self.repeated)
         targets, target_sure = _distinct(split.target, self.repeated)
-        x, y = (_embed(encode, split, side) for side in (0, 1))
-        x, y = x[chosen], y[targets]
+        x, y = (  # all lines are encoded, repeated ones too, so that a message names the line of the file
+            embed_rows(encode, rows, where=f"{split.where}, {split.name}, language {language}")[numbers]
+            for rows, language, numbers in zip(
+                (split.source, split.target), split.languages, (chosen, targets), strict=True
+            )
+        )
         pairs = mine(x, y, k=self.k, margin=self.margin, direction=self.direction, threshold=self.floor)
         sure = source_sure[pairs.source] & target_sure[pairs.target]
         return Mined(split, Pairs(chosen[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
@@ -222,13 +226,6 @@ MINING: tuple[Mining, ...] = (
     Mining("bucc/ease", k=1, margin="absolute", direction="forward"),
     Mining("bucc/dev-split", floor=POSITIVE, design="halves"),
 )
-
-
-def _embed(encode: Encode, split: Split, side: int) -> NDArray[np.float32]:
-    # All lines, repeated ones too, so that a message names the line of the file.
-    rows = (split.source, split.target)[side]
-    where = f"{split.where}, {split.name}, language {split.languages[side]}"
-    return embed(encode, rows.texts(), where=where, place=rows.place())
 
 
 def _distinct(side: Rows, repeated: str) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -301,7 +298,7 @@ class Bitext(BaseTask):
         if self.corpus == "gold":
             corpus, labels = Rows(split.target[row] for row in labels), np.arange(len(labels))
         vectors = [
-            embed(encode, rows.texts(), where=f"{self.name} {pair}, language {language}", place=rows.place())
+            embed_rows(encode, rows, where=f"{self.name} {pair}, language {language}")
             for rows, language in zip((queries, corpus), split.languages, strict=True)
         ]
         result = neighbours(vectors[0], vectors[1], 1, metric="cosine")
@@ -320,9 +317,9 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDA
     """Of each query hit or miss, and precision, recall and F1 of its label; the means are the weighted averages."""
     from sklearn.metrics import precision_recall_fscore_support
 
-    distinct, place = np.unique(labels, return_inverse=True)
+    distinct, numbers = np.unique(labels, return_inverse=True)
     parts = precision_recall_fscore_support(labels, answers, labels=distinct, average=None, zero_division=0)
-    outcomes = [labels == answers, *(part[place.reshape(-1)] for part in parts[:3])]
+    outcomes = [labels == answers, *(part[numbers.reshape(-1)] for part in parts[:3])]
     return [np.asarray(values, np.float32) for values in outcomes]
 
 

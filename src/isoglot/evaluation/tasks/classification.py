@@ -42,7 +42,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source, among, sources, words
 from isoglot.evaluation.tasks.linear import Floats, Ids, apply, best_layers
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed, embed_rows
 
 Label = str | int
 # Vectors (N, D) to predictions (N,), numbers of classes, and probabilities (N, K).
@@ -277,8 +277,8 @@ class FewShot(BaseTask):
             draws = undersample(train.labels)
             union = sorted(set().union(*draws))  # only texts of some experiment are encoded
             sampled = Rows(train[row] for row in union)
-            vectors = embed(encode, sampled.texts(), where=at_train, place=sampled.place())
-            table = embed(encode, test.texts(), where=at_test, place=test.place())
+            vectors = embed_rows(encode, sampled, where=at_train)
+            table = embed_rows(encode, test, where=at_test)
             answers = [logistic(vectors[np.searchsorted(union, draw)], gold[draw])(table) for draw in draws]
             outcome = combined(classes, expected, answers)
             yield accuracy(self.name, code, outcome, details=mistakes(test, outcome))
@@ -384,7 +384,7 @@ class PairProbe(BaseTask):
             yield replace(accuracy(self.name, code, outcome, details=details), item_set=item_set)
 
     def _features(self, encode: Encode, part: Rows, where: str) -> Floats:
-        first, second = (embed(encode, part.texts(side), where=where, place=part.place()) for side in (0, 1))
+        first, second = (embed_rows(encode, part, where=where, side=side) for side in (0, 1))
         with np.errstate(over="ignore"):
             table = features(first, second)
         if len(bad := np.flatnonzero(~np.isfinite(table).all(axis=1))):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
 from isoglot.evaluation.sets import Source, among, sources, words
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed_rows
 
 SEEDS = (0, 1, 2)
 RESTARTS = 10
@@ -58,7 +58,7 @@ class Clustering(BaseTask):
                 raise EvaluationError(
                     f"{where}: the texts have no two labels, only {classes}; check the file of labels"
                 )
-            vectors = embed(encode, rows.texts(), where=where, place=rows.place())
+            vectors = embed_rows(encode, rows, where=where)
             yield from score(vectors, rows.labels, task=self.name, subset=subset)
 
 

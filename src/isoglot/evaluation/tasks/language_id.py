@@ -31,7 +31,7 @@ from isoglot.evaluation.tasks.classification import (
     wrong_answers,
 )
 from isoglot.evaluation.tasks.linear import Floats, Ids
-from isoglot.evaluation.vectors import embed
+from isoglot.evaluation.vectors import embed_rows
 
 SETS = (("en", "de", "fr", "hi"), ("en", "tr", "ar", "bg"))
 PREMISES = 1000
@@ -102,7 +102,7 @@ class LanguageId(BaseTask):
         taken = Rows(translated[row] for row in sorted(first.values())[:PREMISES])
         if len(taken) < 2:
             raise EvaluationError(f"{where}: test-en.tsv has only one premise; two that differ are needed")
-        return taken.texts(), embed(encode, taken.texts(), where=where, place=taken.place())
+        return taken.texts(), embed_rows(encode, taken, where=where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class LanguageIdLingua(BaseTask):
         rows = source.read(where)
         if len(rows) < 2:
             raise EvaluationError(f"{where}: {source.part.files[0]} has one line; two or more are needed")
-        return rows.texts(), embed(encode, rows.texts(), where=where, place=rows.place())
+        return rows.texts(), embed_rows(encode, rows, where=where)
 
 
 def _taken_for_another(outcome: Outcome, sides: Sequence[Sequence[str]]) -> tuple[Detail, ...]:

@@ -26,7 +26,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import mistakes
-from isoglot.evaluation.vectors import embed, in_role, unit
+from isoglot.evaluation.vectors import embed_rows, in_role, unit
 from isoglot.search.exact import Floats, Ids, neighbours
 
 DEPTH = 10  # places that are judged
@@ -72,7 +72,7 @@ class Questions(BaseTask):
             questions, paragraphs = (parts[kind].read(f"{where}, {kind}") for kind in ("questions", "paragraphs"))
             questions, relevance = _judged(questions, paragraphs, parts["gold"].read(where), where=where)
             asked, searched = (
-                embed(in_role(encode, role), rows.texts(), where=f"{where}, {role}", place=rows.place())
+                embed_rows(in_role(encode, role), rows, where=f"{where}, {role}")
                 for role, rows in (("query", questions), ("document", paragraphs))
             )
             nearest = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
@@ -92,11 +92,11 @@ class Questions(BaseTask):
         return subsets
 
 
-def judge(found: Ids, relevance: Relevance) -> Floats:
+def judge(answers: Ids, relevance: Relevance) -> Floats:
     """nDCG, recall at 1, recall and MRR (N, 4) of N questions, from the numbers (N, k) of what each found in order."""
     discounts = 1 / np.log2(np.arange(2, DEPTH + 2))
     rows = []
-    for ids, gains in zip(found.tolist(), relevance, strict=True):
+    for ids, gains in zip(answers.tolist(), relevance, strict=True):
         gained = np.array([gains.get(number, 0.0) for number in ids])
         ideal = np.sort(list(gains.values()))[::-1][:DEPTH]
         hits = gained > 0
@@ -117,26 +117,26 @@ def _judged(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tup
             raise EvaluationError(f"{where}: {row.places[0]}: there is no {lacking}; get the files again")
         if float(row.label or 0) > 0:
             gains[question][numbers[paragraph]] = float(row.label or 0)
-    kept = Rows(row for row in questions if gains[row.id])
-    if not kept:
+    judged = Rows(row for row in questions if gains[row.id])
+    if not judged:
         raise EvaluationError(f"{where}: no question has a relevant paragraph; get the files again")
-    return kept, [gains[row.id] for row in kept]
+    return judged, [gains[row.id] for row in judged]
 
 
 def _wrong(
     rows: tuple[Rows, Rows], vectors: tuple[Floats, Floats], first: Ids, relevance: Relevance
 ) -> tuple[Detail, ...]:
     """The questions whose nearest paragraph (N,) is not relevant, with their own first one, worst first."""
-    own = np.array([min(gains) for gains in relevance])
+    relevant = np.array([min(gains) for gains in relevance])
     wrong = np.flatnonzero([number not in gains for number, gains in zip(first.tolist(), relevance, strict=True)])
-    asked, expected, found = (
+    asked, expected, answers = (
         unit(table[places])
-        for table, places in ((vectors[0], wrong), (vectors[1], own[wrong]), (vectors[1], first[wrong]))
+        for table, places in ((vectors[0], wrong), (vectors[1], relevant[wrong]), (vectors[1], first[wrong]))
     )
-    cosines = np.einsum("nd,nd->n", asked, expected), np.einsum("nd,nd->n", asked, found)
+    cosines = np.einsum("nd,nd->n", asked, expected), np.einsum("nd,nd->n", asked, answers)
     paragraphs = rows[1].texts()
-    answers = [*(paragraphs[number] for number in own), *paragraphs]  # a question's own at its number, then all
-    return mistakes((rows[0].texts(), answers), wrong, first[wrong] + len(own), cosines)
+    sentences = [*(paragraphs[number] for number in relevant), *paragraphs]  # a question's own at its number, then all
+    return mistakes((rows[0].texts(), sentences), wrong, first[wrong] + len(relevant), cosines)
 
 
 QUESTIONS: tuple[Questions, ...] = (

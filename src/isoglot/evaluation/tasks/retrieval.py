@@ -26,7 +26,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, pairwise, permutations, product
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -38,7 +38,7 @@ from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
 from isoglot.evaluation.sets import Source, among, sources, words
-from isoglot.evaluation.vectors import embed, unit
+from isoglot.evaluation.vectors import embed, embed_rows, unit
 from isoglot.search.exact import Floats, Ids, neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins
 
@@ -102,10 +102,8 @@ def nearest(
         for side, language, place in zip(sides, languages, places or (None, None), strict=True)
     ]
     near = neighbours(tables[0], tables[1], 1, metric="cosine")
-    forward, backward = (
-        first_places(sides[1])[near.forward_ids[:, 0]],
-        first_places(sides[0])[near.backward_ids[:, 0]],
-    )
+    forward = first_places(sides[1])[near.forward_ids[:, 0]]
+    backward = first_places(sides[0])[near.backward_ids[:, 0]]
     forward_hits, backward_hits = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
     ways: list[tuple[Floats, tuple[Detail, ...]]] = [
         (forward_hits, _mistakes(sides, (tables[0], tables[1]), forward)),
@@ -176,8 +174,8 @@ class Tatoeba(BaseTask):
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
         """The pairs found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
-        found = sources(self.name, self.reads, data)
-        return {pair: source for (_, pair), source in found.items() if among(pair[:-4], languages)}
+        parts = sources(self.name, self.reads, data)
+        return {pair: source for (_, pair), source in parts.items() if among(pair[:-4], languages)}
 
     def score(self, encode: Encode, subsets: dict[str, Source]) -> Iterator[Score]:
         """Three accuracies of each language, and the F1 of MTEB."""
@@ -264,22 +262,18 @@ def mistakes(
 ) -> tuple[Detail, ...]:
     """The worst of W wrong answers, by how much they score above the translation; nothing without any.
 
-    `wrong` (W,) are rows of the first side and `found` (W,) rows of the second; `scores` (W,) are those of the
-    translations, then of what was found. The last of the `columns` is their difference.
+    `wrong` (W,) are rows of the first side and `answers` (W,) rows of the second; `scores` (W,) are those of the
+    translations, then of the answers. The last of the `columns` is their difference.
     """
     # Rounded before they are sorted: differences that differ by rounding alone stay in the order of the data.
     expected, taken = (score.round(6) for score in scores)
     above = (taken - expected).round(6)
+    worst = np.argsort(-above, kind="stable")[:SHOWN]
     rows = tuple(
-        (
-            sides[0][wrong[at]],
-            sides[1][wrong[at]],
-            sides[1][answers[at]],
-            float(expected[at]),
-            float(taken[at]),
-            float(above[at]),
+        (sides[0][query], sides[1][query], sides[1][answer], *map(float, values))
+        for query, answer, *values in zip(
+            *(part[worst] for part in (wrong, answers, expected, taken, above)), strict=True
         )
-        for at in np.argsort(-above, kind="stable")[:SHOWN]
     )
     return (Detail("mistakes", columns, rows),) if rows else ()
 
@@ -350,12 +344,12 @@ class NWay:
         Raises `EvaluationError`, beginning with the task, for files that are not a set, `CorpusError` for an unknown
         language.
         """
-        found: Found = {}
+        texts: Found = {}
         for (split, subset), source in sources(task, (self.source,), data).items():
             code, _, partner = subset.partition(".")
             if split in self.splits and (code in ENGLISH or among(code, languages)):
-                found.setdefault(code, {}).setdefault(partner, {})[split] = source
-        return dict(sorted(found.items()))
+                texts.setdefault(code, {}).setdefault(partner, {})[split] = source
+        return dict(sorted(texts.items()))
 
     def read(self, languages: Found, code: str, *, partner: str, where: str) -> Rows:
         """The sentences of a language for pairs with `partner`, by ascending identifier.
@@ -496,7 +490,7 @@ class XSim(BaseTask):
             if key not in sides:
                 rows = self.texts.read(texts, code, partner=partner, where=self.name)
                 where = f"{self.name}, language {code}"
-                vectors = embed(encode, rows.texts(), where=where, place=rows.place())
+                vectors = embed_rows(encode, rows, where=where)
                 sides[key] = _Side(rows, vectors, first_places(rows.texts()))
             return sides[key]
 
@@ -575,18 +569,14 @@ class CorpusSearch(BaseTask):
         English need not be requested, but is not enough alone.
         """
         files = sources(self.name, self.reads, data)
-        roles = {role: [code for part, code in files if part == role] for role in ("queries", "corpus")}
-        return {
-            query if query == corpus else f"{query}-{corpus}": (
-                (query, corpus),
-                files["queries", query],
-                files["corpus", corpus],
-            )
-            for corpus in roles["corpus"]
-            for query in roles["queries"]
-            if any(among(code, languages) for code in (query, corpus))
-            and all(code in ENGLISH or among(code, languages) for code in (query, corpus))
-        }
+        corpora, queries = ([code for part, code in files if part == role] for role in ("corpus", "queries"))
+        subsets = {}
+        for corpus, query in product(corpora, queries):
+            pair = query, corpus
+            asked = [among(code, languages) for code in pair]
+            if any(asked) and all(wanted or code in ENGLISH for wanted, code in zip(asked, pair, strict=True)):
+                subsets["-".join(dict.fromkeys(pair))] = pair, files["queries", query], files["corpus", corpus]
+        return subsets
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Source, Source]]) -> Iterator[Score]:
         """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits."""
@@ -602,8 +592,7 @@ class CorpusSearch(BaseTask):
         """The sentences of a corpus, each once, and their vectors."""
         where = f"{self.name}, corpus, language {code}"
         rows = source.read(where)
-        texts = rows.texts()
-        vectors = embed(encode, texts, where=where, place=rows.place())
+        texts, vectors = rows.texts(), embed_rows(encode, rows, where=where)
         distinct = np.unique(first_places(texts))
         if len(distinct) < len(texts):
             texts, vectors = [texts[place] for place in distinct], vectors[distinct]
@@ -614,8 +603,7 @@ class CorpusSearch(BaseTask):
     ) -> Score:
         asked = source.read(where)
         queries = asked.texts()
-        table = embed(encode, queries, where=where, place=asked.place())
-        near = neighbours(table, vectors, self.top + 1, metric="cosine")
+        near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
         hits = [
             _hits(query, texts, ids, cosines)[: self.top]
             for query, ids, cosines in zip(queries, near.forward_ids, near.forward_scores, strict=True)

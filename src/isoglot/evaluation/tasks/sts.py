@@ -32,7 +32,7 @@ from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source, among, in_memory, sources, words
 from isoglot.evaluation.statistics import STATISTICS
-from isoglot.evaluation.vectors import embed, unit
+from isoglot.evaluation.vectors import embed_rows, unit
 
 CORRELATIONS = ("spearman", "pearson")
 
@@ -142,12 +142,7 @@ def embed_sides(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Vectors (N, D) of the first and of the second sentences. Raises `EvaluationError` with the language and place."""
     first, second = (
-        embed(
-            encode,
-            pairs.texts(side),
-            where=f"{where}, sentence {side + 1}, language {language}",
-            place=pairs.place(side),
-        )
+        embed_rows(encode, pairs, where=f"{where}, sentence {side + 1}, language {language}", side=side)
         for side, language in enumerate(languages)
     )
     return first, second

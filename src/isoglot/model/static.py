@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from isoglot.data.tokens import Tokens
 from isoglot.errors import EncoderError
-from isoglot.model import layout, packed
+from isoglot.model import layout, packed, words
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
-from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
+from isoglot.model.tokenizer import digest, disable_extras, prompted, require_tokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -68,7 +68,7 @@ class StaticModel(Model):
 
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids without special tokens; an empty text gives an empty row."""
-        return ragged(self.tokenizer, prompted(texts, prompt, self.prompt), max_length=self.max_length)
+        return words.tokenize(self.tokenizer, prompted(texts, prompt, self.prompt), max_length=self.max_length)
 
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
         """The means, which are computed at once. Texts of equal length are summed together."""

@@ -31,6 +31,7 @@ _SIGNS = rf"{SPACE}?\p{{N}}+|{SPACE}?[^\p{{L}}\p{{M}}\p{{N}}{SPACE}]+|{SPACE}"
 _WORDS = rf"{SPACE}?[\p{{L}}\p{{M}}]+|{_SIGNS}"
 _CHARACTERS = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc"
 _SINGLE = rf"{SPACE}?[{_CHARACTERS}]|{SPACE}?[\p{{L}}\p{{M}}&&[^{_CHARACTERS}]]+|{_SIGNS}"
+SPLITS = (_WORDS, _SINGLE)  # what a tokenizer that is trained cuts by; no match contains a space but in front
 _ALPHABET = 6_000  # most characters of a tokenizer that is trained
 _BLOCK = 16_384  # texts tokenised at a time: encodings take much memory, so they are reduced to ids block by block
 

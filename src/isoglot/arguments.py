@@ -1,8 +1,8 @@
 """Arguments of public functions: checked by their annotations, with columns of PyArrow as lists.
 
 `check_arguments` decorates every public function, so that what is passed is checked once, where it enters. Annotations
-say what is taken. A class of this package is a kind too, except beside strings (`str | Encoder`): such arguments, and
-those with classes of other packages, are left to the function, which knows what its callers mistake for what.
+say what is taken. Arrays and classes of this package are kinds too, except beside strings (`str | Encoder`): such
+arguments, and those with classes of other packages, are left to the function, which knows what is mistaken for what.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
     Path: ("a path", lambda value: isinstance(value, Path)),
     Mapping: ("a dict", lambda value: isinstance(value, Mapping)),
     Callable: ("a function", callable),
+    "array": ("an array of numbers", lambda value: _is_array(value)),
     Sequence: ("a list", lambda value: _is_several(value)),
     Collection: ("a list", lambda value: _is_several(value)),
     Iterable: ("a list", lambda value: _is_several(value)),
@@ -120,7 +121,8 @@ def as_python(value: Any, name: str, *, depth: int = _DEPTH) -> Any:
     if numpy is not None and getattr(value, "ndim", None) == 0 and isinstance(value, numpy.ndarray | numpy.generic):
         return value.item()  # numbers of NumPy overflow, where Python's do not
     if type(value) is dict and depth:
-        return {key: as_python(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
+        read = {key: as_python(one, f"{name}[{key!r}]", depth=depth - 1) for key, one in value.items()}
+        return read if any(read[key] is not one for key, one in value.items()) else value  # which may be for results
     if type(value) in (list, tuple) and value and depth and _may_differ(value[0]):
         items = [as_python(one, f"{name}[{at}]", depth=depth - 1) for at, one in enumerate(value)]
         return type(value)(items)
@@ -136,6 +138,12 @@ def _parts(hint: Any) -> list[Any]:
     return [*get_args(hint)] if get_origin(hint) in (Union, UnionType) else [hint]
 
 
+def _kind(part: Any) -> Any:
+    """The class of a part of an annotation; for arrays a name, since NumPy is not imported here."""
+    origin = get_origin(part) or part
+    return "array" if getattr(origin, "__name__", "") == "ndarray" else origin
+
+
 def _fits(value: Any, hint: Any) -> bool:
     parts = _parts(hint)
     return not all(_is_kind(part, parts) for part in parts) or any(_fits_part(value, part) for part in parts)
@@ -143,13 +151,15 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _is_kind(part: Any, parts: Sequence[Any]) -> bool:
     """Whether a part of an annotation is checked here."""
-    origin = get_origin(part) or part
+    origin = _kind(part)
     is_ours = isinstance(origin, type) and origin.__module__.startswith("isoglot.")
-    return origin is Literal or origin in _KINDS or (is_ours and str not in parts and not _is_protocol(origin))
+    if is_ours or origin == "array":
+        return str not in parts and not _is_protocol(origin)
+    return origin is Literal or origin in _KINDS
 
 
 def _fits_part(value: Any, part: Any) -> bool:
-    origin = get_origin(part) or part
+    origin = _kind(part)
     if origin is Literal:
         return type(value) in map(type, get_args(part))  # which of them, the function checks
     if origin not in _KINDS:
@@ -169,6 +179,11 @@ def _is_several(value: Any) -> bool:
     return is_iterable and not is_single and not _is_table(value)
 
 
+def _is_array(value: Any) -> bool:
+    kind = getattr(getattr(value, "dtype", None), "kind", "f")  # tensors have no kind
+    return kind in "biuf" and hasattr(value, "shape") and _is_several(value)
+
+
 def _is_table(value: Any) -> bool:
     return hasattr(value, "columns") or hasattr(value, "column_names")
 
@@ -176,7 +191,7 @@ def _is_table(value: Any) -> bool:
 def _in_words(hint: Any) -> str:
     words: list[str] = []
     for part in _parts(hint):
-        origin = get_origin(part) or part
+        origin = _kind(part)
         items = get_args(part)[:1] if origin in (Sequence, Collection) else ()
         if origin is Literal:
             words += map(repr, get_args(part))
@@ -203,7 +218,7 @@ def _naming(given: Mapping[str, Any]) -> Iterator[None]:
         raise IsoglotError(f"{shown(error.filename)}: is too long for the name of a file; choose another") from error
     except (OverflowError, ValueError, RuntimeError) as error:
         large = [name for name, value in given.items() if isinstance(value, Integral) and abs(int(value)) >> 31]
-        if large and (isinstance(error, OverflowError) or str(error).startswith("Overflow")):
+        if large and (isinstance(error, OverflowError) or str(error).startswith(("Overflow", "Maximum"))):
             raise ValueError(f"{large[0]} is {shown(given[large[0]])}, which is too large") from error
         surrogates = isinstance(error, UnicodeEncodeError) and "surrogates" in error.reason
         if not surrogates and "embedded null" not in str(error):

@@ -13,9 +13,14 @@ import pytest
 
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
+from isoglot import objectives, scale, search
 from isoglot.cli.main import main
-from isoglot.encoders import StaticEncoder
+from isoglot.data import groups_of
+from isoglot.encoders import StaticEncoder, average, fit_flow, fit_whitening, trim
 from isoglot.index import Index
+from isoglot.mining import add_hard_negatives, filter_pairs
+from isoglot.model import quantize_vectors
+from isoglot.serve import create_app
 
 LEFT, RIGHT = SENTENCES[:4], SENTENCES[4:8]
 PAIRS = list(zip(LEFT, RIGHT, strict=True))
@@ -39,6 +44,8 @@ WRONG = {
     "pairs": [5, object(), "text", ["a"], [("a",)], [("a", "b"), ("c",)], {"en": ["a", None], "de": ["b", "c"]}],
     "callback": [5, "x", [1], object()],
     "choice": [5, True, "nonsense", b"x", object()],
+    "array": [None, 5, "x", object(), {"a": 1}, [None], MASKED, np.array("x"), np.array([[None]]), [[1.0]]],
+    "wide": ["1", [1.0], 1j, -1, {"a": "b"}],
     "anything": [],
 }
 # Values that may be taken or not; for every argument.
@@ -56,6 +63,10 @@ class World:
         self.scores = isoglot.evaluate(self.m, pairs=PAIRS)
         self.compared = isoglot.compare(self.scores, resamples=10)
         self.mined = isoglot.mine(self.m, LEFT, RIGHT)
+        self.vectors, self.others = self.m.encode(LEFT), self.m.encode(RIGHT)
+        self.found = search.neighbours(self.vectors, self.others, 2)
+        self.pairs = search.mine(self.vectors, self.others)
+        self.codes = quantize_vectors(self.vectors, "ubinary")
         self.map = isoglot.plot(self.m, LEFT, method="pca")
 
 
@@ -166,6 +177,83 @@ CALLS = {
         "seed:count title:name device:name",
     ),
     "map.save": (lambda w: w.map.save, lambda w: {}, "path:path"),
+    **{
+        f"search.{name}": (
+            lambda w, name=name: getattr(search, name),
+            lambda w: {"x": w.vectors, "y": w.others, "k": 2},
+            f"x:array {more} k:count budget:number progress:callback",
+        )
+        for name, more in (("neighbours", "y:array metric:choice"), ("mine", "margin:choice direction:choice"))
+    },
+    "search.margins": (
+        lambda w: search.margins,
+        lambda w: {"scores": w.vectors[:, :2], "ids": w.found.forward_ids, "other_scores": w.others[:, :2]},
+        "scores:array ids:array other_scores:array margin:choice",
+    ),
+    "search.hard_negatives": (
+        lambda w: search.hard_negatives,
+        lambda w: {"x": w.vectors, "y": w.others, "gold": ([0], [0]), "count": 2},
+        "x:array y:array gold:pairs count:count",
+    ),
+    "search.search_binary": (
+        lambda w: search.search_binary,
+        lambda w: {"queries": w.vectors, "codes": w.codes, "vectors": w.vectors, "k": 2},
+        "queries:array codes:array vectors:array k:count oversampling:count metric:choice",
+    ),
+    "search.recall": (
+        lambda w: search.recall,
+        lambda w: {"x": w.vectors, "y": w.others, "found": w.found},
+        "x:array y:array found:anything sample:count seed:count",
+    ),
+    "quantize_vectors": (lambda w: quantize_vectors, lambda w: {"vectors": w.vectors, "kind": "int8"}, "kind:choice"),
+    "filter_pairs": (
+        lambda w: filter_pairs,
+        lambda w: {"model": w.m, "pairs": PAIRS, "k": 2},
+        "model:anything pairs:column languages:names k:count margin:choice threshold:number nonsense:count",
+    ),
+    "add_hard_negatives": (
+        lambda w: add_hard_negatives,
+        lambda w: {"model": w.m, "pairs": PAIRS, "count": 1},
+        "model:anything pairs:pairs count:count languages:names progress:callback",
+    ),
+    "average": (lambda w: average, lambda w: {"models": [w.m, w.m]}, "models:names weights:names"),
+    "fit_whitening": (
+        lambda w: fit_whitening,
+        lambda w: {"model": w.m, "texts": SENTENCES * 3},
+        "model:column texts:texts dim:count progress:callback",
+    ),
+    "fit_flow": (
+        lambda w: fit_flow,
+        lambda w: {"model": w.m, "texts": SENTENCES * 3},
+        "model:column texts:texts epochs:count batch_size:count lr:number seed:count flow:callback permutation:choice",
+    ),
+    "trim": (
+        lambda w: trim,
+        lambda w: {"model": w.m, "texts": LEFT},
+        "model:column minimum_count:count first:count keep_characters:switch",
+    ),
+    "groups_of": (
+        lambda w: lambda **given: list(groups_of(**given)),
+        lambda w: {"data": PAIRS},
+        "data:column languages:names hard_negatives:name",
+    ),
+    "encode_shards": (
+        lambda w: scale.encode_shards,
+        lambda w: {"model": "static", "inputs": [Path("no.txt")], "output": Path("shards")},
+        "model:choice inputs:texts output:place lines:count settings:count cluster:callback progress:callback",
+    ),
+    "Cluster": (lambda w: scale.Cluster, lambda w: {}, "cpus:wide gpus:wide retries:wide"),
+    "create_app": (
+        lambda w: create_app,
+        lambda w: {"index": w.index},
+        "index:column encoder:column name:name effort:whole allow_hosts:names allow_origins:names limits:column",
+    ),
+    "objectives.build": (
+        lambda w: objectives.build,
+        lambda w: {"name": "info_nce", "options": {}, "encoder": w.m},
+        "name:choice options:count encoder:column",
+    ),
+    "InfoNCE": (lambda w: objectives.InfoNCE, lambda w: {}, "temperature:wide"),
     "train": (
         lambda w: isoglot.train,
         lambda w: {"model": w.m, "data": PAIRS, "steps": 1},

@@ -241,10 +241,21 @@ def test_what_follows_a_compressed_stream_is_an_error_unless_it_is_a_stream_or_p
     for padding in (b"", bytes(1024)):
         path.write_bytes(whole + padding)
         assert b"".join(read_blocks(path)) == b"one\n" * 200_000 + b"two\n"
-    for rubbish in (b"rubbish", lzma.compress(b"three\n", lzma.FORMAT_ALONE)):
+    for rubbish in (b"rubbish", lzma.compress(b"three\n", lzma.FORMAT_ALONE), b"\0" * 7 + b"rubbish"):
         path.write_bytes(whole + rubbish)
         with pytest.raises(CorpusError, match=r"a\.txt: .* after line 200001"):
             list(read_blocks(path))
+
+
+@pytest.mark.parametrize("zeros", [1, 3, (1 << 19) + 2])
+def test_padding_of_xz_is_a_multiple_of_four_bytes(tmp_path, zeros):
+    path = tmp_path / "a.txt"
+    for following in (b"", lzma.compress(b"two\n")):
+        path.write_bytes(lzma.compress(b"one\n") + bytes(zeros) + following)
+        with pytest.raises(CorpusError, match=r"a\.txt: .*zeros that are not a multiple of four bytes.* after line 1"):
+            list(read_blocks(path))
+        path.write_bytes(lzma.compress(b"one\n") + bytes(zeros + -zeros % 4) + following)
+        assert b"".join(read_blocks(path)).startswith(b"one\n")
 
 
 @pytest.mark.parametrize("link", ["symbolic", "hard", "around", "same"])

@@ -168,6 +168,10 @@ def test_measures(tmp_path, text):
     (tmp_path / "plain").write_bytes(text)
     (tmp_path / "packed").write_bytes(lzma.compress(text))
     assert measure(tmp_path / "plain") == measure(tmp_path / "packed") == expected
+    for following in (b"\0" * 3, b"rubbish"):
+        (tmp_path / "packed").write_bytes(lzma.compress(text) + following)
+        with pytest.raises(CorpusError, match="packed: cannot be read to its end"):
+            measure(tmp_path / "packed")
 
 
 @pytest.mark.slow

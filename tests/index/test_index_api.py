@@ -270,7 +270,7 @@ def test_rows_that_are_not_in_the_index(index):
         with pytest.raises(ValueError, match=f"row {wrong[-1]} is not one of the 10"):
             index.vectors(wrong)
     for wrong in ([0.5], [True], ["a"]):
-        with pytest.raises(TypeError, match="numbers of rows"):
+        with pytest.raises(TypeError, match=r"numbers of rows|a whole number"):
             index.vectors(wrong)
 
 

@@ -168,6 +168,10 @@ def unlabelled(path):
     save_file(load_file(path), path)
 
 
+def followed(path):
+    path.write_bytes(path.read_bytes() + b"rubbish")
+
+
 def wrong_columns(path):
     tensors = load_file(path)
     facts = {name: {"columns": 9999, "unit": 1.0} for name in tensors if name + ".scales" in tensors}
@@ -181,6 +185,7 @@ def wrong_columns(path):
         (packed.WEIGHTS, unlabelled),
         (packed.WEIGHTS, wrong_columns),
         (packed.TOKENIZER, cut),
+        (packed.TOKENIZER, followed),
     ],
 )
 @pytest.mark.parametrize("kind", ["static", "bpe"])

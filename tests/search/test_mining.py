@@ -92,5 +92,5 @@ def test_wrong_names_are_refused():
 
 
 def test_a_threshold_of_nan_is_refused():
-    with pytest.raises(ValueError, match="threshold is NaN"):
+    with pytest.raises(ValueError, match="threshold: is NaN"):
         mine(np.eye(3), np.eye(3), k=1, threshold=np.nan)

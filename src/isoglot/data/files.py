@@ -590,14 +590,15 @@ def _open(path: str | Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
     except OSError as error:
         raise CorpusError(f"cannot be opened: {error.strerror or error}", file=path) from error
     with file:
-        stream = _decompressed(file, path)
+        stream = decompressed(file, path)
         try:
             yield stream, file
         finally:
             stream.close()
 
 
-def _decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
+def decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
+    """The content of an open file; the file itself if it isn't compressed. Reading raises the decompressor's errors."""
     try:
         magic = file.read(10)
         file.seek(0)
@@ -607,23 +608,23 @@ def _decompressed(file: BinaryIO, path: str | Path) -> BinaryIO:
         return cast("BinaryIO", gzip.GzipFile(fileobj=file))
     start: Callable[[], Any]
     if magic.startswith(b"\xfd7zXZ\x00"):
-        start = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ)
+        start, unit = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ), 4
     elif _BZ2.match(magic):
-        start = bz2.BZ2Decompressor
+        start, unit = bz2.BZ2Decompressor, 1
     else:
         return file
-    return cast("BinaryIO", io.BufferedReader(_Streams(file, start), _BLOCK))
+    return cast("BinaryIO", io.BufferedReader(_Streams(file, start, unit), _BLOCK))
 
 
 class _Streams(io.RawIOBase):
-    """The content of compressed streams, one after the other, with zeros as padding.
+    """The content of compressed streams, one after the other, with zeros as padding up to a multiple of `unit` bytes.
 
     The classes of the standard library ignore whatever follows a stream, such as the rest of a file whose copy was
     damaged there; here it is an error of the decompressor.
     """
 
-    def __init__(self, file: BinaryIO, start: Callable[[], Any]) -> None:
-        self._file, self._start, self._decompressor = file, start, start()
+    def __init__(self, file: BinaryIO, start: Callable[[], Any], unit: int) -> None:
+        self._file, self._start, self._unit, self._decompressor = file, start, unit, start()
 
     def readable(self) -> bool:
         return True
@@ -633,9 +634,12 @@ class _Streams(io.RawIOBase):
         while not content:
             if self._decompressor.eof:
                 block = self._decompressor.unused_data
-                while not (block := block.lstrip(b"\0")):
-                    if not (block := self._file.read(_BLOCK)):
-                        return 0
+                while not (block := block.lstrip(b"\0")) and (following := self._file.read(_BLOCK)):
+                    block = following
+                if (self._file.tell() - len(block)) % self._unit:  # streams of .xz are multiples of four bytes too
+                    raise lzma.LZMAError("zeros that are not a multiple of four bytes follow the compressed data")
+                if not block:
+                    return 0
                 self._decompressor = self._start()
             elif self._decompressor.needs_input:
                 if not (block := self._file.read(_BLOCK)):

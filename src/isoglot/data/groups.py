@@ -11,6 +11,7 @@ from math import isnan
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from isoglot.arguments import check_arguments
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, canonical_or_skip, is_language, matches
 from isoglot.data.numbers import fits
 from isoglot.errors import CorpusError, shown
@@ -73,6 +74,7 @@ def _as_tuple(name: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+@check_arguments()
 def groups_of(
     data: Any,
     languages: Languages = None,

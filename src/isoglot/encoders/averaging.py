@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from isoglot.arguments import check_arguments
 from isoglot.encoders.adapters import attached
 from isoglot.encoders.base import Encoder, evaluating
 from isoglot.encoders.loading import load
@@ -19,6 +20,7 @@ from isoglot.errors import EncoderError
 from isoglot.model import Model
 
 
+@check_arguments()
 def average(models: Sequence[str | Path | Model], weights: Sequence[float] | None = None) -> Encoder:
     """A copy of the first of two or more encoders with the weighted mean of all their weights, in evaluation mode.
 

@@ -211,6 +211,7 @@ def single_threads(count: int) -> ThreadPoolExecutor:
     return pool
 
 
+@check_arguments()
 def to_tensor(rows: Rows, device: Any) -> Tensor:
     """A copy of the rows as a tensor on a device."""
     return torch.from_numpy(np.array(rows)).to(device)

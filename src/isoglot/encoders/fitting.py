@@ -31,6 +31,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from isoglot.arguments import check_arguments
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
@@ -64,6 +65,7 @@ class Whitened:
         return f"{self.sentences:,} sentences, {self.encoder.dim} dimensions with {self.kept:.1%} of the variance"
 
 
+@check_arguments()
 def fit_whitening(
     model: Model, texts: Iterable[str], *, dim: int | None = None, progress: Progress | None = None
 ) -> Whitened:
@@ -176,6 +178,7 @@ class Fitted:
         return f"{self.sentences:,} sentences, mean log-likelihood {self.before:.1f} -> {self.after:.1f} nats"
 
 
+@check_arguments()
 def fit_flow(
     model: Model,
     texts: Iterable[str],
@@ -218,10 +221,9 @@ def train_flow(
     flow: Flow, vectors: Vectors, *, epochs: int = 1, batch_size: int = 32, lr: float = 1e-3, seed: int = 0
 ) -> tuple[float, float]:
     """Train in place on vectors (N, D); the mean log-likelihood before and after, nats. Raises as `fit_flow` does."""
-    if not (lr > 0 and batch_size >= 2 and epochs >= 1):
-        raise ValueError(
-            f"lr must be above 0, batch_size at least 2, epochs at least 1, got {lr}, {batch_size}, {epochs}"
-        )
+    if not (lr > 0 and batch_size >= 2 and epochs >= 1 and seed >= 0):
+        wrong = f"{lr}, {batch_size}, {epochs}, {seed}"
+        raise ValueError(f"lr must be above 0, batch_size at least 2, epochs at least 1, seed at least 0, got {wrong}")
     rng = np.random.default_rng(seed)
     adam = torch.optim.AdamW(flow.parameters(), lr=lr, weight_decay=0.01, eps=1e-6)
     before = None

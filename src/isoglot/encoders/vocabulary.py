@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from isoglot.arguments import check_arguments
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
@@ -59,6 +60,7 @@ class Trimmed:
         )
 
 
+@check_arguments()
 def trim(
     model: Model,
     texts: Iterable[str],

@@ -20,6 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import json_object, read_lines, without_compression
 from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
@@ -37,6 +38,7 @@ _ASIDE = {"id", SCORE, IGNORED}  # columns of a table of languages that are not 
 _ROWS = 4096  # rows of Parquet read at a time
 
 
+@check_arguments()
 def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence]:
     """The sentences of `FILE` or `CODE=FILE`; where the file has no language, it is `CODE`, else `language`.
 
@@ -47,7 +49,7 @@ def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence
     if name.endswith(".tmx"):
         for unit, group in enumerate(read_tmx(path), 1):
             yield from _versions(f"{path}:{unit}", group.texts, group.langs)
-    elif not Path(path).exists() and "-" in Path(path).suffix:
+    elif "-" in Path(path).suffix and not Path(path).exists():
         for line, group in enumerate(read_moses(path, languages=codes if len(codes) == 2 else None), 1):
             yield from _versions(f"{path}:{line}", group.texts, group.langs)
     elif name.endswith(".jsonl"):

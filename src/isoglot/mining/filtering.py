@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
@@ -47,6 +48,7 @@ class Filtered:
     counts: Counts = field(default_factory=dict)
 
 
+@check_arguments()
 def filter_pairs(
     model: Model | str | Path | None, pairs: Any, *, languages: Languages = None, **settings: Any
 ) -> Filtered:
@@ -89,6 +91,7 @@ def filter_file(
     return counts
 
 
+@check_arguments()
 def judged(
     model: Model | str | Path | None,
     groups: Iterable[Group],

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from isoglot.arguments import check_arguments
 from isoglot.data import Group, filters
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import read, reader_of
@@ -16,6 +17,7 @@ from isoglot.model import Model, encode, load
 from isoglot.search import hard_negatives
 
 
+@check_arguments()
 def add_hard_negatives(
     model: Model | str | Path,
     pairs: Any,

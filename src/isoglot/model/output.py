@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.vectors import as_array, not_finite
 from isoglot.errors import shown
 
@@ -24,6 +25,7 @@ def check_output_precision(kind: str) -> None:
         )
 
 
+@check_arguments()
 def find_ranges(vectors: Any) -> NDArray[np.float32]:
     """(2, D) the least and greatest value of each dimension of vectors (N, D), for `calibration`.
 
@@ -35,6 +37,7 @@ def find_ranges(vectors: Any) -> NDArray[np.float32]:
     return np.stack([table.min(axis=0), table.max(axis=0)]).astype(np.float32)
 
 
+@check_arguments()
 def quantize_vectors(vectors: Any, kind: str, *, calibration: Any = None) -> NDArray[Any]:
     """Vectors (N, D), or a single one (D,), in fewer bits.
 

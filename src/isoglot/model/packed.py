@@ -104,8 +104,8 @@ def tokenizer_file(folder: Path) -> Iterator[Path]:
         content = reader.decompress(path.read_bytes(), _LARGEST)
     except lzma.LZMAError as error:
         raise EncoderError(f"{path}: can't be read: {error}; save or download the model again") from error
-    if not reader.eof:
-        raise EncoderError(f"{path}: is truncated, or larger than 512 MiB; save or download the model again")
+    if not reader.eof or reader.unused_data:
+        raise EncoderError(f"{path}: is damaged at its end, or larger than 512 MiB; save or download the model again")
     with tempfile.TemporaryDirectory(prefix="isoglot-") as place:
         expanded = Path(place, _PLAIN_TOKENIZER)
         expanded.write_bytes(content)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from isoglot.arguments import check_arguments
 from isoglot.encoders.base import Encoder
 from isoglot.errors import RecipeError, nearest, shown
 from isoglot.objectives.additive_margin import AdditiveMargin
@@ -57,6 +58,7 @@ __all__ = [
 ]
 
 
+@check_arguments()
 def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -> None:
     """Raise RecipeError unless `name` is an objective and every option one of its keyword arguments, of its type."""
     if name not in OBJECTIVES:
@@ -70,6 +72,7 @@ def check(name: str, options: Mapping[str, Any], *, where: str = "objectives") -
     check_values(OBJECTIVES[name].__init__, options, where=where)
 
 
+@check_arguments()
 def build(
     name: str,
     options: Mapping[str, Any],

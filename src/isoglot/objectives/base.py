@@ -100,7 +100,7 @@ def _numbered(name: str, number: int) -> str:
 def check_range(**values: tuple[float, float, float]) -> None:
     """Raise ValueError for the first number out of its range; each is given as (value, least, greatest)."""
     for name, (value, least, greatest) in values.items():
-        if not least <= value <= greatest:
+        if not isinstance(value, int | float) or not least <= value <= greatest:
             raise ValueError(f"{name} must be at least {least:g} and at most {greatest:g}, got {value!r}")
 
 

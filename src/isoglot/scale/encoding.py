@@ -16,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, digest, read_texts, without_compression
 from isoglot.errors import EncoderError, nearest
 from isoglot.model import Model, load
@@ -31,6 +32,7 @@ LINES = 100_000  # in a piece: minutes for a transformer on one core, 150 MB of 
 NOTE = "shards.json"
 
 
+@check_arguments()
 def encode_shards(
     model: str,
     inputs: Sequence[Path],

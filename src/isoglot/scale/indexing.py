@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.index import Index, Origin, Sentence
 from isoglot.index.origin import encode_sentences
 from isoglot.model import Model
@@ -21,6 +22,7 @@ from isoglot.model.engine import limit_cores
 from isoglot.scale.work import Cluster, in_order
 
 
+@check_arguments()
 def index_shards(
     model: str | Path,
     sentences: Iterable[str | Sentence],

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import content_digest
 from isoglot.scale.shards import Shards, open_shards
 from isoglot.scale.work import Cluster, in_order
@@ -32,6 +33,7 @@ BLOCK = 16 * TILE  # rows of a block: 3e12 operations at 384 dimensions, a minut
 Vectors = NDArray[Any] | Shards | Path | Sequence[Path]
 
 
+@check_arguments()
 def neighbours_shards(
     x: Vectors,
     y: Vectors,

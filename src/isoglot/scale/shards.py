@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.vectors import open_table
 from isoglot.errors import CorpusError, EncoderError
 
@@ -52,6 +53,7 @@ class Shards:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
+@check_arguments()
 def open_shards(source: Path | Sequence[Path]) -> Shards:
     """Vectors in one `.npy` file, in several files in their order, or in those of a folder, sorted by name.
 

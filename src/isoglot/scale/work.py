@@ -39,6 +39,9 @@ class Cluster:
     retries: int = 3
 
     def __post_init__(self) -> None:
+        numbers = (self.cpus, self.gpus, self.retries, self.workers or 0)
+        if not all(isinstance(number, int | float) for number in numbers):
+            raise TypeError(f"cpus, gpus, retries and workers must be numbers, not {self}")
         if self.cpus < 1 or self.gpus < 0 or self.retries < 0 or (self.workers is not None and self.workers < 1):
             raise ValueError(f"cpus and workers must be at least 1, gpus and retries at least 0, not {self}")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.search.exact import BUDGET, Best, Metric, rescore
 
 Ids = NDArray[np.int64]
@@ -25,6 +26,7 @@ class _Restored:
         return values
 
 
+@check_arguments()
 def search_binary(
     queries: NDArray[Any],
     codes: NDArray[Any],
@@ -58,11 +60,14 @@ def search_binary(
         raise ValueError(f"vectors must be ({size}, {queries.shape[1]}), got {vectors.shape}")
     if (vectors.dtype.kind in "iu") != (ranges is not None):
         raise ValueError(f"ranges belong to vectors of int8 or uint8, and these are {vectors.dtype}")
-    if k < 1 or oversampling < 1:
-        raise ValueError(f"k and oversampling must be at least 1, got {k} and {oversampling}")
+    if k < 1 or oversampling < 1 or metric not in ("dot", "cosine"):
+        numbers = f"{k}, {oversampling} and {metric!r}"
+        raise ValueError(f"k and oversampling must be at least 1, metric 'dot' or 'cosine', got {numbers}")
     k = min(k, size)
     if not k or not len(queries):
         return np.empty((len(queries), k), np.float32), np.empty((len(queries), k), np.int64)
+    if np.ndim(centre) and np.shape(centre) != (queries.shape[1],):
+        raise ValueError(f"centre must be ({queries.shape[1]},), got {np.shape(centre)}")
     ids = find_candidates(np.packbits(queries > centre, axis=1), codes, min(size, k * oversampling), budget=budget)
     rows: Any = vectors if ranges is None else _Restored(vectors, ranges)
     best = rescore(queries, rows, Best(np.zeros(ids.shape, np.float32), ids), k, metric=metric, budget=budget)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.data.vectors import not_finite, unit
 from isoglot.search.checkpoint import Checkpoint, Saver, fingerprint
 
@@ -187,6 +188,7 @@ class Neighbours(NamedTuple):
     backward_ids: Ids
 
 
+@check_arguments()
 def neighbours(
     x: NDArray[Any],
     y: NDArray[Any],

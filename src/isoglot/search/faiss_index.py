@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.errors import SearchError, nearest
 from isoglot.search.exact import BUDGET, Best, Floats, Ids, Neighbours, load, neighbours, rescore
 
@@ -85,6 +86,7 @@ def candidates(index: Any, queries: Floats, k: int, *, effort: int | None = None
     return found
 
 
+@check_arguments()
 def approximate(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -126,10 +128,16 @@ def approximate(
     return Neighbours(sides[0].scores, sides[0].ids, sides[1].scores, sides[1].ids)
 
 
+@check_arguments()
 def recall(
     x: NDArray[Any], y: NDArray[Any], found: Neighbours, *, sample: int = SAMPLE, seed: int = 0, budget: int = BUDGET
 ) -> float:
-    """Share of the true k nearest, 0 to 1, in `found`, for a sample of rows of both sides."""
+    """Share of the true k nearest, 0 to 1, in `found`, for a sample of rows of both sides.
+
+    Raises `ValueError` for a sample below 1, a negative seed, and what `neighbours` rejects.
+    """
+    if sample < 1 or seed < 0:
+        raise ValueError(f"sample must be at least 1 and seed not negative, got {sample} and {seed}")
     rng = np.random.default_rng(seed)
     shares = []
     for queries, rows, ids in ((x, y, found.forward_ids), (y, x, found.backward_ids)):

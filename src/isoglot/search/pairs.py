@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.errors import nearest
+from isoglot.arguments import check_arguments
+from isoglot.errors import nearest, shown
 from isoglot.search.checkpoint import Checkpoint
 from isoglot.search.exact import BUDGET, Ids, Neighbours, neighbours
 
@@ -61,15 +62,20 @@ MARGINS: dict[str, Callable[[Doubles, Doubles], Doubles]] = {
 }
 
 
+@check_arguments()
 def margins(scores: NDArray[Any], ids: Ids, other_scores: NDArray[Any], *, margin: str = "ratio") -> Doubles:
     """Margin of each sentence with each of its k neighbours, (N, k) float64.
 
     `scores` and `ids` (N, k) are the sentences' neighbours on the other side, `other_scores` (M, k) those of the other
     side's sentences on this one: `neighbours` returns all three, and with the sides exchanged for the other direction.
-    Raises `ValueError` for an unknown margin.
+    Raises `ValueError` for an unknown margin, and for shapes and ids that do not fit.
     """
     check_choice("margin", margin, MARGINS)
     cosines = np.asarray(scores, np.float64)
+    if not (scores.ndim == other_scores.ndim == 2 and scores.shape == ids.shape and ids.dtype.kind in "iu"):
+        raise ValueError(f"scores and whole ids must be (N, k), got {scores.shape} and {ids.dtype} {ids.shape}")
+    if ids.size and not (ids.min() >= 0 and ids.max() < len(other_scores)):
+        raise ValueError(f"ids must be rows of other_scores, 0 to {len(other_scores) - 1}")
     here = cosines.mean(axis=1, keepdims=True)
     there = np.asarray(other_scores, np.float64).mean(axis=1)[ids]
     return MARGINS[margin](cosines, (here + there) / 2)
@@ -101,6 +107,7 @@ class Pairs:
         return Pairs(self.source[kept], self.target[kept], self.score[kept])
 
 
+@check_arguments()
 def mine(
     x: NDArray[Any],
     y: NDArray[Any] | None = None,
@@ -130,6 +137,7 @@ def mine(
     return pairs if threshold is None else pairs.above(threshold)
 
 
+@check_arguments()
 def choose(
     found: Neighbours,
     *,
@@ -229,6 +237,7 @@ DIRECTIONS: dict[str, Callable[[Pairs, Pairs], Pairs]] = {
 }
 
 
+@check_arguments()
 def others(found: Neighbours) -> Neighbours:
     """The k nearest other rows, from the k + 1 nearest rows of one set among themselves.
 
@@ -251,6 +260,7 @@ def _choose_within(found: Neighbours, margin: str, direction: str, allowed: Allo
     return greedy(once, shared=True) if direction == "max" else once
 
 
+@check_arguments()
 def hard_negatives(
     x: NDArray[Any],
     y: NDArray[Any],
@@ -269,7 +279,12 @@ def hard_negatives(
     first, of equal cosines the lowest row first; padded with -1. `budget` and `progress`: see
     `neighbours`. Raises ValueError for a count below 1, pairs outside the tables, and what `neighbours` rejects.
     """
-    source, target = (np.asarray(column, np.int64) for column in gold)
+    columns = [np.asarray(column) for column in gold] if isinstance(gold, tuple | list) else []
+    if len(columns) != 2 or columns[0].ndim != 1 or columns[0].shape != columns[1].shape:
+        raise TypeError(f"gold must be two lists of equally many row numbers, got {shown(gold)}")
+    if any(column.size and column.dtype.kind not in "iu" for column in columns):
+        raise TypeError(f"gold must be two lists of row numbers, got {shown(gold)}")
+    source, target = (column.astype(np.int64) for column in columns)
     if count < 1:
         raise ValueError(f"count is {count}; it must be at least 1")
     if len(source) and (min(source.min(), target.min()) < 0 or source.max() >= len(x) or target.max() >= len(y)):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import check_arguments
 from isoglot.search.exact import Neighbours
 from isoglot.search.pairs import MARGINS, Doubles, Pairs, check_choice
 
@@ -40,12 +41,14 @@ class Quality:
     f1: float
 
 
+@check_arguments()
 def quality(pairs: Pairs, gold: Gold, *, threshold: float = -np.inf) -> Quality:
     """Score mined pairs against gold ones, `(source, target)` row numbers. Raises `ValueError` when gold is empty."""
     kept = pairs.above(threshold)
     return _quality(threshold, int(_hits(kept, gold).sum()), len(kept), len(set(gold)))
 
 
+@check_arguments()
 def tune(pairs: Pairs, gold: Gold) -> Quality:
     """The threshold of the best F1, and its quality.
 
@@ -99,6 +102,7 @@ class Estimate:
     separation: float
 
 
+@check_arguments()
 def estimate(pairs: Pairs, found: Neighbours, *, margin: str = "ratio") -> Estimate:
     """The threshold for `pairs`, which `choose` made from `found` with this margin.
 

@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from isoglot.arguments import check_arguments
 from isoglot.data.languages import canonical, tag
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.index import Hit, Index
@@ -51,6 +52,7 @@ _MANY = 512  # number of texts above which a request takes a place of large bodi
 _COST = 16  # cost of a text in characters, added to its length
 
 
+@check_arguments()
 def create_app(
     index: Index | None = None,
     encoder: Model | None = None,

@@ -18,6 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from isoglot.arguments import check_arguments
 from isoglot.errors import SearchError
 from isoglot.serve.limits import Limits
 from isoglot.serve.replies import HEADERS, Problem
@@ -27,6 +28,7 @@ _AT_ONCE = 16  # accepted before those that make room are closed
 _EVERY = 10.0  # seconds between two lines of the log about connections that can't be accepted
 
 
+@check_arguments()
 def serve(
     app: ASGIApp,
     *,

@@ -27,6 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from isoglot.arguments import check_arguments
 from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, temporary_folder, work_folder
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
@@ -94,6 +95,7 @@ class Sources:
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]
 
 
+@check_arguments()
 def build(
     sources: Sources,
     output: Path,

@@ -7,17 +7,14 @@ have the same checksum. Nothing is stripped: a byte order mark and carriage retu
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import hashlib
 import lzma
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
 
-from isoglot.data.files import COMPRESSED
+from isoglot.data.files import COMPRESSED, decompressed
 from isoglot.errors import CorpusError
 
 BLOCK = 1 << 18
@@ -68,7 +65,7 @@ def blocks(path: Path) -> Iterator[bytes]:
     Raises `CorpusError` for a file that is missing, is a folder, or is cut short or damaged.
     """
     try:
-        with _open(path) as stream:
+        with path.open("rb") as file, decompressed(file, path) as stream:
             while block := stream.read(BLOCK):
                 yield block
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -88,20 +85,4 @@ def stored(folder: Path, path: str) -> Path | None:
 def is_compressed(path: Path) -> bool:
     """Whether a file is gzip, xz or bzip2 by its first bytes."""
     with path.open("rb") as stream:
-        return _kind(stream.read(6)) is not None
-
-
-def _open(path: Path) -> IO[Any]:
-    with path.open("rb") as stream:
-        kind = _kind(stream.read(6))
-    openers: dict[str | None, Any] = {"gz": gzip.open, "xz": lzma.open, "bz2": bz2.open}
-    opened: IO[Any] = openers[kind](path, "rb") if kind else path.open("rb")
-    return opened
-
-
-def _kind(magic: bytes) -> str | None:
-    if magic.startswith(b"\x1f\x8b"):
-        return "gz"
-    if magic == b"\xfd7zXZ\x00":
-        return "xz"
-    return "bz2" if magic[:3] == b"BZh" and magic[3:5] in {b"%d1" % level for level in range(1, 10)} else None
+        return decompressed(stream, path) is not stream

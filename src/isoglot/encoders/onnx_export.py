@@ -108,6 +108,7 @@ def write_onnx(
     Raises OutputError if the folder can't be replaced.
     """
     data = build_graph(encoder, words=words, layers=layers, block=block)
+    data = _with_source(data, encoder)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)
         if compress:
@@ -116,6 +117,17 @@ def write_onnx(
         (new / layout.GRAPH).write_bytes(data)
         layout.sort_headers(new)
         card.write(new, encoder, name=name, weights=f"ONNX, layers {layers}, words {words}")
+
+
+def _with_source(data: bytes, encoder: TransformerEncoder) -> bytes:
+    """The graph with a note of the encoder that it was made of, by which an index knows both as one model."""
+    import onnx
+
+    note = onnx.StringStringEntryProto(
+        key=layout.SOURCE, value=f"{encoder.fingerprint} {encoder.dim} {encoder.identity()}"
+    )
+    # Serialised messages that are joined are one message: the graph is not parsed again.
+    return data + cast(bytes, onnx.ModelProto(metadata_props=[note]).SerializeToString(deterministic=True))
 
 
 def read_graph(path: str | Path) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from isoglot.errors import EncoderError, SearchError
 from isoglot.model import load
 from isoglot.model.base import Model, encode
+from isoglot.model.loading import source_identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Origin:
     """The model that an index was built with.
 
     name          folder, packaged name or hub id that it is loaded by
-    identity      digest of the encoder with its settings (`Model.identity`)
+    identity      digest of the encoder with its settings, the same for all engines (`source_identity`)
     dim           width of its vectors
     pooling       instead of the model's own; None keeps that
     prompt        text before every sentence, instead of the model's own; None keeps that
@@ -48,7 +49,7 @@ class Origin:
         """
         name = name or encoder.origin or encoder.name or "model"
         full = str(Path(name).resolve()) if Path(name).is_dir() else name
-        return cls(full, encoder.identity(), encoder.dim, pooling, prompt, query_prompt)
+        return cls(full, source_identity(encoder), encoder.dim, pooling, prompt, query_prompt)
 
     def load(self, model: str | None = None, *, device: str = "auto") -> Model:
         """The encoder, loaded by its name or from `model`. Raises `SearchError` if it is another one."""
@@ -65,10 +66,10 @@ class Origin:
 
     def require(self, encoder: Model, name: str) -> None:
         """Raise `SearchError` unless the encoder is the one whose vectors are in the index."""
-        found = encoder.identity()
-        if found != self.identity:
+        own = encoder.identity()
+        if self.identity not in (own, source_identity(encoder)):
             raise SearchError(
-                f"{name}: is not the model of this index: it is {found[:12]}, and the index was built with "
+                f"{name}: is not the model of this index: it is {own[:12]}, and the index was built with "
                 f"{self.identity[:12]}, then called {self.name}; pass that model with --model, or build a new index"
             )
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 GRAPH = "onnx/model_quantized.onnx"  # in a folder of `onnx_export.write_onnx`: where transformers.js looks for it
+SOURCE = "isoglot.source"  # metadata of a graph: fingerprint, width and identity of the model that it was made of
 FILES = "isoglot.files.json"  # in a saved folder: the names of the files that it was saved with
 
 _ABOUT = (FILES, "README.md", "isoglot.card.json")  # say something about a model and change no vector

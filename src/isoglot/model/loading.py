@@ -78,6 +78,25 @@ def load(
     return model
 
 
+def source_identity(model: Model) -> str:
+    """An identity that all engines of a folder have in common, and `isoglot export` keeps: which model vectors are of.
+
+    A model that was changed since it was opened has its own identity alone.
+    """
+    own = model.identity()
+    if isinstance(model, OnnxModel):
+        return model.source_identity()
+    try:
+        if not model.origin or _engine_for(find(model.origin)) != "onnx":
+            return own
+        settings: dict[str, Any] = {"prompt": model.prompt, "max_length": model.max_length}
+        again = load(model.origin, engine="torch", device="cpu", **settings)
+        graph = load(model.origin, engine="onnx", device="cpu", **settings)
+    except EncoderError:  # the folder is gone
+        return own
+    return graph.source_identity() if again.identity() == own and isinstance(graph, OnnxModel) else own
+
+
 def _engine_for(folder: Path) -> str | None:
     """The engine without torch that runs a folder; None if there is none."""
     if not (folder / "modules.json").is_file():

@@ -146,6 +146,12 @@ class OnnxModel(Model):
         """Hexadecimal digest of tokenizer, truncation and prompt."""
         return digest(self.tokenizer, self.max_length, self.prompt)
 
+    def source_identity(self) -> str:
+        """That of the model that `isoglot export` read, unless settings were changed since; else its own."""
+        source = self.graph.session.get_modelmeta().custom_metadata_map.get(layout.SOURCE, "")
+        settings, _, identity = source.rpartition(" ")
+        return identity if settings == f"{self.fingerprint} {self.dim}" else self.identity()
+
     @property
     def parameters_count(self) -> int:
         """Number of weights, as its card has it; 0 without a card."""

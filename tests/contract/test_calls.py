@@ -225,7 +225,7 @@ CALLS = {
     "fit_flow": (
         lambda w: fit_flow,
         lambda w: {"model": w.m, "texts": SENTENCES * 3},
-        "model:column texts:texts epochs:count batch_size:count lr:number seed:count flow:callback permutation:choice",
+        "model:column texts:texts batch_size:count lr:number seed:count flow:callback permutation:choice",
     ),
     "trim": (
         lambda w: trim,

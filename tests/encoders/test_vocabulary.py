@@ -231,6 +231,8 @@ def test_what_cannot_be_cut_is_said():
         trim(toy, CORPUS, minimum_count=0)
     with pytest.raises(ValueError, match="first must not be negative, got -1"):
         trim(toy, CORPUS, first=-1)
+    with pytest.raises(TypeError, match="text 1 is 5"):
+        trim(toy, ["a", 5])
     for nothing in ([], ["", ""]):
         with pytest.raises(CorpusError, match="no sentences"):
             trim(toy, nothing)

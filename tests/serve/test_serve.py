@@ -320,6 +320,8 @@ def test_an_application_needs_the_model_of_its_index(index, toy_tokenizer):
         create_app()
     with pytest.raises(SearchError, match="is not the model of this index"):
         create_app(index, StaticEncoder.create(toy_tokenizer, 8, seed=9))
+    with pytest.raises(ValueError, match="effort is 0"):
+        create_app(index, effort=0)
 
 
 def test_a_fault_inside_is_an_answer_too(index, encoder, monkeypatch, caplog):

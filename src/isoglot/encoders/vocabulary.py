@@ -92,9 +92,7 @@ def trim(
     encoder = model.trainable()
     inner = inside(encoder)
     texts = checked(texts)
-    met, count = used(
-        _backend(inner), (inner.prompt + text for text in texts), minimum=minimum_count, progress=progress
-    )
+    met, count = used(_backend(inner), _prompted(texts, inner.prompt), minimum=minimum_count, progress=progress)
     if not count:
         raise CorpusError("no sentences; pass at least one line of text")
     met |= used(_backend(inner), [prompt for prompt in inner.prompts.values() if prompt], minimum=1)[0]
@@ -104,6 +102,13 @@ def trim(
     if minimum_count == 1 and iter(texts) is not texts:
         check(encoder, found, texts, progress=progress)
     return found
+
+
+def _prompted(texts: Iterable[str], prompt: str) -> Iterator[str]:
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"text {row} is {text!r}, of type {type(text).__name__}; every text must be a string")
+        yield prompt + text
 
 
 def cut_to(encoder: Encoder, pieces: Set[int], *, keep_characters: bool = True) -> tuple[Encoder, NDArray[np.int64]]:

@@ -32,6 +32,7 @@ from isoglot.index import Hit, Index
 from isoglot.index.origin import encode_queries
 from isoglot.model import Model
 from isoglot.model.finding import folder_name
+from isoglot.search.exact import check_count
 from isoglot.serve import embeddings
 from isoglot.serve.access import Access, Token, check_origin
 from isoglot.serve.bodies import Bodies
@@ -88,6 +89,7 @@ def create_app(
             index.origin.require(encoder, "this encoder")
     if encoder is None:
         raise ValueError("pass an index, an encoder, or both")
+    check_count("effort", 1 if effort is None else effort)
     model = name or (folder_name(index.origin.name) if index is not None else encoder.name or "model")
     limits = limits or Limits()
     shared = _Shared(Worker(), Bodies(limits), limits)

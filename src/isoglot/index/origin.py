@@ -67,7 +67,7 @@ class Origin:
     def require(self, encoder: Model, name: str) -> None:
         """Raise `SearchError` unless the encoder is the one whose vectors are in the index."""
         own = encoder.identity()
-        if self.identity not in (own, source_identity(encoder)):
+        if own != self.identity and source_identity(encoder) != self.identity:
             raise SearchError(
                 f"{name}: is not the model of this index: it is {own[:12]}, and the index was built with "
                 f"{self.identity[:12]}, then called {self.name}; pass that model with --model, or build a new index"

@@ -83,9 +83,9 @@ def source_identity(model: Model) -> str:
 
     A model that was changed since it was opened has its own identity alone.
     """
-    own = model.identity()
     if isinstance(model, OnnxModel):
         return model.source_identity()
+    own = model.identity()
     try:
         if not model.origin or _engine_for(find(model.origin)) != "onnx":
             return own

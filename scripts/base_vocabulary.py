@@ -1,11 +1,12 @@
-"""A model with the pieces of its vocabulary that are worth their bytes: those that some language uses most.
+"""A model whose vocabulary has the pieces that some text uses, those that are worth most first.
 
-    python scripts/base_vocabulary.py MODEL DATA OUTPUT [--pieces 172000] [--kept IDS.json] [--report LANGUAGES.tsv]
+    python scripts/base_vocabulary.py MODEL DATA OUTPUT [--report LANGUAGES.tsv]
 
 The worth of a piece is its greatest share of the pieces of any language in the text of DATA (training text, also of
 sets whose terms do not allow shipping weights: it is only counted), plus its share in the text that the tokenizer was
 trained on, as its scores have it. Pieces of scripts that few languages share, or whose languages have little text, are
-worth more, since nothing replaces them. Pieces of one letter are kept, so nothing becomes unknown.
+worth more, since nothing replaces them. Pieces of one letter are kept and come first, so nothing becomes unknown. Where
+the model is packed, the first rows of its word table get more bits than the others (scripts/models.py).
 
 The report has the pieces per word of each language before and after.
 """
@@ -76,8 +77,8 @@ def worths(counts: dict[str, NDArray[np.int64]], vocabulary: list[tuple[str, flo
     return worth * np.array([WORTH.get(script(piece), 3.0) for piece, _ in vocabulary])
 
 
-def choose(encoder: isoglot.Encoder, data: Path, beside: Path, pieces: int) -> tuple[list[int], Samples]:
-    """The ids of the pieces worth most, and the first sentences of each language."""
+def order(encoder: isoglot.Encoder, data: Path, beside: Path) -> tuple[list[int], Samples]:
+    """The ids of the pieces that occur, those worth most first, and the first sentences of each language."""
     tokenizer = encoder.tokenizer.backend_tokenizer
     vocabulary: list[tuple[str, float]] = json.loads(tokenizer.to_str())["model"]["vocab"]
     counts: dict[str, NDArray[np.int64]] = defaultdict(lambda: np.zeros(len(vocabulary), np.int64))
@@ -85,8 +86,8 @@ def choose(encoder: isoglot.Encoder, data: Path, beside: Path, pieces: int) -> t
     samples: Samples = defaultdict(list)
 
     def count(language: str) -> None:
-        found = tokenizer.encode_batch_fast(waiting.pop(language), add_special_tokens=False)
-        ids = np.concatenate([np.array(one.ids, np.int64) for one in found])
+        encodings = tokenizer.encode_batch_fast(waiting.pop(language), add_special_tokens=False)
+        ids = np.concatenate([np.array(encoding.ids, np.int64) for encoding in encodings])
         counts[language] += np.bincount(ids, minlength=len(vocabulary))
 
     for language, text in texts(data, beside):
@@ -97,8 +98,10 @@ def choose(encoder: isoglot.Encoder, data: Path, beside: Path, pieces: int) -> t
     for language in [*waiting]:
         count(language)
     worth = worths(counts, vocabulary)
-    worth[[len(piece.replace("▁", "")) <= 1 for piece, _ in vocabulary]] = np.inf
-    return sorted(np.argsort(-worth, kind="stable")[:pieces].tolist()), samples
+    single = np.array([len(piece.replace("▁", "")) <= 1 for piece, _ in vocabulary])
+    worth[single] = np.inf
+    occurs = single | (np.sum([*counts.values()], axis=0) > 0)
+    return [piece for piece in np.argsort(-worth, kind="stable").tolist() if occurs[piece]], samples
 
 
 def report(before: isoglot.Encoder, after: isoglot.Encoder, samples: Samples) -> Iterator[str]:
@@ -116,22 +119,14 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("data", type=Path)
     parser.add_argument("output", type=Path)
-    parser.add_argument("--pieces", type=int, default=172_000)
-    parser.add_argument("--kept", type=Path, help="a file of the ids of the pieces: read if it is there, else written")
-    parser.add_argument("--report", type=Path, help="a table of all languages, unless the pieces are read")
+    parser.add_argument("--report", type=Path, help="a table of all languages")
     words = parser.parse_args()
-    encoder = isoglot.load(words.model)
-    samples: Samples = {}
-    if words.kept and words.kept.exists():
-        kept = json.loads(words.kept.read_text())
-    else:
-        kept, samples = choose(encoder, words.data, words.output.parent, words.pieces)
-    smaller, rows = cut_to(encoder, set(kept))
+    encoder = isoglot.load(words.model).trainable()
+    pieces, samples = order(encoder, words.data, words.output.parent)
+    smaller, rows = cut_to(encoder, set(pieces), first=pieces)
     smaller.save(words.output)
     print(f"{len(rows):,} pieces: {words.output}")
-    if words.kept and not words.kept.exists():
-        words.kept.write_text(json.dumps(kept))
-    if words.report and samples:
+    if words.report:
         words.report.write_text("".join(report(encoder, smaller, samples)), encoding="utf-8")
 
 

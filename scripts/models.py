@@ -38,6 +38,7 @@ STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
 SHARES = (0.2, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the average
+FREQUENT = 115_000  # pieces of isoglot-base whose rows have 4 bits a value; the others have 2
 FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
 TEACHER_SHARE = 0.4  # the same for the teacher of isoglot-small, chosen before, on a part of the dev data
 DEV_LANGUAGES = ["deu", "zho", "fin", "swa", "tam", "kat", "hin", "yor", "eng"]
@@ -172,18 +173,18 @@ class Build:
         self.average("base-long", BACKBONE, "base-averaged")
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
-        self.pack("base-trimmed", BASE, block=64, layers="int8-blocks")
+        self.pack("base-trimmed", BASE, block=64, layers="int8-blocks", frequent=FREQUENT)
 
-    def pack(self, model: str, folder: str, *, block: int, layers: str = "int8") -> None:
-        """A model as ONNX, its layers in 8 bits and its words in 4, with `block` values to a scale."""
-        settings = f"block={block}, layers={layers!r}, compress=True"
+    def pack(self, model: str, folder: str, **settings: Any) -> None:
+        """A model as ONNX, by default its layers in 8 bits and its words in 4: `settings` are those of `write_onnx`."""
+        shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         self.log.append(
             f"python -c \"from isoglot.encoders import load, onnx_export; onnx_export.write_onnx(load('{model}'), "
-            f"'{folder}', name='{folder}', {settings})\""
+            f"'{folder}', name='{folder}', {shown}, compress=True)\""
         )
         if not (self.output / folder).exists():
             encoder = isoglot.load(self.output / model).trainable()
-            write_onnx(encoder, self.output / folder, name=folder, block=block, layers=layers, compress=True)
+            write_onnx(encoder, self.output / folder, name=folder, compress=True, **settings)
 
     def script(self, name: str, *words: str, makes: str) -> None:
         """Run a script beside this one in OUTPUT, unless what it makes is there; DATA is the folder of the sets."""

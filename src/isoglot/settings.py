@@ -139,6 +139,7 @@ class TeacherSettings(_Opened):
     """A frozen encoder; the batches contain its vectors of every sentence, computed once per distinct text."""
 
     pivot: Text = Field("", description="encode only a group's sentence in this language (else its first); empty: all")
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="arithmetic of its vectors")
 
 
 class AdapterSettings(_Settings):

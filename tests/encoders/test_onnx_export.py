@@ -125,6 +125,31 @@ def test_a_table_on_a_grid_of_four_bits_is_kept(block, tmp_path):
     torch.testing.assert_close(found, table.detach(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("frequent", [1, 40, 10_000])
+def test_rows_of_rare_words_are_looked_up_by_their_centroids(build, family, frequent, tmp_path):
+    pytest.importorskip("faiss", reason="needs the extra `faiss`")
+    encoder = build(family)
+    table = encoder.backbone.get_input_embeddings().weight
+    data = build_graph(encoder, words="int8", layers="float32", frequent=frequent)
+    weights = read_graph(written(tmp_path / "graph.onnx", data))
+    assert weights.keys() == weights_of(encoder).keys()
+    read = next(values for name, values in weights.items() if "word_embeddings" in name)
+    whole = next(
+        values
+        for name, values in read_graph(written(tmp_path / "w.onnx", build_graph(encoder, words="int8"))).items()
+        if "word_embeddings" in name
+    )
+    assert read.shape == table.shape
+    assert torch.equal(read[:frequent], whole[:frequent])
+    # Fewer rows than the 256 centroids: each is one of them, so nothing is lost.
+    torch.testing.assert_close(read[frequent:], table.detach()[frequent:], rtol=0, atol=1e-6)
+    vectors = run(data, encoder)[0]
+    with torch.no_grad():
+        table.copy_(read)
+    np.testing.assert_allclose(vectors, encoder.encode(SENTENCES), atol=2e-5)
+
+
 @pytest.mark.parametrize("pooling", ["cls", "max", "first-last", "first1-last"])
 def test_pooling_and_dense_layers_are_in_the_graph(pooling):
     encoder = build_transformer(pooling=pooling, dim=8).eval()
@@ -251,8 +276,14 @@ def test_another_process_writes_the_same_bytes(tmp_path):
 
 def test_impossible_settings_and_models(toy_static, tmp_path):
     encoder = build_transformer()
-    for settings in ({"words": "int3"}, {"layers": "int4"}, {"block": 24}):
-        (name,) = settings
+    for settings in (
+        {"words": "int3"},
+        {"layers": "int4"},
+        {"block": 24},
+        {"frequent": -1},
+        {"frequent": 9, "words": "float32"},
+    ):
+        name = next(iter(settings))
         with pytest.raises(ValueError, match=f"{name} must be"):
             build_graph(encoder, **settings)
     with pytest.raises(ValueError, match="float16 can't be written to ONNX"):

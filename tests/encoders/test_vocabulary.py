@@ -15,7 +15,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from conftest import SENTENCES, SPECIALS, build_tokenizer, build_transformer
 from isoglot.data.files import read_lines
 from isoglot.encoders import Encoder, StaticEncoder, TransformerEncoder, load
-from isoglot.encoders.vocabulary import check, cut, needed, trim, used
+from isoglot.encoders.vocabulary import check, cut, cut_to, needed, trim, used
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.model import encode, packaged
 from isoglot.model.tokenizer import UNKNOWN, train_tokenizer
@@ -77,6 +77,22 @@ def test_vectors_of_the_corpus_are_the_same_bits(family, kind, characters, tmp_p
     vectors = encode(again, UNSEEN)
     assert np.isfinite(vectors).all()
     assert again.fingerprint != encoder.fingerprint
+
+
+@pytest.mark.parametrize("family, kind", ENCODERS)
+def test_pieces_in_another_order_are_the_same_pieces(family, kind, tmp_path):
+    encoder = build(family, kind)
+    size = (encoder.tokenizer if family == "static" else encoder.tokenizer.backend_tokenizer).get_vocab_size()
+    first = np.random.default_rng(0).permutation(size)[: size // 2].tolist()
+    moved, rows = cut_to(encoder, set(range(size)), first=first)
+    assert sorted(rows.tolist()) == [*range(size)]
+    places = np.argsort(rows)[first]  # of the pieces that come first; special ones may stand before them
+    ordinary = [place for place, piece in zip(places, first, strict=True) if piece > 10]
+    assert ordinary == sorted(ordinary)
+    assert max(ordinary) < len(first) + 10
+    np.testing.assert_array_equal(encode(moved, SENTENCES), encode(encoder, SENTENCES))
+    moved.save(tmp_path / "model")
+    np.testing.assert_array_equal(encode(load(tmp_path / "model"), SENTENCES), encode(encoder, SENTENCES))
 
 
 def without_unknowns(tokenizer: Tokenizer, small: Tokenizer) -> int:

@@ -7,7 +7,8 @@ has in the model, so `read_graph` finds the weights again, and a model that is s
 All rounding is symmetric, with the scales of least squared error (`packing.fit`):
 
 * The word table has 4 or 8 bits, and a scale for each 32 values of a row. `GatherBlockQuantized` looks words up without
-  expanding the table.
+  expanding the table. Rows of rare words can have 2 bits a value instead: a product quantizer (Jégou et al. 2011) has
+  256 centroids for every 4 values, and a row is the numbers of its centroids.
 * Weights of linear layers have a scale for each output; the inputs of a layer are rounded when it runs, with one scale
   for the whole batch. So a row depends, in its third digit, on the other texts of its batch. Weights use seven bits,
   because processors without VNNI add pairs of products in 16 bits, where eight-bit weights overflow.
@@ -52,10 +53,16 @@ _SECOND_BLOCK = 128  # values that share a scale in the second layers of feed-fo
 _LEVEL = 64  # weights of the other linear layers lie in [-64, 64)
 _INT8_INPUTS = 4  # accuracy_level of MatMulNBits
 _QUANTIZED, _SCALES, _UNIT = ".quantized", ".scales", ".unit"
+_CODES, _CENTROIDS, _STARTS = ".codes", ".centroids", ".starts"
+_LOOKUP = (_CODES, _CENTROIDS, _STARTS, ".first_rare", ".last_frequent", ".zero", ".axis", ".shape")
+_PART = 4  # values of a row of a rare word that share a centroid
+_SAMPLE = 20_000  # rows that centroids are made of
 _MICROSOFT = "com.microsoft"
 
 
-def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str = "int8", block: int = BLOCK) -> bytes:
+def build_graph(
+    encoder: TransformerEncoder, *, words: str = "int4", layers: str = "int8", block: int = BLOCK, frequent: int = 0
+) -> bytes:
     """The ONNX model of an encoder; the same encoder gives the same bytes.
 
     words    the word table: float32, int8 or int4; "input": none, and the graph takes `words` (N, T, H), the rows of
@@ -63,15 +70,19 @@ def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str
     layers   the linear layers of the backbone: int8, float32, or int8-blocks: int8 with a scale for every 128 values of
              a row in all of them, so that no row depends on its batch; a third slower, and closer to float32
     block    values of a row of the word table that share a scale: 16 times a power of two
+    frequent rows of the word table, from the first, that have the form `words` (int8 or int4); those after them are
+             product-quantized. 0: all rows have that form
 
-    Raises MissingExtraError without the package onnx, EncoderError if the model can't be exported, ValueError for other
-    settings.
+    Raises MissingExtraError without the package onnx (and faiss, for rare words), EncoderError if the model can't be
+    exported, ValueError for other settings.
     """
     for name, given, known in (("words", words, WORDS), ("layers", layers, LAYERS)):
         if given not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {given!r}")
     if block < 16 or block & (block - 1):
         raise ValueError(f"block must be 16 times a power of two, got {block}")
+    if frequent < 0 or (frequent and words not in packing.BITS):
+        raise ValueError(f"frequent must be 0, or positive with words in int8 or int4, got {frequent} with {words!r}")
     with naming_extras():
         import onnx
     backbone = adapters.merged(encoder.backbone)
@@ -79,7 +90,7 @@ def build_graph(encoder: TransformerEncoder, *, words: str = "int4", layers: str
     model = onnx.load_model_from_string(_traced(encoder, backbone, from_ids=words != "input"))
     graph = _Graph(model)
     if words != "input":
-        graph.set_table(_table_name(backbone), table, words, block)
+        graph.set_table(_table_name(backbone), table, words, block, frequent or len(table))
     if layers != packing.FULL:
         graph.round_layers(in_blocks=layers == "int8-blocks")
     graph.rename("backbone.", "")
@@ -98,6 +109,7 @@ def write_onnx(
     words: str = "int4",
     layers: str = "int8",
     block: int = BLOCK,
+    frequent: int = 0,
     compress: bool = False,
 ) -> None:
     """Write a model folder whose weights are `onnx/model_quantized.onnx`, atomically.
@@ -107,7 +119,7 @@ def write_onnx(
 
     Raises OutputError if the folder can't be replaced.
     """
-    data = build_graph(encoder, words=words, layers=layers, block=block)
+    data = build_graph(encoder, words=words, layers=layers, block=block, frequent=frequent)
     data = _with_source(data, encoder)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)
@@ -265,36 +277,80 @@ class _Graph:
         self.graph.node.extend(kept)
         self.graph.initializer.extend(weights)
 
-    def set_table(self, module: str, table: Tensor, form: str, block: int) -> None:
-        """Give the table of words its rows, in this form."""
+    def set_table(self, module: str, table: Tensor, form: str, block: int, frequent: int) -> None:
+        """Give the table of words its rows: the `frequent` first in this form, the others product-quantized."""
         name = f"backbone.{module}.weight"
         if form == packing.FULL:
             self.weights[name].CopyFrom(self.from_array(table.numpy(), name))
             return
-        bits = packing.BITS[form]
+        self._add_rounded(name, table[:frequent], packing.BITS[form], block)
+        if len(table) > frequent:
+            self._add_centroids(name, table[frequent:])
+        settings = {"gather_axis": 0, "quantize_axis": 1, "block_size": block, "bits": packing.BITS[form]}
+        wide, scaled = f"{name}.wide", f"{name}.scaled"
+        new = {}
+        for place, node in enumerate(self.graph.node):
+            if name in node.input:
+                ids, (rows,) = node.input[1], node.output
+                before, after = [], []
+                if len(table) > frequent:
+                    before, after, ids, rows = self._split(name, ids, rows, frequent)
+                new[place] = [
+                    self.node("Cast", [name + _SCALES], [wide], to=1),  # done once, when a session begins
+                    self.node("Mul", [wide, name + _UNIT], [scaled]),
+                    *before,
+                    self.node(
+                        "GatherBlockQuantized", [name + _QUANTIZED, ids, scaled], [rows], domain=_MICROSOFT, **settings
+                    ),
+                    *after,
+                ]
+        self.replace(new)
+        self._use_microsoft()
+
+    def _add_rounded(self, name: str, rows: Tensor, bits: int, block: int) -> None:
+        if rows.shape[1] % 2:
+            raise EncoderError(f"a word table of odd width, {rows.shape[1]}, can't be rounded; use words='float32'")
         level = 1 << (bits - 1)
-        if table.shape[1] % 2:
-            raise EncoderError(f"a word table of odd width, {table.shape[1]}, can't be rounded; use words='float32'")
-        integers, scales, unit = _in_blocks(table, block, level, power_of_two=True)
-        stored = (integers.reshape(len(table), -1)[:, : table.shape[1]].short() + level).to(torch.uint8)
+        integers, scales, unit = _in_blocks(rows, block, level, power_of_two=True)
+        stored = (integers.reshape(len(rows), -1)[:, : rows.shape[1]].short() + level).to(torch.uint8)
         if bits == 4:
             stored = stored[:, 0::2] | (stored[:, 1::2] << 4)
         self.add(name + _QUANTIZED, stored.numpy())
         self.add(name + _SCALES, scales.numpy())
         self.add(name + _UNIT, np.float32(unit))
-        wide, scaled = f"{name}.wide", f"{name}.scaled"
-        settings = {"gather_axis": 0, "quantize_axis": 1, "block_size": block, "bits": bits}
-        new = {}
-        for place, node in enumerate(self.graph.node):
-            if name in node.input:
-                rows = [name + _QUANTIZED, node.input[1], scaled]
-                new[place] = [
-                    self.node("Cast", [name + _SCALES], [wide], to=1),  # done once, when a session begins
-                    self.node("Mul", [wide, name + _UNIT], [scaled]),
-                    self.node("GatherBlockQuantized", rows, list(node.output), domain=_MICROSOFT, **settings),
-                ]
-        self.replace(new)
-        self._use_microsoft()
+
+    def _add_centroids(self, name: str, rows: Tensor) -> None:
+        if rows.shape[1] % _PART:
+            raise EncoderError(f"rows of {rows.shape[1]} values can't be product-quantized; use frequent=0")
+        with naming_extras():
+            import faiss
+        values, parts = np.ascontiguousarray(rows.numpy()), rows.shape[1] // _PART
+        quantizer = faiss.ProductQuantizer(rows.shape[1], parts, 8)
+        quantizer.train(values[np.linspace(0, len(values) - 1, max(256, min(_SAMPLE, len(values)))).astype(np.int64)])
+        self.add(name + _CODES, quantizer.compute_codes(values))
+        self.add(name + _CENTROIDS, faiss.vector_to_array(quantizer.centroids).reshape(-1, _PART))
+        self.add(name + _STARTS, np.arange(parts, dtype=np.int32) * 256)
+
+    def _split(self, name: str, ids: str, rows: str, frequent: int) -> tuple[list[Any], list[Any], str, str]:
+        """Nodes before and after a look-up of the frequent words, the ids it is given, and the rows that it makes."""
+        first = self.add(f"{name}.first_rare", np.int64(frequent))
+        last = self.add(f"{name}.last_frequent", np.int64(frequent - 1))
+        zero, axis = self.add(f"{name}.zero", np.int64(0)), self.add(f"{name}.axis", np.array([-1]))
+        shape = self.add(f"{name}.shape", np.array([0, 0, -1]))
+        before = [self.node("Min", [ids, last], [f"{rows}.frequent_ids"])]
+        after = [
+            self.node("Sub", [ids, first], [f"{rows}.signed"]),
+            self.node("Max", [f"{rows}.signed", zero], [f"{rows}.rare_ids"]),
+            self.node("Gather", [name + _CODES, f"{rows}.rare_ids"], [f"{rows}.codes"]),
+            self.node("Cast", [f"{rows}.codes"], [f"{rows}.numbers"], to=6),
+            self.node("Add", [f"{rows}.numbers", name + _STARTS], [f"{rows}.places"]),
+            self.node("Gather", [name + _CENTROIDS, f"{rows}.places"], [f"{rows}.parts"]),
+            self.node("Reshape", [f"{rows}.parts", shape], [f"{rows}.rare"]),
+            self.node("Less", [ids, first], [f"{rows}.is_frequent"]),
+            self.node("Unsqueeze", [f"{rows}.is_frequent", axis], [f"{rows}.choice"]),
+            self.node("Where", [f"{rows}.choice", f"{rows}.frequent", f"{rows}.rare"], [rows]),
+        ]
+        return before, after, f"{rows}.frequent_ids", f"{rows}.frequent"
 
     def round_layers(self, *, in_blocks: bool = False) -> None:
         """Compute in eight bits what multiplies by a weight of the backbone, all of it `in_blocks` or some."""
@@ -391,6 +447,11 @@ def _weights(model: Any) -> Iterator[tuple[str, Tensor]]:
             values = values[:, : settings["K"]]
         else:
             values = _expanded(integers, scales * stored[base + _UNIT], settings["bits"], settings["block_size"])
+            if base + _CODES in stored:
+                parts.update(base + ending for ending in _LOOKUP)
+                centroids = stored[base + _CODES] + stored[base + _STARTS]
+                rare = stored[base + _CENTROIDS][centroids].reshape(len(centroids), -1)
+                values = np.concatenate([values, rare])
         yield base, torch.from_numpy(np.ascontiguousarray(values, np.float32))
     for name, values in stored.items():
         if name not in parts:

@@ -11,7 +11,7 @@ import copy
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -111,14 +111,21 @@ def _prompted(texts: Iterable[str], prompt: str) -> Iterator[str]:
         yield prompt + text
 
 
-def cut_to(encoder: Encoder, pieces: Set[int], *, keep_characters: bool = True) -> tuple[Encoder, NDArray[np.int64]]:
+def cut_to(
+    encoder: Encoder, pieces: Set[int], *, keep_characters: bool = True, first: Sequence[int] = ()
+) -> tuple[Encoder, NDArray[np.int64]]:
     """A copy of an encoder with these pieces and those it needs (see `needed`), and the ids (V',) that its rows had.
+
+    first   pieces that get the lowest ids, in this order, after the special ones; the others keep their order
 
     Raises EncoderError for an encoder without a vocabulary of pieces.
     """
     inner = inside(encoder)
     state = json.loads(_backend(inner).to_str())
-    rows = np.array(sorted(needed(pieces | _named_in(inner), state, keep_characters=keep_characters)), np.int64)
+    special = _named_in(inner)
+    wanted = needed(pieces | special | set(first), state, keep_characters=keep_characters)
+    head = [*sorted(special), *first] if first else []
+    rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)
     new = {old: row for row, old in enumerate(rows.tolist())}
     return _copied(encoder, inner, cut(state, new), new), rows
 
@@ -343,7 +350,7 @@ def cut(state: Mapping[str, Any], new: Mapping[int, int]) -> Tokenizer:
     """
     model = {**state["model"]}
     if model["type"] == "Unigram":
-        model["vocab"] = [entry for number, entry in enumerate(model["vocab"]) if number in new]
+        model["vocab"] = [model["vocab"][number] for number in new if number < len(model["vocab"])]
         model["unk_id"] = new.get(model["unk_id"])
     else:
         model["vocab"] = {piece: new[number] for piece, number in model["vocab"].items() if number in new}

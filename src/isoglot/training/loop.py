@@ -106,7 +106,9 @@ def open_stream(
     columns: Columns = {}
     if teacher is not None and settings.teacher:  # after the objectives, which fail fast
         pivot = settings.teacher.pivot and canonical(settings.teacher.pivot)
-        columns = teacher_columns(teacher, corpus, table, pivot=pivot, report=report)
+        columns = teacher_columns(
+            teacher, corpus, table, pivot=pivot, precision=settings.teacher.precision, report=report
+        )
     corpus.release()
     batches = Batches(
         table,

@@ -37,7 +37,13 @@ _SILENCE = 30.0  # seconds between two lines about a long computation
 
 
 def teacher_columns(
-    teacher: Model, corpus: Corpus, table: GroupTable, *, pivot: str = "", report: Callable[[str], None]
+    teacher: Model,
+    corpus: Corpus,
+    table: GroupTable,
+    *,
+    pivot: str = "",
+    precision: str = "float32",
+    report: Callable[[str], None],
 ) -> Mapping[str, Callable[[Array], Array]]:
     """The columns that a stream's teacher adds to its batches.
 
@@ -49,7 +55,8 @@ def teacher_columns(
 
     Raises EncoderError for a damaged cache, CorpusError for sources that changed since the table was made.
     """
-    key = hashlib.sha256(f"{cache_key(teacher)} {corpus.digest()}{pivot and f' {pivot}'}".encode()).hexdigest()[:32]
+    parts = [cache_key(teacher), corpus.digest(), pivot, "" if precision == "float32" else precision]
+    key = hashlib.sha256(" ".join(filter(None, parts)).encode()).hexdigest()[:32]
     folder = cache_folder() / "teachers" / key
 
     def compute(encode: Encode) -> None:
@@ -58,7 +65,7 @@ def teacher_columns(
             report(f"stream {corpus.name}: encoding its sentences with the {what}, once for all runs")
             _compute(encode, corpus, pivot, folder, lambda done: report(f"{what}: {done:,} distinct sentences encoded"))
 
-    ranks.encode_together(teacher, compute, normalize_embeddings=True)
+    ranks.encode_together(teacher, compute, normalize_embeddings=True, precision=precision)
     return {"teacher": _column(folder, table)}
 
 

@@ -292,7 +292,8 @@ class _Graph:
         for place, node in enumerate(self.graph.node):
             if name in node.input:
                 ids, (rows,) = node.input[1], node.output
-                before, after = [], []
+                before: list[Any] = []
+                after: list[Any] = []
                 if len(table) > frequent:
                     before, after, ids, rows = self._split(name, ids, rows, frequent)
                 new[place] = [

@@ -48,7 +48,10 @@ _PAGE = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
-_FEW = 64  # number of vectors up to which the response is written immediately
+_TINY = 4096  # bytes that are read or written at once: another thread would cost more than the work
+_VECTOR = 1024  # bytes of a vector that is written, about
+_HIT = 256  # the same of a hit
+_PATIENCE = 0.2  # seconds of work before it is watched whether the client goes away
 _MANY = 512  # number of texts above which a request takes a place of large bodies: its answer has megabytes
 _COST = 16  # cost of a text in characters, added to its length
 
@@ -142,13 +145,16 @@ class _Shared:
             "isoglot_waiting_requests_limit": ("Further requests get 503.", lambda: self.limits.requests),
         })  # fmt: skip
 
-    async def in_thread(self, large: bool, function: Callable[..., Result], *arguments: Any) -> Result:
-        """The result of the function, run in a thread; large ones run one at a time, in a thread of their own.
+    async def in_thread(self, size: int, function: Callable[..., Result], *arguments: Any) -> Result:
+        """The result of the function, which reads or writes so many bytes: run at once, or in a thread.
 
-        They hold Python's global lock for milliseconds, and every such thread delays the event loop. In the threads
-        that all others share, those that wait for their turn would leave none for small requests.
+        Large ones run one at a time, in a thread of their own. They hold Python's global lock for milliseconds, and
+        every such thread delays the event loop. In the threads that all others share, those that wait for their turn
+        would leave none for small requests.
         """
-        if large:
+        if size <= _TINY:
+            return function(*arguments)
+        if size > self.limits.small:
             return await asyncio.get_running_loop().run_in_executor(self.heavy, partial(function, *arguments))
         return await run_in_threadpool(function, *arguments)
 
@@ -158,10 +164,14 @@ class _Shared:
             raise Problem(503, "Too many requests are waiting; try again later.", headers={"Retry-After": "1"})
         self.waiting += 1
         future = asyncio.wrap_future(self.worker.submit(work, items, [len(text) + _COST for text in texts]))
-        gone = asyncio.ensure_future(_disconnected(request))
-        either: set[asyncio.Future[Any]] = {future, gone}
+        gone: asyncio.Future[None] | None = None
         try:
-            done, _ = await asyncio.wait(either, timeout=self.limits.work, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([future], timeout=min(_PATIENCE, self.limits.work))
+            if not done:
+                gone = asyncio.ensure_future(_disconnected(request))
+                either: set[asyncio.Future[Any]] = {future, gone}
+                left = max(0.0, self.limits.work - _PATIENCE)
+                done, _ = await asyncio.wait(either, timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 problem = (
                     f"The request took more than {self.limits.work:g} seconds; send fewer texts, or try again later."
@@ -174,7 +184,8 @@ class _Shared:
         finally:
             self.waiting -= 1
             future.cancel()
-            gone.cancel()
+            if gone is not None:
+                gone.cancel()
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -211,19 +222,19 @@ def _model_routes(shared: _Shared, encoder: Model, model: str, index: Index | No
     async def embed(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
             large = len(body) > shared.limits.small
-            asked = await shared.in_thread(large, embeddings.read, body, model, encoder.dim, shared.limits)
+            asked = await shared.in_thread(len(body), embeddings.read, body, model, encoder.dim, shared.limits)
             with shared.bodies.place(not large and len(asked.texts) > _MANY):
                 encoded = await shared.work(request, encode, asked.texts, asked.texts)
-                return reply(await shared.in_thread(len(encoded) > _FEW, embeddings.answer, asked, encoded, model))
+                return reply(await shared.in_thread(len(encoded) * _VECTOR, embeddings.answer, asked, encoded, model))
 
     async def similarity(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
             large = len(body) > shared.limits.small
-            rows, columns = await shared.in_thread(large, embeddings.read_similarity, body, shared.limits)
+            rows, columns = await shared.in_thread(len(body), embeddings.read_similarity, body, shared.limits)
             texts = [*rows, *columns]
             with shared.bodies.place(not large and len(texts) > _MANY):
                 encoded = await shared.work(request, encode, texts, texts)
-                return reply(await shared.in_thread(len(texts) > _FEW, embeddings.similarities, encoded, len(rows)))
+                return reply(await shared.in_thread(len(texts) * _VECTOR, embeddings.similarities, encoded, len(rows)))
 
     async def one_model(request: Request) -> Response:
         if request.path_params["name"] != model:
@@ -261,7 +272,7 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
         return as_json({"model": model, "sentences": sentences, "kind": kind, "languages": languages})
 
     async def about(_request: Request) -> Response:
-        return reply(await shared.in_thread(False, lambda: described(len(index), index.kind)))
+        return reply(await shared.in_thread(shared.limits.small, lambda: described(len(index), index.kind)))
 
     def find(asked: list[_Asked]) -> list[list[Hit]]:
         """Encode all queries together; search those with equal settings together."""
@@ -277,9 +288,9 @@ def _index_routes(shared: _Shared, encoder: Model, model: str, index: Index, eff
 
     async def search(request: Request) -> Response:
         async with shared.bodies.read(request) as body:
-            asked = await shared.in_thread(len(body) > shared.limits.small, _read_search, body, shared.limits)
+            asked = await shared.in_thread(len(body), _read_search, body, shared.limits)
             (hits,) = await shared.work(request, find, [asked], [asked.query])
-            return reply(await shared.in_thread(False, _search_answer, asked.query, hits))
+            return reply(await shared.in_thread(len(hits) * _HIT, _search_answer, asked.query, hits))
 
     page = files("isoglot.serve")
     return [

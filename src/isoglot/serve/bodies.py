@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 
+from anyio import fail_after, move_on_after
 from starlette.requests import Request
 
 from isoglot.serve.limits import Limits
@@ -29,7 +30,8 @@ class Bodies:
         large = False
         try:
             try:
-                await asyncio.wait_for(body.collect(self.limits.small), self.limits.seconds)
+                with fail_after(self.limits.seconds):
+                    await body.collect(self.limits.small)
                 if not body.complete:
                     if self._large >= self.limits.large:
                         await body.discard()
@@ -37,8 +39,9 @@ class Bodies:
                         raise Problem(503, "Too many large requests are being read; try again later.", headers=headers)
                     large = True
                     self._large += 1
-                    await asyncio.wait_for(body.collect(self.limits.body), self.limits.seconds)
-            except asyncio.TimeoutError:
+                    with fail_after(self.limits.seconds):
+                        await body.collect(self.limits.body)
+            except TimeoutError:
                 raise Problem(408, "The body did not arrive in time.", headers=CLOSE) from None
             if not body.complete:
                 await body.discard()
@@ -100,5 +103,5 @@ class _Body:
                     return
 
         self.kept.clear()
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(drain(), min(2.0, self._limits.seconds))
+        with move_on_after(min(2.0, self._limits.seconds)):
+            await drain()

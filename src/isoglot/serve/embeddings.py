@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from isoglot.model import Model
@@ -93,7 +94,7 @@ def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) 
     event loop's too, for as long as it takes.
     """
     data = b", ".join(
-        b'{"object": "embedding", "index": %d, "embedding": %s}' % (place, as_json(_written(vector, request)))
+        b'{"object": "embedding", "index": %d, "embedding": %s}' % (place, _written(vector, request))
         for place, (vector, _) in enumerate(encoded)
     )
     tokens = sum(count for _, count in encoded)
@@ -101,9 +102,11 @@ def answer(request: Request, encoded: Sequence[tuple[Vector, int]], model: str) 
     return b'{"object": "list", "data": [%s], "model": %s, "usage": %s}' % (data, as_json(model), as_json(usage))
 
 
-def _written(vector: Vector, request: Request) -> str | list[Any]:
+def _written(vector: Vector, request: Request) -> bytes:
     """The vector in the requested format, truncated and then scaled to unit length if dimensions are requested."""
-    kept = vector[: request.dimensions]
-    if len(kept) < len(vector) and (length := float(np.linalg.norm(kept))):
-        kept = kept / np.float32(length)
-    return base64.b64encode(kept.astype("<f4").tobytes()).decode("ascii") if request.as_base64 else kept.tolist()
+    values = vector[: request.dimensions]
+    if len(values) < len(vector) and (length := float(np.linalg.norm(values))):
+        values = values / np.float32(length)
+    if request.as_base64:
+        return b'"%s"' % base64.b64encode(values.astype("<f4").tobytes())
+    return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)  # a tenth of the time of json

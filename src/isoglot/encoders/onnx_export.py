@@ -39,7 +39,7 @@ from isoglot.encoders import adapters, packing
 from isoglot.encoders.base import evaluating
 from isoglot.encoders.pooling import FIRST_LAYER, POOLINGS
 from isoglot.errors import EncoderError, naming_extras
-from isoglot.model import card, layout
+from isoglot.model import card, layout, pieces
 
 if TYPE_CHECKING:
     from isoglot.encoders.transformer import TransformerEncoder
@@ -123,6 +123,7 @@ def write_onnx(
     data = _with_source(data, encoder)
     with layout.replacing(folder) as new:
         encoder.write_settings(new, name=name)
+        pieces.write(new)
         if compress:
             packing.compress_tokenizer(new / "tokenizer.json")
         (new / layout.GRAPH).parent.mkdir()

@@ -122,7 +122,7 @@ def cut_to(
     """
     inner = inside(encoder)
     state = json.loads(_backend(inner).to_str())
-    special = _named_in(inner)
+    special = _named_in(inner) | {token["id"] for token in state["added_tokens"]}
     wanted = needed(pieces | special | set(first), state, keep_characters=keep_characters)
     head = [*sorted(special), *first] if first else []
     rows = np.array([*dict.fromkeys([*head, *sorted(wanted)])], np.int64)

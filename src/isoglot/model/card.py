@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FILE, README = "isoglot.card.json", "README.md"
 _TEMPLATE = "card.md.jinja"
-_CHECKED = (".safetensors", ".onnx", "tokenizer.json", "tokenizer.json.xz")
+_CHECKED = (".safetensors", ".onnx", "tokenizer.json", "tokenizer.json.xz", "tokenizer.model")
 
 
 class _Facts(BaseModel):

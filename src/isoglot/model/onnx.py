@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from isoglot.data.files import digest as digest_of_file
 from isoglot.data.tokens import Tokens
 from isoglot.errors import EncoderError
-from isoglot.model import configs, layout
+from isoglot.model import configs, layout, pieces
 from isoglot.model.base import Model
 from isoglot.model.engine import Plan, Rows
 from isoglot.model.tokenizer import digest, disable_extras, prompted, ragged, require_tokenizer
@@ -85,7 +85,9 @@ class OnnxModel(Model):
         prompts: Mapping[str, str] | None = None,
         normalizes: bool = False,
     ) -> None:
-        self.graph, self.tokenizer, self.table, self._precision = graph, tokenizer, table, precision
+        self.graph, self.table, self._precision = graph, table, precision
+        self._pieces = tokenizer if isinstance(tokenizer, pieces.PieceTokenizer) else None
+        self._tokenizer = tokenizer
         self.dim, self.max_length, self.pad, self.pooling = dim, max_length, pad, pooling
         self.prompt, self.prompts, self.normalizes = prompt, dict(prompts or {}), normalizes
 
@@ -100,15 +102,13 @@ class OnnxModel(Model):
         graph = Graph(folder / layout.GRAPH)
         with ThreadPoolExecutor(1) as pool:  # tokenizer and graph take half of the time each
             opened = pool.submit(lambda: graph.session)
-            backend = layout.read_tokenizer(folder)
-            if backend is None or not length:
+            rows = int((config.model_extra or {}).get("vocab_size", 1 << 24))
+            tokenizer, pad = _open_tokenizer(folder, rows)
+            if tokenizer is None or not length:
                 raise EncoderError(f"{folder}: its tokenizer is not one that `isoglot export` writes; export it again")
-            tokenizer = backend.backend_tokenizer
-            disable_extras(tokenizer)
-            require_tokenizer(tokenizer, int((config.model_extra or {}).get("vocab_size", 1 << 24)), folder)
             widths = [output.shape[-1] for output in opened.result().get_outputs()]
         given = {
-            "dim": int(widths[0]), "max_length": length, "pad": int(backend.pad_token_id or 0),
+            "dim": int(widths[0]), "max_length": length, "pad": pad,
             "prompt": saved.default, "prompts": saved.prompts,
             "normalizes": any(module.kind == "Normalize" for module in modules),
         }  # fmt: skip
@@ -121,6 +121,8 @@ class OnnxModel(Model):
     def tokenize(self, texts: Sequence[str], *, prompt: str | None = None) -> Tokens:
         """Token ids with special tokens; a text without tokens becomes one padding token."""
         texts = prompted(texts, prompt, self.prompt)
+        if self._pieces is not None:
+            return self._pieces.tokenize(texts, max_length=self.max_length)
         return ragged(self.tokenizer, texts, max_length=self.max_length, special=True, filler=self.pad)
 
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
@@ -137,6 +139,11 @@ class OnnxModel(Model):
         return lambda: vectors
 
     @property
+    def tokenizer(self) -> Any:
+        """The tokenizer as `tokenizers` has it; read when first asked for where sentencepiece tokenises."""
+        return self._tokenizer if self._pieces is None else self._pieces.backend
+
+    @property
     def precision(self) -> str:
         """That of the graph."""
         return self._precision
@@ -144,6 +151,8 @@ class OnnxModel(Model):
     @property
     def fingerprint(self) -> str:
         """Hexadecimal digest of tokenizer, truncation and prompt."""
+        if self._pieces is not None:
+            return self._pieces.digest(self.max_length, self.prompt)
         return digest(self.tokenizer, self.max_length, self.prompt)
 
     def source_identity(self) -> str:
@@ -164,6 +173,25 @@ class OnnxModel(Model):
         checksum.update(content.encode())
         if self.table is not None:
             checksum.update(np.ascontiguousarray(self.table))
+
+
+def _open_tokenizer(folder: Path, rows: int) -> tuple[Any, int]:
+    """The tokenizer of a folder whose word table has so many rows, or None, and the number of its padding token."""
+    if (folder / pieces.FILE).is_file():
+        tokenizer = pieces.PieceTokenizer(folder)
+        if len(tokenizer) > rows:
+            raise EncoderError(
+                f"{folder}: the tokenizer has {len(tokenizer)} pieces, and the embedding table has {rows} rows; it "
+                "belongs to another model"
+            )
+        named = layout.read_json(folder / "special_tokens_map.json").get("pad_token")
+        return tokenizer, tokenizer.number(named) or 0
+    saved = layout.read_tokenizer(folder)
+    if saved is None:
+        return None, 0
+    disable_extras(saved.backend_tokenizer)
+    require_tokenizer(saved.backend_tokenizer, rows, folder)
+    return saved.backend_tokenizer, int(saved.pad_token_id or 0)
 
 
 def _open_session(source: Path | bytes) -> Any:

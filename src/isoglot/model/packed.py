@@ -126,3 +126,13 @@ def read_tokenizer(folder: Path) -> Any:
             raise EncoderError(
                 f"{folder}: the tokenizer cannot be used: {reason}; save or download the model again"
             ) from error
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """What tokenizer.json of a folder says. Raises EncoderError if it is missing or damaged."""
+    with tokenizer_file(folder) as path:
+        try:
+            return dict(json.loads(path.read_bytes()))
+        except (OSError, ValueError) as error:
+            problem = f"{folder}: the tokenizer cannot be used: {error}; save or download the model again"
+            raise EncoderError(problem) from error

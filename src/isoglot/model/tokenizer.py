@@ -192,7 +192,7 @@ def ragged(
             try:
                 encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
             except (TypeError, UnicodeEncodeError):
-                block = [text.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for text in block]
+                block = [replace_surrogates(text) for text in block]
                 encodings = tokenizer.encode_batch_fast(block, add_special_tokens=special)
             except Exception as error:  # the library's class for all errors, such as an unk_token without a number
                 raise EncoderError(f"the tokenizer can't read a text: {error}; save or download it again") from error
@@ -203,6 +203,11 @@ def ragged(
         lengths.append(counts)
         ids.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(counts.sum())))
     return Tokens(np.concatenate(ids), np.concatenate(lengths))
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with U+FFFD in place of lone surrogates, which no tokenizer takes."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def disable_extras(tokenizer: Tokenizer) -> None:

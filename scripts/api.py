@@ -12,13 +12,15 @@ from typing import Any
 import torch
 
 import isoglot
+from isoglot.mining import Computation, Filters, Output
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 HEAD = """# API
 
-Everything that `dir(isoglot)` lists, and `encode`, which is `model.encode` as a function and is not listed. The page
-is made from the docstrings by `python scripts/api.py`. Importing `isoglot` imports nothing heavy; each name is fetched
-when it is first used. Errors are subclasses of `IsoglotError`; wrong arguments are `TypeError` or `ValueError`.
+Everything that `dir(isoglot)` lists, `encode`, which is `model.encode` as a function and is not listed, and the options
+of `mine`. The page is made from the docstrings by `python scripts/api.py`. Importing `isoglot` imports nothing heavy;
+each name is fetched when it is first used. Errors are subclasses of `IsoglotError`; wrong arguments are `TypeError` or
+`ValueError`.
 """
 # Shown first to last: what most people need comes first.
 ORDER = (
@@ -35,12 +37,15 @@ ORDER = (
     "Score",
     "Objective",
 )
+GROUPS = (Filters, Computation, Output)  # arguments of mine
 
 
 def page() -> str:
     """The whole page."""
     names = [*ORDER, *(name for name in isoglot.__all__ if name not in ORDER and not name.startswith("_"))]
-    return HEAD + "".join(section(name, getattr(isoglot, name)) for name in names)
+    sections = {name: section(name, getattr(isoglot, name)) for name in names}
+    sections["mine"] += "".join(section(f"mining.{kind.__name__}", kind) for kind in GROUPS)
+    return HEAD + "".join(sections.values())
 
 
 def section(name: str, thing: Any) -> str:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from isoglot.cli.index import index
+from command_line import as_function
+
+from isoglot.cli.index import index as index_verb
+
+index = as_function(index_verb)
 
 LINES = {
     "eng": ["The cat sits on the mat.", "A dog runs through the park.", "<script>alert(1)</script> & <b>bold</b>"],

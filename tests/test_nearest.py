@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from command_line import as_function
 
 import isoglot
-from isoglot.cli.fit import fit
+from isoglot.cli.fit import fit as fit_verb
 from isoglot.data.languages import canonical
 from isoglot.data.readers import check as check_reader
 from isoglot.data.sets import find
@@ -13,6 +14,8 @@ from isoglot.errors import IsoglotError, nearest
 from isoglot.evaluation.run import plan
 from isoglot.recipe import load, parse
 from isoglot.report.plot import plot
+
+fit = as_function(fit_verb)
 
 STREAM = {"sources": [{"reader": "tsv", "path": "a.tsv"}], "objectives": [{"name": "info_nce"}]}
 REST = {"name": "a", "epochs": 1, "encoder": {"kind": "static"}, "optimizer": {"lr": 0.1}}

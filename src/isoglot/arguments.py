@@ -17,12 +17,23 @@ from inspect import Parameter, signature, unwrap
 from numbers import Integral, Real
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from isoglot.errors import IsoglotError, nearest, shown
 
+
+class Minimum(NamedTuple):
+    """The minimum of a number, for `Annotated`."""
+
+    value: float
+
+
+PositiveInt = Annotated[int, Minimum(1)]
+NonNegativeInt = Annotated[int, Minimum(0)]
+
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
+_Class = TypeVar("_Class", bound=type)
 
 # What an annotation takes, in words and as a test. NumPy's numbers are numbers too, and a bool is not.
 _KINDS: dict[Any, tuple[str, Callable[[Any], bool]]] = {
@@ -45,9 +56,10 @@ _DEPTH = 3  # lists of rows of values
 def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """A decorator that checks arguments before a function sees them.
 
-    An unknown keyword argument and a value of another kind than the annotation are TypeErrors; NaN for a number, masked
-    values, and a whole number that turns out to be too large are ValueErrors. Columns and values of PyArrow, also in
-    lists and dicts, become Python's. A name that the file system does not take is an `IsoglotError`.
+    An unknown keyword argument and a value of another kind than the annotation are TypeErrors; NaN for a number, one
+    below its `Minimum`, masked values, and a whole number that turns out to be too large are ValueErrors. Columns and
+    values of PyArrow, also in lists and dicts, become Python's. A name that the file system does not take is an
+    `IsoglotError`.
 
     instead   what to do about an argument: for names that other libraries use, instead of the most similar name; for
               the function's own, where a value of another kind is passed
@@ -70,6 +82,9 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
                 raise TypeError(f"{wrong}, got {kind}{shown(value)}{advice and '; '}{advice}")
             if isinstance(value, float) and value != value and hint is not Any:
                 raise ValueError(f"{function.__name__}: {name}: is NaN; pass a number")
+            for minimum in minima_of(hint) if isinstance(value, Real) else ():
+                if value < minimum:
+                    raise ValueError(f"{name} is {value}; it must be at least {minimum}")
             return value
 
         @wraps(function)
@@ -91,8 +106,16 @@ def check_arguments(**instead: str) -> Callable[[Callable[_Given, _Result]], Cal
     return decorate
 
 
+def check_fields(kind: _Class) -> _Class:
+    """A decorator that checks the fields of a dataclass as `check_arguments` checks the arguments of a function."""
+    make: Any = kind.__init__  # type: ignore[misc]
+    make.__name__ = kind.__name__
+    kind.__init__ = check_arguments()(make)  # type: ignore[misc]
+    return kind
+
+
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    return get_type_hints(function, localns=_Names(unwrap(function).__globals__))
+    return get_type_hints(function, localns=_Names(unwrap(function).__globals__), include_extras=True)
 
 
 class _Names(dict[str, Any]):
@@ -133,9 +156,16 @@ def _may_differ(value: Any) -> bool:
     return type(value) in (list, tuple, dict) or type(value).__module__.partition(".")[0] in ("pyarrow", "numpy")
 
 
-def _parts(hint: Any) -> list[Any]:
-    """The parts of a union, or the annotation itself."""
-    return [*get_args(hint)] if get_origin(hint) in (Union, UnionType) else [hint]
+def parts_of(hint: Any) -> list[Any]:
+    """The parts of a union, or the annotation itself, without what `Annotated` adds."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+    return [part.__origin__ if get_origin(part) is Annotated else part for part in parts]
+
+
+def minima_of(hint: Any) -> list[Any]:
+    """The minima of a number, as its annotation has them."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+    return [one.value for part in parts for one in getattr(part, "__metadata__", ()) if isinstance(one, Minimum)]
 
 
 def _kind(part: Any) -> Any:
@@ -145,7 +175,7 @@ def _kind(part: Any) -> Any:
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    parts = _parts(hint)
+    parts = parts_of(hint)
     return not all(_is_kind(part, parts) for part in parts) or any(_fits_part(value, part) for part in parts)
 
 
@@ -169,7 +199,7 @@ def _fits_part(value: Any, part: Any) -> bool:
     if origin not in (Sequence, Collection) or not get_args(part) or isinstance(value, Iterator):
         return True
     item = get_args(part)[0]
-    is_row = any(get_origin(one) for one in _parts(item))  # rows are data, which the function reads
+    is_row = any(get_origin(one) for one in parts_of(item))  # rows are data, which the function reads
     return item is Any or is_row or all(_fits(one, item) for one in value)
 
 
@@ -190,12 +220,12 @@ def _is_table(value: Any) -> bool:
 
 def _in_words(hint: Any) -> str:
     words: list[str] = []
-    for part in _parts(hint):
+    for part in parts_of(hint):
         origin = _kind(part)
         items = get_args(part)[:1] if origin in (Sequence, Collection) else ()
         if origin is Literal:
             words += map(repr, get_args(part))
-        elif items and all(_is_kind(one, _parts(items[0])) for one in _parts(items[0])):
+        elif items and all(_is_kind(one, parts_of(items[0])) for one in parts_of(items[0])):
             words.append("a list, each item " + _in_words(items[0]))
         else:
             words.append(_KINDS[origin][0] if origin in _KINDS else f"{origin.__name__}")

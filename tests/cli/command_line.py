@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from threading import Event, Thread
 import typer
 from typer.testing import CliRunner
 
+from isoglot.cli.signatures import expand_options
 from isoglot.data.files import exclusive
 
 
@@ -33,6 +35,14 @@ def locked_elsewhere(path: str | Path) -> Iterator[None]:
         thread.join()
 
 
+def as_function(verb: Callable[..., object]) -> Callable[..., None]:
+    """A verb as a function of all its options: by place in the order of its help, or by name."""
+    expanded = expand_options(verb)
+    parameters = inspect.signature(expanded).parameters
+    defaults = {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+    return lambda *places, **given: expanded(**defaults | dict(zip(parameters, places, strict=False)) | given)
+
+
 def runner(**commands: Callable[..., object]) -> Callable[..., str]:
     """A function from the words of a command to what it says on stderr; of several, the first word names one.
 
@@ -40,7 +50,7 @@ def runner(**commands: Callable[..., object]) -> Callable[..., str]:
     """
     app = typer.Typer()
     for name, command in commands.items():
-        app.command(name)(command)
+        app.command(name)(expand_options(command))
 
     def run(*words: object) -> str:
         done = CliRunner().invoke(app, [str(word) for word in words])

@@ -40,5 +40,5 @@ def test_wrong_input_is_one_error_and_writes_nothing(project):
     with pytest.raises(OutputError, match="two"):
         run(one, two, "-o", two)
     with pytest.raises(typer.BadParameter, match="half"):
-        average([str(one), str(two)], project / "mean", weights="half")
+        average([str(one), str(two)], output=project / "mean", weights="half")
     assert not (project / "mean").exists()

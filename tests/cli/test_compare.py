@@ -6,12 +6,15 @@ import json
 
 import numpy as np
 import pytest
+from command_line import as_function
 
-from isoglot.cli.compare import compare as run
+from isoglot.cli.compare import compare as compare_verb
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Score
 from isoglot.evaluation.compare import compare
 from isoglot.evaluation.scores import Scores, write_results
+
+run = as_function(compare_verb)
 
 SETTINGS = {"resamples": 200}
 

@@ -71,11 +71,11 @@ def test_list_fits_a_terminal_of_80_columns_and_keeps_addresses_whole(capsys, mo
 
 def test_get_says_the_licence_and_prints_the_folder(capsys, tmp_path, mirror):
     mirror.pages |= sts17()
-    data.get(["sts17-crosslingual-sts"], tmp_path, base_url=mirror.address)
+    data.get(["sts17-crosslingual-sts"], data=tmp_path, base_url=mirror.address)
     out, err = capsys.readouterr()
     assert out == f"{tmp_path / 'sts17-crosslingual-sts'}\n"
     assert "licence: not stated by MTEB" in err
-    data.check(tmp_path, [])
+    data.check([], data=tmp_path)
     assert capsys.readouterr().out.startswith("sts17-crosslingual-sts: ok: 11 files; as first downloaded")
 
 
@@ -84,25 +84,25 @@ def test_a_page_instead_of_the_set_is_refused(capsys, tmp_path, mirror):
         b"<html>log in</html>\n"
     )
     with pytest.raises(CorpusError, match=r"wiki1m_for_simcse\.txt has 1 lines, 1,000,000 expected"):
-        data.get(["wiki1m"], tmp_path, base_url=mirror.address)
+        data.get(["wiki1m"], data=tmp_path, base_url=mirror.address)
     assert not capsys.readouterr().out
     assert not any((tmp_path / "wiki1m").iterdir())
 
 
 def test_names_are_looked_up_before_anything_is_fetched(tmp_path, mirror):
     with pytest.raises(CorpusError, match=r"'wiki2m'; did you mean 'wiki1m'"):
-        data.get(["wiki1m", "wiki2m"], tmp_path, base_url=mirror.address)
+        data.get(["wiki1m", "wiki2m"], data=tmp_path, base_url=mirror.address)
     assert not mirror.asked
     assert not any(tmp_path.iterdir())
 
 
 def test_check_of_an_empty_folder_says_what_to_do(capsys, tmp_path):
     with pytest.raises(typer.Exit) as ended:
-        data.check(tmp_path, [])
+        data.check([], data=tmp_path)
     assert ended.value.exit_code == 1
     assert "isoglot data get NAME" in capsys.readouterr().err
     with pytest.raises(typer.Exit):
-        data.check(tmp_path, ["mldoc"])
+        data.check(["mldoc"], data=tmp_path)
     assert capsys.readouterr().out == "mldoc: absent\n"
 
 
@@ -112,13 +112,13 @@ def test_damaged_checksums_are_named(tmp_path, text):
     folder.mkdir()
     (folder / "checksums.tsv").write_bytes(text)
     with pytest.raises(CorpusError, match=r"checksums\.tsv"):
-        data.check(tmp_path, ["sts17-crosslingual-sts"])
+        data.check(["sts17-crosslingual-sts"], data=tmp_path)
 
 
 def test_check_of_a_good_copy_ends_well(capsys, tmp_path):
     folder = tmp_path / "mldoc"
     folder.mkdir()
-    data.check(tmp_path, ["mldoc"])
+    data.check(["mldoc"], data=tmp_path)
     assert capsys.readouterr().out == "mldoc: unknown: checksums not recorded\n"
     assert find("mldoc").manual
 

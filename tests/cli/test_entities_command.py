@@ -12,12 +12,13 @@ import typer
 from typer.testing import CliRunner
 
 from isoglot.cli import entities
+from isoglot.cli.signatures import expand_options
 from isoglot.data.entity_vectors import read_vectors
 from isoglot.errors import CorpusError
 from isoglot.wikipedia import entity_training
 
 app = typer.Typer()
-app.command()(entities.entities)
+app.command()(expand_options(entities.entities))
 
 
 @app.command()

@@ -7,13 +7,14 @@ import sys
 
 import pytest
 from cases import by_text
+from command_line import as_function
 
 import isoglot
 from isoglot.cli import evaluate as verb
 from isoglot.cli.evaluate import open_subject
 from isoglot.cli.main import main
 from isoglot.cli.tasks import tasks as show_list
-from isoglot.errors import EvaluationError, OutputError
+from isoglot.errors import EvaluationError, IsoglotError, OutputError
 from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.sts import Sts
 
@@ -26,8 +27,11 @@ def data(tmp_path):
     return tmp_path
 
 
+evaluate_verb = as_function(verb.evaluate)
+
+
 def evaluate(data, *tasks):
-    verb.evaluate(data / "scores", data, function="cases:by_text", tasks=",".join(tasks))
+    evaluate_verb(output=data / "scores", data=data, function="cases:by_text", tasks=",".join(tasks))
 
 
 def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
@@ -104,13 +108,13 @@ def test_a_place_that_cannot_be_written_to_is_told_before_anything_is_encoded(da
     (data / "file").write_text("")
     for places in ({"output": data / "file", "cache": None}, {"output": data / "new", "cache": data / "file" / "deep"}):
         with pytest.raises(OutputError, match=r"file: is a file|file is not a folder"):
-            verb.evaluate(data=data, function="cases:by_text", tasks="tatoeba", **places)
+            evaluate_verb(data=data, function="cases:by_text", tasks="tatoeba", **places)
     with pytest.raises(OutputError, match="is a folder"):
-        verb.evaluate(data, data, tasks="tatoeba", texts_only=True)
+        evaluate_verb(output=data, data=data, tasks="tatoeba", texts_only=True)
 
 
 def test_a_name_that_is_no_function(data):
-    with pytest.raises(EvaluationError, match=r"^--function math:pi: .*float"):
+    with pytest.raises(IsoglotError, match=r"^--function math:pi: .*float"):
         open_subject(None, "math:pi")
 
 
@@ -168,7 +172,7 @@ def test_a_task_named_beside_a_suite_is_shown_too(data, capsys):
 
 
 def test_seen_languages_are_told_apart_on_the_page(data, capsys):
-    verb.evaluate(data / "scores", data, function="cases:by_text", tasks="tatoeba", seen="deu")
+    evaluate_verb(output=data / "scores", data=data, function="cases:by_text", tasks="tatoeba", seen=["deu"])
     assert "seen" in (data / "scores" / "page.html").read_text(encoding="utf-8")
 
 

@@ -8,7 +8,7 @@ from command_line import runner
 from conftest import SENTENCES
 from isoglot.cli.filter import filter as verb
 from isoglot.data.readers import read_jsonl
-from isoglot.errors import CorpusError, OutputError, RecipeError
+from isoglot.errors import CorpusError, IsoglotError, OutputError
 
 run = runner(filter=verb)
 
@@ -40,7 +40,7 @@ def test_the_output_is_json_lines_by_name_too(project, name):
 
 
 def test_mistakes_are_named(project):
-    with pytest.raises(RecipeError, match="absolute"):
+    with pytest.raises(IsoglotError, match=r"filter: --margin is .*absolute"):
         run("pairs.tsv", "-o", "out.jsonl", "--model", "model", "--margin", "absolut")
     with pytest.raises(CorpusError, match=r"none\.tsv"):
         run("none.tsv", "-o", "out.jsonl", "--model", "model")

@@ -7,15 +7,16 @@ import json
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import as_function, runner
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.fit import fit
+from isoglot.cli.fit import fit as fit_verb
 from isoglot.data.files import read_texts
 from isoglot.encoders import StaticEncoder, load
 from isoglot.errors import CorpusError, EncoderError, OutputError
 from isoglot.model import encode
+
+fit = as_function(fit_verb)
 
 CORPUS = [f"{a} {b}" for a in SENTENCES for b in SENTENCES[:5]]
 
@@ -35,12 +36,9 @@ def test_whitening(project, capsys):
 
 
 def test_a_flow_by_the_command_line(project):
-    app = typer.Typer()
-    app.command()(fit)
-    given = [str(project / name) for name in ("model", "lines.txt")]
-    result = CliRunner().invoke(app, ["flow", *given, "-o", str(project / "flow"), "--permutation", "reversed"])
-    assert result.exit_code == 0, result.output
-    assert "50 sentences, mean log-likelihood" in result.output
+    given = [project / name for name in ("model", "lines.txt")]
+    said = runner(fit=fit_verb)("flow", *given, "-o", project / "flow", "--permutation", "reversed")
+    assert "50 sentences, mean log-likelihood" in said
     opened = load(project / "flow")
     assert opened.layer.config["permutation"] == "reversed"
     assert encode(opened, CORPUS).shape == (50, 8)

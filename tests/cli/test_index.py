@@ -14,14 +14,19 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from command_line import as_function
 
 from index_folder import LINES, make_index
-from isoglot.cli.export import export
-from isoglot.cli.index import index
-from isoglot.cli.search import search
+from isoglot.cli.export import export as export_verb
+from isoglot.cli.index import index as index_verb
+from isoglot.cli.search import search as search_verb
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, OutputError
+from isoglot.errors import CorpusError, IsoglotError, OutputError
 from isoglot.index import Index, SearchError, table
+
+export = as_function(export_verb)
+search = as_function(search_verb)
+index = as_function(index_verb)
 
 pytest.importorskip("faiss")
 
@@ -170,7 +175,7 @@ def test_prompts_are_remembered(tmp_path, toy_static, capsys):
 def test_wrong_options_make_nothing(tmp_path, toy_static, options, message):
     toy_static.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("The cat\n")
-    with pytest.raises((SearchError, CorpusError), match=message):
+    with pytest.raises(IsoglotError, match=message):
         index([str(tmp_path / "model"), str(tmp_path / "a.txt")], tmp_path / "i", **options)
     assert not (tmp_path / "i").exists()
 
@@ -188,7 +193,7 @@ def test_a_file_that_cannot_be_read_binds_no_folder(tmp_path, toy_static, conten
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from isoglot.cli.index import index
+from isoglot.cli.main import app
 from isoglot.index import table
 table.ROWS = 4
 folder, at = sys.argv[1], int(sys.argv[2])
@@ -208,7 +213,8 @@ def synced(descriptor):  # before and after vectors are on disk, and before thei
 os.fsync = synced
 
 sys.addaudithook(watch)
-index([f"{folder}/model", f"eng={folder}/more.txt"], Path(f"{folder}/i"), kind="hnsw")
+words = f"index {folder}/model eng={folder}/more.txt -o {folder}/i --kind hnsw"
+app(words.split(), standalone_mode=False)
 print(len(met))
 """
 

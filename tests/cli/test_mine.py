@@ -17,9 +17,10 @@ from typer.testing import CliRunner
 
 from conftest import build_tokenizer
 from isoglot.cli.mine import mine as command
+from isoglot.cli.signatures import expand_options
 from isoglot.data.readers import read_moses, read_tmx, read_tsv
 from isoglot.encoders import StaticEncoder
-from isoglot.errors import CorpusError, EncoderError, OutputError, RecipeError
+from isoglot.errors import CorpusError, EncoderError, IsoglotError, OutputError
 from isoglot.mining.pipeline import size_of
 from isoglot.search import mine, quality, tune
 from isoglot.store import Rows
@@ -60,7 +61,7 @@ def expected(**options):
 def test_without_an_output_the_pairs_are_printed(project):
     run(*VECTORS, "--output", "pairs.tsv")
     app = typer.Typer()
-    app.command()(command)
+    app.command()(expand_options(command))
     printed = CliRunner().invoke(app, VECTORS)
     assert (printed.exit_code, printed.stdout) == (0, Path("pairs.tsv").read_text())
     assert CliRunner().invoke(app, [*VECTORS, "--json"]).exit_code == 2  # both would be on stdout
@@ -234,15 +235,19 @@ def test_approximate_says_what_it_found(project):
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        (["a.eng", "b.deu", "-o", "p.tsv", "--vectors", "x.npy"], RecipeError, "as many --vectors as files"),
-        ([*VECTORS, "-o", "p.tsv", "--direction", "both"], RecipeError, "direction is 'both'"),
-        ([*VECTORS, "-o", "p.tsv", "--margin", "cos"], RecipeError, "margin is 'cos'"),
-        ([*VECTORS, "-o", "p.tsv", "--cores", "2"], RecipeError, "cores"),
-        ([*VECTORS, "-o", "p.tsv", "--budget", "much"], RecipeError, "'much' is not a size"),
-        ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], RecipeError, "too small"),
-        ([*VECTORS, "-o", "p.tsv", "--format", "csv"], RecipeError, "format is 'csv'"),
-        ([*VECTORS, "-o", "p.tsv", "--threshold", "1", "--estimate"], RecipeError, "exclude each other"),
-        ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], RecipeError, "no:thing"),
+        (["a.eng", "b.deu", "-o", "p.tsv", "--vectors", "x.npy"], IsoglotError, "1 tables of vectors for 2 sides"),
+        ([*VECTORS, "-o", "p.tsv", "--direction", "both"], IsoglotError, "mine: --direction is 'both'"),
+        ([*VECTORS, "-o", "p.tsv", "--margin", "cos"], IsoglotError, "mine: --margin is 'cos'"),
+        ([*VECTORS, "-o", "p.tsv", "--cores", "2"], IsoglotError, "--cores and --gpus need --ray"),
+        ([*VECTORS, "-o", "p.tsv", "--budget", "much"], IsoglotError, "'much' is not a size"),
+        ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], IsoglotError, "too small"),
+        ([*VECTORS, "-o", "p.tsv", "--format", "csv"], IsoglotError, "mine: --format is 'csv'"),
+        (
+            [*VECTORS, "-o", "p.tsv", "--threshold", "1", "--gold", "a.eng"],
+            IsoglotError,
+            "--threshold and --gold exclude",
+        ),
+        ([*VECTORS, "-o", "p.tsv", "--check-language", "no:thing"], IsoglotError, "no:thing"),
         (
             ["a.eng", "a.eng", "--vectors", "x.npy", "--vectors", "a.eng", "-o", "p.tsv"],
             CorpusError,
@@ -266,7 +271,7 @@ def test_rows_and_lines_must_agree(project):
 
 def test_formats_that_need_languages_ask_for_them(project):
     Path("a.txt").write_text(Path("a.eng").read_text())
-    with pytest.raises(RecipeError, match="languages"):
+    with pytest.raises(IsoglotError, match="languages"):
         run("a.txt", *VECTORS[1:], "-o", "p.tmx")
     run("a.txt", *VECTORS[1:], "-o", "p.tmx", "--languages", "en,de")
 
@@ -291,7 +296,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from isoglot.model import engine
-from isoglot.mining import mine
+from isoglot.mining import Computation, Output, mine
 from isoglot.search import checkpoint
 engine.STATIC_WINDOW = 16
 checkpoint.SHARE = 0
@@ -300,8 +305,8 @@ def call(done, total):
     calls.append((done, total))
     if len(calls) == {at}:
         os.kill(os.getpid(), signal.SIGKILL)
-settings = dict(every=0.0, work="{output}.w", budget="450KB", progress=call)
-mine("model", "a.eng", "b.deu", output="{output}", **settings)
+output = Output("{output}", work="{output}.w", every=0.0)
+mine("model", "a.eng", "b.deu", output=output, computation=Computation(budget="450KB"), progress=call)
 print(len(calls))
 """
 

@@ -7,10 +7,11 @@ import math
 import pytest
 
 from isoglot.cli.options import imported
+from isoglot.errors import IsoglotError
 
 
 def test_a_function_is_imported():
-    assert imported("math:sqrt") is math.sqrt
+    assert imported("--function", "math:sqrt", "module:name") is math.sqrt
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ def test_a_function_is_imported():
         ("def f(:", "SyntaxError: .*broken"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("{}['key']", "KeyError: 'key'"),
-        ("import no_such_module", "no_such_module"),
+        ("import no_such_module", "No module named 'no_such_module'"),
         ("", "AttributeError: .*'f'"),
     ],
 )
@@ -28,5 +29,5 @@ def test_what_a_module_raises_is_an_import_error(code, message, tmp_path, monkey
     (tmp_path / f"{name}.py").write_text(code)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ImportError, match=message):
-        imported(f"{name}:f")
+    with pytest.raises(IsoglotError, match=f"--function {name}:f: {message}.*; pass module:name"):
+        imported("--function", f"{name}:f", "module:name")

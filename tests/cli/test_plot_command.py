@@ -6,11 +6,15 @@ import inspect
 from xml.etree import ElementTree
 
 import pytest
+from command_line import as_function
 
-from isoglot.cli.plot import plot
+from isoglot.cli.plot import plot as plot_verb
+from isoglot.cli.signatures import expand_options
 from isoglot.data.readers.files import read_files
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.report.plot import LIMIT
+
+plot = as_function(plot_verb)
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def test_parallel_text_is_joined_in_the_map(folder, capsys):
 
 
 def test_a_sample_is_told(folder, capsys):
-    run("model", [folder / "news.eng"], folder / "map.svg", layout="pca", limit=7, seed=5, title="Mine")
+    run("model", [folder / "news.eng"], folder / "map.svg", method="pca", limit=7, seed=5, title="Mine")
     assert "7 of 12 sentences, sampled with seed 5" in capsys.readouterr().err
     svg = (folder / "map.svg").read_text(encoding="utf-8")
     assert "7 of 12 sentences, sampled with seed 5" in svg
@@ -83,15 +87,15 @@ def words(path):
 
 def test_labels_and_extras_colour(folder):
     files = [folder / "news.eng", folder / "news.deu"]
-    run("model", files, folder / "map.svg", layout="pca", labels=folder / "labels", parallel=True)
+    run("model", files, folder / "map.svg", method="pca", labels=folder / "labels", parallel=True)
     assert {"animal", "plant"} <= {*words(folder / "map.svg")}
     (folder / "a.jsonl").write_text('{"eng": "x", "deu": "y", "topic": 3}\n', encoding="utf-8")
-    run("model", [folder / "a.jsonl"], folder / "b.svg", layout="pca", color="topic")
+    run("model", [folder / "a.jsonl"], folder / "b.svg", method="pca", color="topic")
     assert "3" in words(folder / "b.svg")
 
 
 def test_a_language_that_is_not_known_is_named_so(folder):
-    run("model", [folder / "plain.txt"], folder / "map.svg", layout="pca")
+    run("model", [folder / "plain.txt"], folder / "map.svg", method="pca")
     assert "language unknown" in words(folder / "map.svg")
 
 
@@ -100,17 +104,23 @@ def test_a_language_that_is_not_known_is_named_so(folder):
     [
         (["news.eng"], "map.gif", {}, EvaluationError, r"map\.gif: "),
         (["news.eng"], "map.png", {"parallel": True}, CorpusError, "two files or more"),
-        (["news.eng"], "map.png", {"layout": "mds"}, EvaluationError, "'mds'"),
+        (["news.eng"], "map.png", {"method": "mds"}, EvaluationError, "'mds'"),
         (["news.eng"], "map.png", {"color": "topic"}, EvaluationError, "no such extra"),
         (["news.eng", "plain.txt"], "map.png", {"parallel": True}, CorpusError, r"plain\.txt"),
         (["absent.txt"], "map.png", {}, CorpusError, "no such file"),
-        (["news.eng"], "map.png", {"languages": "xx"}, CorpusError, "unknown language 'xx'"),
-        (["news.eng"], "map.png", {"languages": "eng,deu"}, CorpusError, "got 2 languages"),
-        (["news.eng", "news.deu"], "map.png", {"languages": "a,b,c", "parallel": True}, CorpusError, "3 languages"),
+        (["news.eng"], "map.png", {"languages": ["xx"]}, CorpusError, "unknown language 'xx'"),
+        (["news.eng"], "map.png", {"languages": ["eng", "deu"]}, CorpusError, "got 2 languages"),
+        (
+            ["news.eng", "news.deu"],
+            "map.png",
+            {"languages": ["a", "b", "c"], "parallel": True},
+            CorpusError,
+            "3 languages",
+        ),
     ],
 )
 def test_errors(folder, names, output, options, error, message):
-    options = {"layout": "pca", **options}
+    options = {"method": "pca", **options}
     with pytest.raises(error, match=message):
         run("model", [folder / name for name in names], folder / output, **options)
     assert not (folder / output).exists()
@@ -126,4 +136,4 @@ def test_labels_must_be_as_many_as_groups(folder, lines):
 
 
 def test_the_limit_is_the_one_of_the_report():
-    assert inspect.signature(plot).parameters["limit"].default == LIMIT == 2000
+    assert inspect.signature(expand_options(plot_verb)).parameters["limit"].default == LIMIT == 2000

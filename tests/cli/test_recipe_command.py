@@ -18,7 +18,7 @@ def both(name, folder, words):
     with pytest.raises(RecipeError, match=words):
         check(name)
     with pytest.raises(RecipeError, match=words):
-        train(name, folder / "run")
+        train(name, output=folder / "run")
     assert not (folder / "run").exists()
 
 

@@ -6,14 +6,15 @@ import json
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner
+from command_line import as_function, runner
 
 from conftest import SENTENCES, build_tokenizer
-from isoglot.cli.trim import trim
+from isoglot.cli.trim import trim as trim_verb
 from isoglot.encoders import StaticEncoder, load, vocabulary
 from isoglot.errors import CorpusError, EncoderError
 from isoglot.model import encode
+
+trim = as_function(trim_verb)
 
 
 @pytest.fixture
@@ -37,13 +38,10 @@ def test_every_kind_of_corpus_counts(project, capsys):
     assert len(after.table) < len(before.table)
 
 
-def test_the_options_are_heeded(project, capsys):
-    app = typer.Typer()
-    app.command()(trim)
-    words = [str(project / "model"), str(project / "lines.txt"), "-o", str(project / "small"), "--prompt", "%: "]
-    outcome = CliRunner().invoke(app, [*words, "--minimum-count", "2", "--no-keep-characters"])
-    assert outcome.exit_code == 0, outcome.output
-    assert "sentences with rarer pieces have other vectors" in capsys.readouterr().err + outcome.output
+def test_the_options_are_heeded(project):
+    words = [project / "model", project / "lines.txt", "-o", project / "small", "--prompt", "%: "]
+    said = runner(trim=trim_verb)(*words, "--minimum-count", 2, "--no-keep-characters")
+    assert "sentences with rarer pieces have other vectors" in said
     small = load(project / "small")
     assert small.prompt == "%: "
     pieces = small.tokenizer.get_vocab()

@@ -13,7 +13,7 @@ import pytest
 
 import isoglot
 from conftest import SENTENCES, build_tokenizer, build_transformer
-from isoglot import objectives, scale, search
+from isoglot import mining, objectives, scale, search
 from isoglot.cli.main import main
 from isoglot.data import groups_of
 from isoglot.encoders import StaticEncoder, average, fit_flow, fit_whitening, trim
@@ -70,6 +70,11 @@ class World:
         self.map = isoglot.plot(self.m, LEFT, method="pca")
 
 
+def with_option(world, name, kind):
+    """`mine` as a function of the fields of one of its options."""
+    return lambda **given: isoglot.mine(world.m, LEFT, RIGHT, languages="deu,eng", **{name: kind(**given)})
+
+
 # A function, what it is called with, and its arguments by kind.
 CALLS = {
     "load": (
@@ -108,10 +113,23 @@ CALLS = {
         lambda w: isoglot.mine,
         lambda w: {"model": w.m, "sources": LEFT, "targets": RIGHT},
         "model:anything sources:texts targets:texts k:count margin:choice direction:choice threshold:anything "
-        "gold:column languages:names ids:anything deduplicate:switch drop_identical:switch length_ratio:number "
-        "check_language:choice prompt:name pooling:name device:name dtype:choice budget:anything "
-        "index:choice probes:whole output:path format:choice write_ids:switch work:path every:number ray:name "
-        "cores:count gpus:number progress:callback report:callback",
+        "gold:column languages:names ids:anything device:name filters:place computation:place output:path "
+        "progress:callback report:callback",
+    ),
+    "mine filters": (
+        lambda w: with_option(w, "filters", mining.Filters),
+        lambda w: {},
+        "keep_duplicates:switch drop_identical:switch length_ratio:number check_language:choice",
+    ),
+    "mine computation": (
+        lambda w: with_option(w, "computation", mining.Computation),
+        lambda w: {},
+        "prompt:name pooling:name dtype:choice budget:anything index:choice probes:count cluster:place",
+    ),
+    "mine output": (
+        lambda w: with_option(w, "output", mining.Output),
+        lambda w: {},
+        "path:path format:choice write_ids:switch work:path every:number",
     ),
     "mine vectors": (
         lambda w: isoglot.mine,

@@ -243,9 +243,9 @@ def test_the_first_pieces_are_kept_without_being_met():
 
 def test_what_cannot_be_cut_is_said():
     toy = StaticEncoder.create(build_tokenizer(), 8)
-    with pytest.raises(ValueError, match="minimum_count must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="minimum_count is 0; it must be at least 1"):
         trim(toy, CORPUS, minimum_count=0)
-    with pytest.raises(ValueError, match="first must not be negative, got -1"):
+    with pytest.raises(ValueError, match="first is -1; it must be at least 0"):
         trim(toy, CORPUS, first=-1)
     with pytest.raises(TypeError, match="text 1 is 5"):
         trim(toy, ["a", 5])

@@ -6,12 +6,15 @@ import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import pytest
+from command_line import as_function
 
-from isoglot.cli.plot import plot
+from isoglot.cli.plot import plot as plot_verb
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import Detail, Score
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.evaluation.similarity import plot_similarity, split_similarity
+
+plot = as_function(plot_verb)
 
 CODES = ("deu", "eng", "fra", "kor")
 VALUES = np.array([[1, 0.9, 0.5, 0.4], [0.9, 1, 0.8, 0.7], [0.5, 0.8, 1, 0.3], [0.4, 0.7, 0.3, 1]])

@@ -102,10 +102,10 @@ def test_an_absolute_margin_is_the_cosine_and_needs_a_threshold():
             filter_pairs(Table(), groups, **settings)
 
 
-@pytest.mark.parametrize("settings", [{"k": 0}, {"k": -1}, {"block": 0}])
-def test_a_number_below_one_is_refused_and_not_read_as_nothing_to_judge(settings):
+@pytest.mark.parametrize(("settings", "minimum"), [({"k": 0}, 1), ({"k": -1}, 1), ({"block": 1}, 2)])
+def test_a_number_below_the_minimum_is_rejected_and_not_read_as_nothing_to_judge(settings, minimum):
     ((name, value),) = settings.items()
-    with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least 1"):
+    with pytest.raises(ValueError, match=f"{name} is {value}; it must be at least {minimum}"):
         filter_pairs(Table(), pairs(5), **settings)
 
 

@@ -16,7 +16,9 @@ import isoglot
 from conftest import SENTENCES
 from isoglot.data.readers import read_jsonl, read_moses, read_tmx, read_tsv
 from isoglot.errors import CorpusError, EncoderError, IsoglotError, OutputError
+from isoglot.mining import Computation, Filters, Output
 from isoglot.mining.formats import format_of
+from isoglot.scale import Cluster
 from isoglot.search import mine as mine_vectors
 from isoglot.search import tune
 
@@ -56,8 +58,10 @@ def test_lists_and_files_give_the_same_pairs(toy_static, tmp_path):
     (tmp_path / "a.deu").write_text("".join(f"{text}\n" for text in SENTENCES))
     (tmp_path / "b.eng").write_text("".join(f"{text}\n" for text in SENTENCES[::-1]))
     for prompt in (None, "cat "):
-        lists = isoglot.mine(toy_static, SENTENCES, SENTENCES[::-1], prompt=prompt)
-        files = isoglot.mine(toy_static, str(tmp_path / "a.deu"), tmp_path / "b.eng", prompt=prompt)
+        lists = isoglot.mine(toy_static, SENTENCES, SENTENCES[::-1], computation=Computation(prompt=prompt))
+        files = isoglot.mine(
+            toy_static, str(tmp_path / "a.deu"), tmp_path / "b.eng", computation=Computation(prompt=prompt)
+        )
         assert [pair[1:] for pair in files] == [pair[1:] for pair in lists]
         np.testing.assert_allclose(files.rows.score, lists.rows.score, atol=1e-6)
         assert [pair.source_id for pair in files] == [pair.source_id + 1 for pair in lists]
@@ -74,14 +78,16 @@ def test_repeated_blank_and_filtered_sentences(vectors):
     found = isoglot.mine(None, german, ENGLISH, vectors=vectors, direction="forward", report=messages.append)
     assert {pair.source_id for pair in found} == set(range(28))
     assert "sources: 30 sentences, 2 skipped" in messages[0]
-    kept = isoglot.mine(None, german, ENGLISH, vectors=vectors, direction="forward", deduplicate=False)
+    every = Filters(keep_duplicates=True)
+    kept = isoglot.mine(None, german, ENGLISH, vectors=vectors, direction="forward", filters=every)
     assert {pair.source_id for pair in kept} == set(range(29))
-    same = isoglot.mine(None, GERMAN, GERMAN, vectors=(vectors[0], vectors[0]), drop_identical=True)
+    same = isoglot.mine(None, GERMAN, GERMAN, vectors=(vectors[0], vectors[0]), filters=Filters(drop_identical=True))
     assert all(pair.source != pair.target for pair in same)
     mixed = [*GERMAN[:29], "это русский"]
     found = isoglot.mine(
-        None, mixed, ENGLISH, vectors=vectors, check_language="script", languages=("de", "en"), direction="forward"
-    )
+        None, mixed, ENGLISH, vectors=vectors, languages=("de", "en"), direction="forward",
+        filters=Filters(check_language="script"),
+    )  # fmt: skip
     assert {pair.source_id for pair in found} == set(range(29))
 
 
@@ -170,7 +176,7 @@ def test_formats_by_name():
 
 def test_the_output_holds_what_is_returned(toy_static, tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"{text}\n" for text in SENTENCES))
-    found = isoglot.mine(toy_static, tmp_path / "a.txt", output=tmp_path / "p.tsv", write_ids=True)
+    found = isoglot.mine(toy_static, tmp_path / "a.txt", output=Output(tmp_path / "p.tsv", write_ids=True))
     rows = [line.split("\t") for line in (tmp_path / "p.tsv").read_text().splitlines()]
     assert rows == [[f"{p.score:.6f}", str(p.source_id), str(p.target_id), p.source, p.target] for p in found]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "p.tsv"]
@@ -195,7 +201,9 @@ def test_the_output_holds_what_is_returned(toy_static, tmp_path):
         (("model", Path("a"), Path("b")), {"ids": [["a"], ["b"]]}, "sentences are in files"),
         (("model", [1, 2], ENGLISH), {}, r"sources\[0\] is 1"),
         ((None, [*GERMAN[:29], None], ENGLISH), {"vectors": np.ones((2, 30, 3))}, r"sources\[29\] is None"),
-        (("model", GERMAN, ENGLISH), {"work": "w"}, "work="),
+        (("model", GERMAN, ENGLISH), {"output": Output(work="w")}, "work resumes mining of files"),
+        (("model", GERMAN, ENGLISH), {"output": 3}, "Output: path: must be a string or a path or None, got int 3"),
+        (("model", GERMAN, ENGLISH), {"filters": {"length_ratio": 3}}, "filters: must be Filters or None, got dict"),
     ],
 )
 def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
@@ -212,20 +220,19 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"margin": "ratios"}, "did you mean 'ratio'"),
         ({"direction": "maximum"}, "did you mean 'max'"),
         ({"k": 0}, "k is 0"),
-        ({"budget": "lots"}, "'lots' is not a size"),
-        ({"cores": 2}, "cores"),
-        ({"ray": "local", "index": "ivf"}, "exactly"),
-        ({"ray": "local", "device": "cpu"}, "device=cpu"),
+        ({"computation": Computation(budget="lots")}, "'lots' is not a size"),
+        ({"computation": Computation(cluster=Cluster("local"), index="ivf")}, "exactly"),
+        ({"computation": Computation(cluster=Cluster("local")), "device": "cpu"}, "device=cpu"),
+        ({"output": Output("x", format="csv")}, "format is 'csv'"),
         ({"languages": "deu"}, "1 languages for 2 sides"),
-        ({"check_language": "script"}, "needs the languages"),
-        ({"check_language": "scripts", "languages": "deu,eng"}, "check_language is 'scripts'"),
+        ({"filters": Filters(check_language="script")}, "needs the languages"),
+        ({"filters": Filters(check_language="scripts"), "languages": "deu,eng"}, "check_language is 'scripts'"),
         ({"ids": (["a"], ["b"])}, "1 ids for 30 sentences"),
         ({"ids": [GERMAN]}, "1 lists for 2 sides"),
         ({"gold": [(0, 0), (0, 0, 1)]}, r"gold\[1\] is \(0, 0, 1\)"),
         ({"gold": ["ab"]}, r"gold\[0\] is 'ab'"),
         ({"vectors": ([[1.0]], [[1.0], [1.0, 2.0]])}, r"vectors\[1\]"),
         ({"vectors": (["a"], ["b"])}, "floats"),
-        ({"length_ratio": 0.5}, "length_ratio is 0.5"),
         ({"vectors": np.ones((1, 30, 3))}, "1 tables"),
         ({"vectors": np.ones((2, 30, 3), int)}, "floats"),
     ],
@@ -233,6 +240,23 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
 def test_wrong_values(options, message):
     with pytest.raises(ValueError, match=message):
         isoglot.mine(None, GERMAN, ENGLISH, **{"vectors": np.ones((2, 30, 3)), **options})
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "error", "message"),
+    [
+        (Filters, {"length_ratio": 0.5}, ValueError, "length_ratio is 0.5; it must be at least 1"),
+        (Filters, {"length_ratio": float("nan")}, ValueError, "length_ratio: is NaN"),
+        (Filters, {"drop_identical": "no"}, TypeError, "Filters: drop_identical: must be True or False"),
+        (Filters, {"deduplicate": True}, TypeError, "Filters has no argument 'deduplicate'"),
+        (Computation, {"probes": 0}, ValueError, "probes is 0"),
+        (Computation, {"cluster": "local"}, TypeError, "cluster: must be Cluster or None"),
+        (Output, {"every": -1.0}, ValueError, "every is -1.0"),
+    ],
+)
+def test_wrong_options(kind, options, error, message):
+    with pytest.raises(error, match=message):
+        kind(**options)
 
 
 def test_vectors_are_arrays_lists_or_tensors_and_ids_of_any_kind(vectors, pairs):

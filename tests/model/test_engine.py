@@ -289,7 +289,7 @@ def test_what_precision_may_be():
         settle("int8", torch.device("cuda:0"))
     with pytest.raises(ValueError, match="kind of float, such as float32 or float16, got int8"):
         encode(ENCODER, ["a"], dtype=np.int8)
-    with pytest.raises(ValueError, match="batch_tokens must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="batch_tokens is 0; it must be at least 1"):
         encode(STATIC, ["a"], batch_tokens=0)
 
 

@@ -13,15 +13,18 @@ from xml.etree import ElementTree
 import matplotlib
 import numpy as np
 import pytest
+from command_line import as_function
 from page_results import FIFTEEN, Score, cells, errors_into, one, small
 
-from isoglot.cli.report import report as command
+from isoglot.cli.report import report as report_verb
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Detail
 from isoglot.evaluation.scores import Scores, write_results
 from isoglot.report import charts
 from isoglot.report.page import is_seen, margin_of, page, write_page
 from isoglot.report.tables import MANY
+
+command = as_function(report_verb)
 
 VOID = {"meta", "input", "wbr", "img"}
 

@@ -424,7 +424,7 @@ def test_the_cli_and_the_call_write_the_same_record(tmp_path):
 
     write_corpus(tmp_path)
     (tmp_path / "tiny.toml").write_text(RECIPE)
-    run(str(tmp_path / "tiny.toml"), tmp_path / "run", overrides=["steps=2"], seeds=1, device="cpu")
+    run(str(tmp_path / "tiny.toml"), output=tmp_path / "run", overrides=["steps=2"], seeds=1, device="cpu")
     done = json.loads((tmp_path / "run" / "run.json").read_text())["finished"]
     assert done["steps"] == 2
     model = isoglot.train(tmp_path / "tiny.toml", overrides=["steps=2"], output=tmp_path / "run", device="cpu")

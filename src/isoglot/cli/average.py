@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Output, split
+from isoglot.cli.options import Output
+from isoglot.cli.signatures import split
 
 
-def average(
-    models: Annotated[
-        list[str], typer.Argument(help="Two or more models: folders, packaged names, or hub ids in the local cache.")
-    ],
-    output: Output,
-    weights: Annotated[
-        str, typer.Option(help="Weight of each model, separated by commas; they must sum to 1; default: equal weights.")
-    ] = "",
-) -> None:
-    """Average the weights of models of one architecture and tokenizer."""
+def average(models: list[str], *, output: Output, weights: str = "") -> None:
+    """Average the weights of models of one architecture and tokenizer.
+
+    models   two or more models: folders, packaged names, or hub ids in the local cache
+    weights  weight of each model, separated by commas; they must sum to 1; default: equal weights
+    """
     from isoglot import encoders
     from isoglot.data.files import check_output, exclusive
     from isoglot.errors import EncoderError

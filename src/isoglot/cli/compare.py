@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isoglot.arguments import NonNegativeInt
 from isoglot.cli.console import say, show_grid, show_json
-from isoglot.cli.options import Json, split
+from isoglot.cli.options import Json, Settings
+from isoglot.cli.signatures import Of
 
 if TYPE_CHECKING:
     from isoglot.evaluation.base import Score
@@ -16,37 +18,24 @@ if TYPE_CHECKING:
 
 
 def compare(
-    results: Annotated[
-        list[str],
-        typer.Argument(
-            help="Folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds, "
-            "PATH+PATH joins results of different tasks."
-        ),
-    ],
-    tasks: Annotated[
-        str,
-        typer.Option(help="Tasks to compare, and suites to compare by column, separated by commas; default: all."),
-    ] = "",
-    metrics: Annotated[
-        str, typer.Option(help="Metrics to compare, separated by commas; default: the main one of each task.")
-    ] = "",
-    resamples: Annotated[
-        int, typer.Option(min=1, help="Number of bootstrap samples; minimum number of permutations.")
-    ] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the bootstrap.")] = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for compare.md and compare.json.")
-    ] = None,
-    page: Annotated[Path | None, typer.Option(help="Output HTML page with all figures.")] = None,
-    examples: Annotated[
-        int, typer.Option(min=0, help="Number of pairs to show that the second system ranks better, and worse.")
-    ] = 0,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets, for --examples.", show_default="$ISOGLOT_DATA or data")
-    ] = None,
+    results: list[str],
+    *,
+    settings: Annotated[Settings, Of("evaluation.compare:compare", "tasks", "metrics", "resamples", "seed")],
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    page: Path | None = None,
+    examples: NonNegativeInt = 0,
+    data: Annotated[Path | None, typer.Option(show_default="$ISOGLOT_DATA or data")] = None,
     as_json: Json = False,
 ) -> None:
-    """Compare results item by item: confidence intervals, paired tests, wins and losses per language."""
+    """Compare results item by item: confidence intervals, paired tests, wins and losses per language.
+
+    results   folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds, PATH+PATH
+              joins results of different tasks
+    output    folder for compare.md and compare.json
+    page      output HTML page with all figures
+    examples  number of pairs to show that the second system ranks better, and worse
+    data      folder of the data sets, for --examples
+    """
     from isoglot.data.files import check_json, check_output, check_outputs
     from isoglot.evaluation.compare import compare, parts_of
     from isoglot.evaluation.scores import files_of
@@ -58,10 +47,7 @@ def compare(
         check_json(output / "compare.json", ("systems", "tables"))
     tables = [output / name for name in ("compare.md", "compare.json")] if output is not None else []
     check_outputs(*tables, page, inputs=inputs)
-    found = compare(
-        *(path for _, path in named), names=[name for name, _ in named],
-        tasks=split(tasks), metrics=split(metrics), resamples=resamples, seed=seed,
-    )  # fmt: skip
+    found = compare(*(path for _, path in named), names=[name for name, _ in named], **settings)
     if as_json:
         show_json(found.to_dict())
     else:
@@ -69,7 +55,7 @@ def compare(
             show_grid(grid)
             typer.echo()
         typer.echo(found.method)
-        for grid in _examples(named, split(tasks), examples, data) if examples else ():
+        for grid in _examples(named, settings.get("tasks", []), examples, data) if examples else ():
             show_grid(grid)
     for line in found.left_out:
         say(f"skipped: {line}")

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from isoglot.cli.console import say
 from isoglot.cli.options import ModelName, Output, open_encoder
 
 
-def convert(
-    model: ModelName,
-    output: Output,
-    weights: Annotated[str, typer.Option(help="Weights on disk: float32, float16, int8, int4 or onnx.")] = "int8",
-    words: Annotated[
-        str | None, typer.Option(help="Weights of the word table on disk; default: those of --weights, with onnx int4.")
-    ] = None,
-) -> None:
-    """Save a model with quantised weights, in float32 for sentence-transformers, or as ONNX."""
+def convert(model: ModelName, *, output: Output, weights: str = "int8", words: str | None = None) -> None:
+    """Save a model with quantised weights, in float32 for sentence-transformers, or as ONNX.
+
+    weights  weights on disk: float32, float16, int8, int4 or onnx
+    words    weights of the word table on disk; default: those of --weights, with onnx int4
+    """
     from isoglot.data.files import check_output
     from isoglot.encoders import packing
     from isoglot.errors import EncoderError

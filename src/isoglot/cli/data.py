@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from isoglot.arguments import PositiveInt
 from isoglot.cli import console
 from isoglot.cli.console import say, show_columns, wrapped
-from isoglot.cli.options import Data, DataIfThere, Json, finite
+from isoglot.cli.options import Data, DataIfThere, Json, Overrides
 
 if TYPE_CHECKING:
     from isoglot.data.sets import DataSet
@@ -43,13 +44,20 @@ def _known(one: DataSet) -> str:
 
 
 def get(
-    names: Annotated[list[str], typer.Argument(help="Names of data sets (`isoglot data list`).")],
+    names: list[str],
+    *,
     data: Data,
-    base_url: Annotated[str, typer.Option(help="Mirror to download from, laid out as <mirror>/<host>/<path>.")] = "",
-    timeout: Annotated[float, typer.Option(min=0.1, callback=finite, help="Read timeout in seconds.")] = 30.0,
-    attempts: Annotated[int, typer.Option(min=1, help="Maximum attempts per file.")] = 5,
+    base_url: str = "",
+    timeout: Annotated[float, typer.Option(min=0.1)] = 30.0,
+    attempts: PositiveInt = 5,
 ) -> None:
-    """Download and verify data sets; resume interrupted downloads."""
+    """Download and verify data sets; resume interrupted downloads.
+
+    names     names of data sets (`isoglot data list`)
+    base_url  mirror to download from, laid out as <mirror>/<host>/<path>
+    timeout   read timeout in seconds
+    attempts  maximum attempts per file
+    """
     from isoglot.data.sets import Network, find
     from isoglot.data.sets import get as get_set
 
@@ -67,12 +75,13 @@ def get(
         typer.echo(folder)
 
 
-def import_(
-    name: Annotated[str, typer.Argument(help="Name of the data set, such as tatoeba-laser.")],
-    folder: Annotated[Path, typer.Argument(help="Folder with the published files.")],
-    data: Annotated[Path, typer.Option(help="Output folder; the data set is written to a subfolder of its name.")],
-) -> None:
-    """Convert a data set to the normal form that the tasks read, with checksums of the published files."""
+def import_(name: str, folder: Path, *, data: Path) -> None:
+    """Convert a data set to the normal form that the tasks read, with checksums of the published files.
+
+    name    name of the data set, such as tatoeba-laser
+    folder  folder with the published files
+    data    output folder; the data set is written to a subfolder of its name
+    """
     from isoglot.data.sets.importers import import_folder
 
     target, rows = import_folder(name, folder, data)
@@ -80,11 +89,11 @@ def import_(
     typer.echo(target)
 
 
-def check(
-    data: Data,
-    names: Annotated[list[str] | None, typer.Argument(help="Names of data sets; default: all in the folder.")] = None,
-) -> None:
-    """Check data sets; exit with 1 if any is absent, incomplete or wrong."""
+def check(names: list[str] | None = None, *, data: Data) -> None:
+    """Check data sets; exit with 1 if any is absent, incomplete or wrong.
+
+    names  names of data sets; default: all in the folder
+    """
     from isoglot.data.sets import catalogue, find
     from isoglot.data.sets import check as check_set
 
@@ -101,14 +110,11 @@ def check(
         raise typer.Exit(1)
 
 
-def report(
-    recipe: Annotated[str, typer.Argument(help="TOML file, name of a packaged recipe, or folder of a run.")],
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Count the training data of a recipe: sentences by language and source, after all filters."""
+def report(recipe: str, *, overrides: Overrides = None, as_json: Json = False) -> None:
+    """Count the training data of a recipe: sentences by language and source, after all filters.
+
+    recipe  TOML file, name of a packaged recipe, or folder of a run
+    """
     if (kept := Path(recipe) / "data.json").is_file():
         streams = json.loads(kept.read_text(encoding="utf-8"))
     else:

@@ -11,41 +11,36 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say
-from isoglot.cli.options import Device, open_encoder
+from isoglot.cli.options import Device, Settings, open_encoder
+from isoglot.cli.signatures import Of
 
 
 def entities(
-    folder: Annotated[Path, typer.Argument(help="Output folder of `isoglot wikipedia`, with entities.tsv.")],
-    vectors: Annotated[
-        Path | None,
-        typer.Option(help="Vectors of Wikipedia2Vec: text format, plain or compressed, or a saved model."),
-    ] = None,
-    allow_pickle: Annotated[
-        bool,
-        typer.Option(
-            "--allow-pickle", help="Allow --vectors to be a pickled model, which can run code; only for trusted files."
-        ),
-    ] = False,
-    model: Annotated[
-        str | None, typer.Option(help="Encode the entities' names with this model, instead of --vectors.")
-    ] = None,
-    train: Annotated[bool, typer.Option("--train", help="Train vectors on the dumps, instead of --vectors.")] = False,
-    dump: Annotated[
-        list[str] | None, typer.Option(help="MediaWiki XML dump to train on, FILE or CODE=FILE; repeatable.")
-    ] = None,
-    titles: Annotated[
-        Path | None, typer.Option(help="TSV file of language, title, id; default: use the entities' labels as titles.")
-    ] = None,
-    language: Annotated[
-        str | None, typer.Option(help="Language of the titles in --vectors; default: en, or that of the dumps.")
-    ] = None,
-    dim: Annotated[int, typer.Option(min=1, help="Dimensions of the trained vectors.")] = 768,
-    iterations: Annotated[int, typer.Option(min=1, help="Number of training epochs.")] = 5,
-    min_count: Annotated[int, typer.Option(min=1, help="Minimum count of a word or an entity in training.")] = 5,
-    workers: Annotated[int, typer.Option(min=1, help="Number of training processes.")] = 1,
+    folder: Path,
+    *,
+    vectors: Path | None = None,
+    allow_pickle: bool = False,
+    model: str | None = None,
+    train: bool = False,
+    dump: list[str] | None = None,
+    titles: Path | None = None,
+    language: str | None = None,
+    settings: Annotated[
+        Settings, Of("wikipedia.entity_training:Training", "dim", "iterations", "min_count", "workers")
+    ],
     device: Device = "auto",
 ) -> None:
-    """Write initial entity vectors from Wikipedia2Vec or from a model, one row per entity of the folder."""
+    """Write initial entity vectors from Wikipedia2Vec or from a model, one row per entity of the folder.
+
+    folder        output folder of `isoglot wikipedia`, with entities.tsv
+    vectors       vectors of Wikipedia2Vec: text format, plain or compressed, or a saved model
+    allow_pickle  allow --vectors to be a pickled model, which can run code; only for trusted files
+    model         encode the entities' names with this model, instead of --vectors
+    train         train vectors on the dumps, instead of --vectors
+    dump          MediaWiki XML dump to train on, FILE or CODE=FILE; repeatable
+    titles        TSV file of language, title, id; default: use the entities' labels as titles
+    language      language of the titles in --vectors; default: en, or that of the dumps
+    """
     if train + (vectors is not None) + (model is not None) != 1 or train != bool(dump):
         raise typer.BadParameter("pass one of --vectors, --model, or --train and --dump")
     from isoglot.data.entity_vectors import VECTORS, align, write_vectors
@@ -61,10 +56,10 @@ def entities(
     check_outputs(table, table.with_suffix(".json"), inputs=[folder / TABLE, vectors, titles, model, *dumps])
     with exclusive(table):
         if train:
-            settings = entity_training.Training(dim=dim, iterations=iterations, min_count=min_count, workers=workers)
             vectors = _beside(folder, entity_training.MODEL)  # not inside, where every training run would read it
             check_output(vectors, inputs=[titles, *dumps])
-            wiki = entity_training.train(dump or [], vectors, settings, report=say, progress=sys.stderr.isatty())
+            training = entity_training.Training(**settings)
+            wiki = entity_training.train(dump or [], vectors, training, report=say, progress=sys.stderr.isatty())
             say(f"the model: {vectors}")
             language = language or wiki
         if model is not None:

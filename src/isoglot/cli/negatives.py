@@ -8,33 +8,27 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, say, to_stdout
-from isoglot.cli.options import Device, Pooling, Prompt, model_and_files, open_encoder, split
+from isoglot.cli.options import Loading, Output, Settings, model_and_files, open_encoder
+from isoglot.cli.signatures import Of, split
 
 
 def negatives(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[MODEL] PAIRS",
-            help="Model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - "
-            "for JSON lines from stdin.",
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Output file of JSON lines, one pair per line; - for stdout.")
-    ],
-    count: Annotated[int, typer.Option(min=1, help="Number of hard negatives per pair.")] = 3,
-    languages: Annotated[
-        str, typer.Option(help="The two languages, separated by a comma; default: from the file or folder.")
-    ] = "",
-    leakage: Annotated[
-        list[str] | None, typer.Option(help="Test file or folder whose sentences are excluded; repeatable.")
-    ] = None,
-    pooling: Pooling = None,
-    prompt: Prompt = None,
-    device: Device = "auto",
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] PAIRS")],
+    *,
+    output: Output,
+    settings: Annotated[Settings, Of("mining.negatives:add_hard_negatives", "count")],
+    languages: str = "",
+    leakage: list[str] | None = None,
+    loading: Loading,
 ) -> None:
-    """Mine hard negatives for pairs: the nearest targets that are not translations."""
+    """Mine hard negatives for pairs: the nearest targets that are not translations.
+
+    words      model (optional) and pairs: a .tsv, .jsonl or .tmx file, a folder of two line-aligned files, or - for
+               JSON lines from stdin
+    output     output file of JSON lines, one pair per line; - for stdout
+    languages  the two languages, separated by a comma; default: from the file or folder
+    leakage    test file or folder whose sentences are excluded; repeatable
+    """
     from isoglot.data.files import check_output
     from isoglot.data.readers.jsonl import write_jsonl
     from isoglot.mining.negatives import add_hard_negatives, read_pairs
@@ -44,11 +38,11 @@ def negatives(
     with from_stdin(Path(file), suffix=".jsonl") as (pairs,), to_stdout(output, "jsonl") as target:
         check_output(target, inputs=[model, pairs, *tests])
         groups = read_pairs(pairs, languages=split(languages), leakage=tests)
-        encoder = open_encoder(model, device=device, pooling=pooling, prompt=prompt)
+        encoder = open_encoder(model, **loading)
         with Progress("encoding") as progress:
-            found = add_hard_negatives(encoder, groups, count, progress=progress, report=say)
+            found = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
         write_jsonl(target, found)
-    say(f"{len(found):,} pairs with up to {count} hard negatives each: {output}")
+    say(f"{len(found):,} pairs with up to {settings['count']} hard negatives each: {output}")
 
 
 def _place(path: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,24 +13,14 @@ import typer
 
 from isoglot import environment
 from isoglot.cli import console
-from isoglot.errors import EncoderError, OutputError, nearest
+from isoglot.cli.signatures import Of
+from isoglot.errors import EncoderError, IsoglotError, OutputError, nearest
 
 if TYPE_CHECKING:
     from isoglot.model import Model
+    from isoglot.scale import Cluster
 
-
-def finite(value: float | None) -> float | None:
-    """Callback of every option of type float; rejects NaN and infinity. NaN would pass every check of a range, and as a
-    threshold it would keep everything or nothing.
-    """
-    if value is not None and not math.isfinite(value):
-        raise typer.BadParameter(f"{value} is not a finite number")
-    return value
-
-
-def split(text: str) -> list[str]:
-    """The comma-separated parts of a text, stripped, without empty ones."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+Settings = dict[str, Any]
 
 
 ModelName = Annotated[str, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")]
@@ -89,38 +78,46 @@ DataIfThere = Annotated[
     Path | None,
     typer.Option(default_factory=data_folder_if_there, help="Folder in which to look for the data sets.", **_DATA),
 ]
-Languages = Annotated[str, typer.Option(help="Language codes, separated by commas; default: all languages.")]
-Pooling = Annotated[str | None, typer.Option(help="Pooling (mean, cls, ...), instead of the model's own.")]
-Prompt = Annotated[str | None, typer.Option(help="Prefix of every text, instead of the model's own prompt.")]
-IndexFolder = Annotated[Path, typer.Argument(help="Folder of an index (`isoglot index`).")]
-EFFORT = "Search effort (IVF cells probed, HNSW list size)."
-Effort = Annotated[int | None, typer.Option(min=1, help=EFFORT)]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        help="Precision of the computation: float32, bfloat16, tf32 (on CUDA), int8, or auto (bfloat16 where it is "
-        "fast); default: float32 on a CPU, auto elsewhere."
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(
-        metavar="DEVICE",
-        help="Device to compute on: cpu, cuda, cuda:1, xpu, mps or auto ($ISOGLOT_DEVICE, else the fastest).",
-    ),
-]
-Neighbours = Annotated[int, typer.Option("-k", "--neighbours", min=1, help="Number of neighbours per sentence.")]
-Margin = Annotated[str, typer.Option(help="Margin: ratio, distance or absolute.")]
+
+
+def loading(*names: str) -> Of:
+    """The options of `isoglot.load`, with the device."""
+    return Of("model.loading:load", *names, "device", device=typer.Option(metavar="DEVICE"))
+
+
+Loading = Annotated[Settings, loading("pooling", "prompt")]
+Device = Annotated[str, loading().option("device")]
+NEIGHBOURS = typer.Option("-k", "--neighbours")
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout.")]
-Ray = Annotated[
-    str,
-    typer.Option(metavar="ADDRESS", help="Distribute over Ray: local (workers here), auto or ray://HOST:PORT."),
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
 ]
-Cores = Annotated[int, typer.Option(min=1, help="CPU cores per worker; requires --ray.")]
-Gpus = Annotated[
-    float,
-    typer.Option(min=0, callback=finite, help="Accelerators per encoding worker, such as 1 or 0.5; requires --ray."),
-]
+Workers = Annotated[
+    Settings,
+    Of(
+        "scale.work:Cluster", "address", "cpus", "gpus", address=typer.Option("--ray", metavar="ADDRESS"),
+        cpus=typer.Option("--cores", help="CPU cores per worker; requires --ray."),
+        gpus=typer.Option(help="Accelerators per encoding worker, such as 1 or 0.5; requires --ray.")
+    )
+]  # fmt: skip
+
+
+def cluster_of(workers: Settings) -> Cluster | None:
+    """The cluster of `--ray`, None without it."""
+    from isoglot.scale import Cluster
+
+    if "address" in workers:
+        return Cluster(**workers)
+    if workers != {"cpus": 1, "gpus": 0}:
+        raise IsoglotError("--cores and --gpus need --ray; remove them, or add --ray")
+    return None
+
+
+def check_stdout(output: Path, as_json: bool) -> None:
+    """Raise an error if the output and `--json` would both be written to stdout."""
+    if as_json and str(output) == "-":
+        raise typer.BadParameter("--json and --output - both write to stdout; choose one")
 
 
 def set_quiet(value: bool) -> None:
@@ -172,17 +169,19 @@ def output_format(path: Path, formats: Mapping[str, str], *, given: str | None =
     return given
 
 
-def imported(name: str) -> Callable[..., Any]:
-    """Import `module:name`, also from the current folder. Raises `ImportError` for all errors."""
+def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
+    """Import the function `module:name`, also from the current folder. Raises `IsoglotError` with what is expected."""
     module, _, attribute = name.partition(":")
     sys.path.append(str(Path.cwd()))
     try:
-        found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
-    except ImportError:
-        raise
+        found = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # such as a SyntaxError of the module
-        raise ImportError(f"{type(error).__name__}: {error}") from error
-    return found
+        kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
+        raise IsoglotError(f"{option} {name}: {kind}{error}; pass {expected}") from error
+    if not callable(found):
+        raise IsoglotError(f"{option} {name}: not callable but {type(found).__name__}; pass {expected}")
+    function: Callable[..., Any] = found
+    return function
 
 
 def note_fewer(option: str, asked: int, there: int, what: str) -> None:

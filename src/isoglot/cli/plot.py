@@ -8,44 +8,32 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import from_stdin, say, to_stdout
-from isoglot.cli.options import Device, Pooling, Prompt, model_and_files, open_encoder, split
+from isoglot.cli.options import Loading, Settings, model_and_files, open_encoder
+from isoglot.cli.signatures import Of
 
 
 def plot(
     words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[MODEL] FILE... | sweep FOLDER | similarity [NAME=]RESULTS...",
-            help="Model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of "
-            "stdin; or `sweep` and the folder of a finished sweep; or `similarity` and results of this task.",
-        ),
+        list[str], typer.Argument(metavar="[MODEL] FILE... | sweep FOLDER | similarity [NAME=]RESULTS...")
     ],
+    *,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            show_default="map.html; sweep.svg; similarity.svg",
-            help="Output file: .html, .svg, .png or .pdf; - for stdout (a map as HTML, others as SVG).",
-        ),
+        Path | None, typer.Option("--output", "-o", show_default="map.html; sweep.svg; similarity.svg")
     ] = None,
-    layout: Annotated[str, typer.Option(help="Projection: pca, tsne or umap.")] = "tsne",
-    parallel: Annotated[
-        bool, typer.Option("--parallel", help="Treat line i of all text files as translations.")
-    ] = False,
-    languages: Annotated[
-        str, typer.Option(help="Languages of text files (one for all, or one each) or of TSV columns.")
-    ] = "",
-    color: Annotated[str, typer.Option(help="Color by language, or by an extra field of the groups.")] = "language",
-    labels: Annotated[Path | None, typer.Option(help="Color by the lines of this file, one per group.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of sentences; larger inputs are sampled.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for sampling.")] = 0,
-    title: Annotated[str | None, typer.Option(help="Title of the map.")] = None,
-    pooling: Pooling = None,
-    prompt: Prompt = None,
-    device: Device = "auto",
+    reading: Annotated[Settings, Of("data.readers.files:read_files", "languages", "parallel")],
+    settings: Annotated[
+        Settings, Of("report.plot:plot", "method", "color", "limit", "seed", "title", method=typer.Option("--layout"))
+    ],
+    labels: Path | None = None,
+    loading: Loading,
 ) -> None:
-    """Draw a map of sentences, the curves of a sweep, or a heat map of languages."""
+    """Draw a map of sentences, the curves of a sweep, or a heat map of languages.
+
+    words   model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin;
+            or `sweep` and the folder of a finished sweep; or `similarity` and results of this task
+    output  output file: .html, .svg, .png or .pdf; - for stdout (a map as HTML, others as SVG)
+    labels  color by the lines of this file, one per group
+    """
     if words[0] == "sweep":
         _plot_sweep([Path(word) for word in words[1:]], output or Path("sweep.svg"))
         return
@@ -62,11 +50,11 @@ def plot(
     with from_stdin(*files) as texts, to_stdout(output, "html") as target:
         check_output(target, inputs=[model, *texts, labels])
         # A skipped blank line would shift the labels of the following lines.
-        groups = read_files(texts, languages=split(languages), parallel=parallel, skip_empty=labels is None)
+        groups = read_files(texts, skip_empty=labels is None, **reading)
         made = plot(
-            open_encoder(model, device=device, pooling=pooling, prompt=prompt), groups, output=target, method=layout,
-            color=color, labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
-            limit=limit, seed=seed, title=title or f"Sentence map: {model}",
+            open_encoder(model, **loading), groups, output=target,
+            labels=None if labels is None else (line.strip() for _, line in read_lines(labels)),
+            **{"title": f"Sentence map: {model}", **settings},
         )  # fmt: skip
     say(f"{made.note} Wrote {output}")
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import say, show_columns
+from isoglot.cli.options import Overrides
 
 Recipe = Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe.")]
 
@@ -19,22 +20,17 @@ def list_recipes() -> None:
     show_columns([(name, recipes.load(name).description) for name in recipes.names()])
 
 
-def show(
-    recipe: Recipe,
-    raw: Annotated[bool, typer.Option("--raw", help="Print the file unchanged, without its bases.")] = False,
-) -> None:
-    """Print a recipe, complete with everything it extends."""
+def show(recipe: Recipe, *, raw: bool = False) -> None:
+    """Print a recipe, complete with everything it extends.
+
+    raw  print the file unchanged, without its bases
+    """
     from isoglot import recipe as recipes
 
     sys.stdout.write(recipes.text(recipe) if raw else recipes.show(recipe))
 
 
-def check(
-    recipe: Recipe,
-    overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting; repeatable.")
-    ] = None,
-) -> None:
+def check(recipe: Recipe, overrides: Overrides = None) -> None:
     """Check a recipe: its keys, values, objectives, readers and files."""
     from isoglot import recipe as recipes
     from isoglot.training import recipes as training

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from isoglot.cli.console import from_stdin, say, to_stdout
-from isoglot.cli.options import split
+from isoglot.cli.options import Output
+from isoglot.cli.signatures import split
 
 
 def report(
-    results: Annotated[
-        list[Path],
-        typer.Argument(help="Folders of results, or results.json files, - for stdin; the first is the baseline."),
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output HTML file; - for stdout.")] = Path("page.html"),
-    seen: Annotated[str, typer.Option(help="Languages of the training data, separated by commas.")] = "",
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    results: list[Path], *, output: Output = Path("page.html"), seen: str = "", title: str | None = None
 ) -> None:
-    """Write results as one self-contained HTML page."""
+    """Write results as one self-contained HTML page.
+
+    results  folders of results, or results.json files, - for stdin; the first is the baseline
+    output   output HTML file; - for stdout
+    seen     languages of the training data, separated by commas
+    title    title of the page
+    """
     from isoglot.data.files import check_output
     from isoglot.evaluation.scores import files_of, read_results
     from isoglot.report.page import write_page

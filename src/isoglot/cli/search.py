@@ -19,7 +19,8 @@ import typer
 
 from isoglot.cli.console import say
 from isoglot.cli.index import sentences_of
-from isoglot.cli.options import Device, Effort, default_model, note_fewer, split
+from isoglot.cli.options import Device, Settings, default_model, note_fewer
+from isoglot.cli.signatures import Of
 from isoglot.errors import CorpusError
 
 if TYPE_CHECKING:
@@ -31,39 +32,33 @@ _OBJECT = '{"query": "..."}'
 
 
 def search(
-    index: Annotated[
-        Path,
-        typer.Argument(
-            help="Folder of an index (`isoglot index`), or a file of sentences, which is indexed for this call; - for "
-            "lines of stdin."
+    index: Path,
+    queries: Annotated[list[str] | None, typer.Argument(metavar="[QUERY]...")] = None,
+    *,
+    settings: Annotated[
+        Settings,
+        Of(
+            "index.index:Index.search",
+            k=typer.Option("-k"),
+            languages=typer.Option("--in", "--languages"),
+            exclude=typer.Option("--not-in"),
         ),
     ],
-    queries: Annotated[
-        list[str] | None, typer.Argument(metavar="[QUERY]...", help="Queries; default: the lines of stdin.")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of sentences per query.")] = 10,
-    languages: Annotated[
-        str,
-        typer.Option(
-            "--in", "--languages", help="Languages to search in, separated by commas; default: all languages."
-        ),
-    ] = "",
-    exclude: Annotated[
-        str, typer.Option("--not-in", help="Languages to exclude, such as that of the queries, separated by commas.")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per query.")] = False,
-    model: Annotated[
-        str | None,
-        typer.Option(help="Model: of an index, if its folder was moved; of a file, default: the default model."),
-    ] = None,
-    effort: Effort = None,
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+    model: str | None = None,
     device: Device = "auto",
 ) -> None:
-    """Find the sentences nearest to a query, in any language."""
-    from isoglot.data.languages import canonical_list
+    """Find the sentences nearest to a query, in any language.
+
+    index    folder of an index (`isoglot index`), or a file of sentences, which is indexed for this call; - for lines
+             of stdin
+    queries  queries; default: the lines of stdin
+    as_json  print one JSON object per query
+    model    model: of an index, if its folder was moved; of a file, default: the default model
+    """
     from isoglot.index import Index
 
-    wanted, without = canonical_list(split(languages)), canonical_list(split(exclude))
+    k = settings["k"]
     given = queries not in (None, [], ["-"])
     if str(index) == "-" and not given:
         raise typer.BadParameter("stdin is either the sentences or the queries; pass the queries as arguments")
@@ -79,7 +74,7 @@ def search(
         )
         together = 1 if sys.stdin.isatty() else max(1, min(_TOGETHER, _HITS // min(k, len(found) + 1)))
         while some := list(islice(lines, together)):
-            nearest = found.search(some, k, languages=wanted, exclude=without, effort=effort)
+            nearest = found.search(some, **settings)
             for query, hits in zip(some, nearest, strict=True):
                 _show(query, hits, as_json=as_json)
 

@@ -8,64 +8,41 @@ from typing import Annotated
 import typer
 
 from isoglot import environment
+from isoglot.arguments import NonNegativeInt
 from isoglot.cli.console import say
-from isoglot.cli.options import EFFORT, Device
+from isoglot.cli.options import Device
+from isoglot.cli.signatures import Of
 
 
 def serve(
-    subject: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[MODEL|INDEX]", help="Model or folder of an index to serve; default: the default model."
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(envvar="ISOGLOT_SERVE_HOST", help="Address to listen on; the default serves this machine only."),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(min=0, max=65535, envvar="ISOGLOT_SERVE_PORT", help="Port to listen on; 0 chooses a free one."),
-    ] = 8765,
-    model: Annotated[
-        str | None,
-        typer.Option(envvar="ISOGLOT_SERVE_MODEL", help="Model of the index, if its folder was moved."),
-    ] = None,
+    subject: Annotated[str | None, typer.Argument(metavar="[MODEL|INDEX]")] = None,
+    *,
+    host: Annotated[str, typer.Option(envvar="ISOGLOT_SERVE_HOST")] = "127.0.0.1",
+    port: Annotated[NonNegativeInt, typer.Option(max=65535, envvar="ISOGLOT_SERVE_PORT")] = 8765,
+    model: Annotated[str | None, typer.Option(envvar="ISOGLOT_SERVE_MODEL")] = None,
     effort: Annotated[
-        int | None,
-        typer.Option(min=1, envvar="ISOGLOT_SERVE_EFFORT", help=EFFORT),
+        int | None, Of("index.index:Index.search", effort=typer.Option(envvar="ISOGLOT_SERVE_EFFORT")).option("effort")
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(envvar="ISOGLOT_SERVE_HOSTS", help="Host name that requests may use, or '*' for any; repeatable."),
-    ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            envvar="ISOGLOT_SERVE_ORIGINS",
-            help="Origin of pages that may send requests, such as https://example.org, or '*' for any; repeatable.",
-        ),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT", help="Maximum time of a request in seconds, waiting included."
-        ),
-    ] = 120.0,
-    grace: Annotated[
-        int,
-        typer.Option(
-            min=0, envvar="ISOGLOT_SERVE_GRACE", help="Seconds allowed for open requests to finish after SIGTERM."
-        ),
-    ] = 25,
-    access_log: Annotated[
-        bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG", help="Log every request.")
-    ] = True,
+    allow_host: Annotated[list[str] | None, typer.Option(envvar="ISOGLOT_SERVE_HOSTS")] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option(envvar="ISOGLOT_SERVE_ORIGINS")] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, envvar="ISOGLOT_SERVE_TIMEOUT")] = 120.0,
+    grace: Annotated[NonNegativeInt, typer.Option(envvar="ISOGLOT_SERVE_GRACE")] = 25,
+    access_log: Annotated[bool, typer.Option("--access-log/--no-access-log", envvar="ISOGLOT_SERVE_LOG")] = True,
     device: Device = "auto",
 ) -> None:
     """Serve a model or an index: an OpenAI-compatible API, and a web page to search an index.
 
     If $ISOGLOT_SERVE_TOKEN is set, requests must send it as a bearer token.
+
+    subject       model or folder of an index to serve; default: the default model
+    host          address to listen on; the default serves this machine only
+    port          port to listen on; 0 chooses a free one
+    model         model of the index, if its folder was moved
+    allow_host    host name that requests may use, or '*' for any; repeatable
+    allow_origin  origin of pages that may send requests, such as https://example.org, or '*' for any; repeatable
+    timeout       maximum time of a request in seconds, waiting included
+    grace         seconds allowed for open requests to finish after SIGTERM
+    access_log    log every request
     """
     from isoglot.errors import SearchError
     from isoglot.index import Index

@@ -7,27 +7,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isoglot.arguments import PositiveInt
 from isoglot.cli import console
-from isoglot.cli.options import Device, Output
+from isoglot.cli.options import Device, Output, Overrides
 
 if TYPE_CHECKING:
     from isoglot.training.loop import Outcome
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="TOML file, or name of a packaged recipe (`isoglot recipe list`).")],
+    recipe: str,
+    *,
     output: Output,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-4; repeatable."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of random seeds to train with.")] = 1,
-    resume: Annotated[  # noqa: ARG001 (users' scripts may pass it)
-        bool, typer.Option("--resume", hidden=True, help="No effect: the same command always resumes.")
-    ] = False,
+    overrides: Overrides = None,
+    seeds: PositiveInt = 1,
+    resume: Annotated[bool, typer.Option(hidden=True)] = False,  # noqa: ARG001 (users' scripts may pass it)
     device: Device = "auto",
 ) -> None:
-    """Train an encoder with a recipe; the same command resumes an interrupted run."""
+    """Train an encoder with a recipe; the same command resumes an interrupted run.
+
+    recipe  TOML file, or name of a packaged recipe (`isoglot recipe list`)
+    seeds   number of random seeds to train with
+    resume  no effect: the same command always resumes
+    """
     from isoglot import recipe as recipes
     from isoglot.encoders.device import describe, resolve
     from isoglot.training import ranks

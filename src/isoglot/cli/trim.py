@@ -9,30 +9,21 @@ from typing import Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, say
-from isoglot.cli.options import Device, Output, Prompt, model_and_files, open_encoder
+from isoglot.cli.options import Output, Settings, loading, model_and_files, open_encoder
+from isoglot.cli.signatures import Of
 
 
 def trim(
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[MODEL] CORPUS...",
-            help="Model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of "
-            "stdin.",
-        ),
-    ],
+    words: Annotated[list[str], typer.Argument(metavar="[MODEL] CORPUS...")],
+    *,
     output: Output,
-    minimum_count: Annotated[int, typer.Option(min=1, help="Minimum count of a token in the corpus.")] = 1,
-    first: Annotated[
-        int, typer.Option(min=0, help="Keep the first N pieces of the vocabulary, the most frequent ones, too.")
-    ] = 0,
-    keep_characters: Annotated[
-        bool, typer.Option(help="Keep all single characters, so that unseen words can be spelled.")
-    ] = True,
-    prompt: Prompt = None,
-    device: Device = "auto",
+    settings: Annotated[Settings, Of("encoders.vocabulary:trim")],
+    opening: Annotated[Settings, loading("prompt")],
 ) -> None:
-    """Reduce the vocabulary of a model to the tokens of a corpus; vectors of the corpus do not change."""
+    """Reduce the vocabulary of a model to the tokens of a corpus; vectors of the corpus do not change.
+
+    words  model (optional) and text, TSV, JSON lines or TMX files, folders of aligned files, or - for lines of stdin
+    """
     from isoglot.data.files import check_output, exclusive
     from isoglot.data.readers.files import read_files
     from isoglot.encoders import trim as trimming
@@ -50,17 +41,10 @@ def trim(
                 return (text for group in read_files(corpus) for text in (*group.texts, *group.hard_negatives))
 
         layout.prepare(output)
-        encoder = open_encoder(model, device=device, prompt=prompt)
+        encoder = open_encoder(model, **opening)
         try:
             with Progress("reading", unit="sentences") as progress:
-                found = trimming(
-                    encoder,
-                    Texts(),
-                    minimum_count=minimum_count,
-                    first=first,
-                    keep_characters=keep_characters,
-                    progress=progress,
-                )
+                found = trimming(encoder, Texts(), progress=progress, **settings)
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error
         found.encoder.save(output)

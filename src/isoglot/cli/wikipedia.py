@@ -3,66 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from isoglot.cli.console import Progress, on_interrupt, say
+from isoglot.cli.options import Output, Settings
+from isoglot.cli.signatures import Of
 
 
 def wikipedia(
-    dumps: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="DUMP...", help="MediaWiki XML dumps, plain or compressed; CODE=FILE sets the language."
-        ),
+    dumps: Annotated[list[str], typer.Argument(metavar="DUMP...")],
+    *,
+    output: Output,
+    files: Annotated[Settings, Of("wikipedia.build:Sources")],
+    choice: Annotated[
+        Settings, Of("wikipedia.sample:Choice", share=typer.Option("--per-entity"), size=typer.Option("--sample"))
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")],
-    wikidata: Annotated[Path | None, typer.Option(help="Wikidata JSON dump, for titles and types of entities.")] = None,
-    titles: Annotated[
-        Path | None, typer.Option(help="TSV file of titles (language, title, id), instead of --wikidata.")
-    ] = None,
-    types: Annotated[
-        Path | None, typer.Option(help="TSV file of types (id, ids of its types), instead of --wikidata.")
-    ] = None,
-    min_links: Annotated[int, typer.Option(min=0, help="Minimum number of links per entity, exclusive.")] = 10,
-    count_language: Annotated[
-        str | None, typer.Option(help="Count links only in this Wikipedia, such as en; default: all.")
-    ] = None,
-    all_pages: Annotated[bool, typer.Option("--all-pages", help="Include pages of removed entities.")] = False,
-    keep_lonely: Annotated[bool, typer.Option("--keep-lonely", help="Keep sentences without hard negatives.")] = False,
-    candidates: Annotated[
-        int, typer.Option(min=1, help="Number of hard negative entities per sentence, of the same type.")
-    ] = 10,
-    per_entity: Annotated[int, typer.Option(min=1, help="Maximum sentences per entity and language.")] = 10_000,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Maximum sentences per language; default: 1,000,000 for one language, 50,000 for several."
-        ),
-    ] = None,
-    min_length: Annotated[
-        int, typer.Option(min=1, help="Minimum width of a sentence in columns; wide characters count two.")
-    ] = 20,
-    max_length: Annotated[int, typer.Option(min=1, help="Maximum width of a sentence in columns.")] = 500,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed for hard negatives and samples.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes.")] = 1,
-    work: Annotated[
-        Path | None, typer.Option(help="Folder for intermediate files, kept; default: OUTPUT.work, removed at the end.")
-    ] = None,
+    limits: Annotated[
+        Settings, Of("wikipedia.wikitext:Limits", least=typer.Option("--min-length"), most=typer.Option("--max-length"))
+    ],
+    settings: Annotated[Settings, Of("wikipedia.build:build")],
 ) -> None:
-    """Extract sentences with linked entities from Wikipedia dumps; the same command resumes."""
+    """Extract sentences with linked entities from Wikipedia dumps; the same command resumes.
+
+    dumps   mediaWiki XML dumps, plain or compressed; CODE=FILE sets the language
+    output  output folder
+    """
     from isoglot.wikipedia import Choice, Limits, Sources, build
 
     on_interrupt("run the same command again to resume")
-    sources = Sources(tuple(dumps), wikidata, titles, types, Limits(min_length, max_length))
-    choice = Choice(
-        min_links=min_links, count_language=count_language, all_pages=all_pages, keep_lonely=keep_lonely,
-        candidates=candidates, share=per_entity, size=sample, seed=seed,
-    )  # fmt: skip
+    sources = Sources(tuple(dumps), **files, limits=Limits(**limits))
     with Progress("", unit="") as progress:
-        report = build(sources, output, choice=choice, work=work, workers=workers, progress=progress.part, report=say)
+        report = build(sources, output, choice=Choice(**choice), progress=progress.part, report=say, **settings)
         for line in _lines(report):
             say(line)
 

@@ -31,7 +31,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.layers import Dense, Flow, WithLayer
 from isoglot.encoders.static import StaticEncoder
@@ -67,11 +67,12 @@ class Whitened:
 
 @check_arguments()
 def fit_whitening(
-    model: Model, texts: Iterable[str], *, dim: int | None = None, progress: Progress | None = None
+    model: Model, texts: Iterable[str], *, dim: PositiveInt | None = None, progress: Progress | None = None
 ) -> Whitened:
     """The encoder, whitened by its raw vectors of `texts`; repeated ones count as often.
 
-    dim       dimensions to keep, those of greatest variance first; None: all in which the text varies
+    dim       number of dimensions to keep (whitening); None: all in which the text varies. Those of greatest variance
+              are kept
     progress  as of `encode`: distinct texts done, and in all
 
     A static encoder comes back as one, its text without tokens still the zero vector, which is then the mean sentence;
@@ -185,17 +186,18 @@ def fit_flow(
     *,
     flow: Flow | None = None,
     permutation: str = "random",
-    epochs: int = 1,
+    epochs: PositiveInt = 1,
     batch_size: int = 32,
     lr: float = 1e-3,
-    seed: int = 0,
+    seed: NonNegativeInt = 0,
     progress: Progress | None = None,
 ) -> Fitted:
     """The encoder with a flow after it, fitted to its raw vectors of `texts`; repeated ones count as often.
 
     flow         a flow of the encoder's width to train; None: three levels of three steps of width 32
-    permutation  of a new flow: random (the paper) or reversed (its code)
-    seed         random seed of a new flow and of the order of the texts
+    permutation  channel permutations of a new flow: random, as in the paper, or reversed, as in its code
+    epochs       number of epochs (flow)
+    seed         random seed (flow). Of a new flow, and of the order of the texts
     progress     as of `encode`: distinct texts done, and in all
 
     Raises ValueError for fewer than two texts, a dimension without variance, impossible settings, or a flow of another

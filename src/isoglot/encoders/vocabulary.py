@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.encoders.base import Encoder
 from isoglot.encoders.static import StaticEncoder
 from isoglot.encoders.transformer import TransformerEncoder
@@ -65,17 +65,17 @@ def trim(
     model: Model,
     texts: Iterable[str],
     *,
-    minimum_count: int = 1,
-    first: int = 0,
+    minimum_count: PositiveInt = 1,
+    first: NonNegativeInt = 0,
     keep_characters: bool = True,
     progress: Progress | None = None,
 ) -> Trimmed:
     """A copy of a transformer or static encoder with only those pieces of its vocabulary that the texts use.
 
-    minimum_count    keep pieces that occur at least this often; above 1, vectors of text with rarer pieces change
-    first            keep the first so many pieces of the vocabulary too, which are the most frequent ones of the text
-                     that the tokenizer was trained on: text unlike the corpus is split into fewer pieces
-    keep_characters  keep all pieces of one character or byte too, so that unseen words are spelled and rarely unknown
+    minimum_count    minimum count of a piece in the corpus. Above 1, vectors of text with rarer pieces change
+    first            keep so many of the first pieces of the vocabulary, the most frequent ones, too. These are
+                     frequent in the text of the tokenizer: text unlike the corpus is split into fewer pieces
+    keep_characters  keep all pieces of one character or byte, so that unseen words can be spelled
     progress         called with (texts read, None) in each of the passes over the texts
 
     The texts are read with the encoder's prompt before each, and without truncation to `max_length`; the pieces of its
@@ -85,10 +85,6 @@ def trim(
     Raises ValueError for a count below 1, EncoderError for an encoder without a vocabulary of pieces (USE, GloVe),
     CorpusError without texts.
     """
-    if minimum_count < 1:
-        raise ValueError(f"minimum_count must be at least 1, got {minimum_count}")
-    if first < 0:
-        raise ValueError(f"first must not be negative, got {first}")
     encoder = model.trainable()
     inner = inside(encoder)
     texts = checked(texts)

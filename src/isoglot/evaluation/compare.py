@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import NonNegativeInt, PositiveInt, check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.errors import EvaluationError, naming_extras
 from isoglot.errors import shown as in_words
@@ -295,8 +295,8 @@ def compare(
     tasks: Sequence[str] = (),
     metrics: Sequence[str] = (),
     columns: Sequence[Column] = (),
-    resamples: int = 2000,
-    seed: int = 0,
+    resamples: PositiveInt = 2000,
+    seed: NonNegativeInt = 0,
 ) -> Comparison:
     """Compare systems on the same test items; the first is the base. One alone has its intervals.
 
@@ -304,12 +304,11 @@ def compare(
                `FOLDER+FOLDER` joins results of different tasks, such as those of checkpoints chosen for each task
     names      a name for each, None for the default: the folder, the model, or `system 1` and so on for bare scores.
                Equal names mean seeds of one system
-    tasks      only these tasks and suites; a suite is one table of its columns. Default: all tasks of every
-               system
-    metrics    only these; default: the main metric of each task
+    tasks      tasks to compare, and suites to compare by column; default: all tasks of every system
+    metrics    metrics to compare; default: the main one of each task
     columns    compare these means over scores instead of tasks
-    resamples  bootstrap samples, and the minimum number of permutations
-    seed       random seed for resampling: the same seed gives the same numbers
+    resamples  number of bootstrap samples; minimum number of permutations
+    seed       random seed of the bootstrap. The same seed gives the same numbers
 
     Raises `EvaluationError` for no system, an unknown task or metric, two systems with the same default name, results
     that cannot be read, and when nothing can be compared; `ValueError` unless there is a name for each; `TypeError` for

@@ -61,14 +61,15 @@ def evaluate(
     pairs         translations that were held out, scored by retrieval in both directions: a list of pairs or tuples of
                   sentences, `Group`s, a DataFrame, or a dict of columns such as {"en": [...], "de": [...]}
     sts           rows (sentence, sentence, gold) or such columns: Spearman and Pearson correlation of cosines with gold
-    languages     only these languages of the tasks; default: all, or those of the suite. For tuples of `pairs` and
-                  `sts`: their languages, in order
-    cache         folder that keeps an encoder's vectors for later evaluations
-    precision     of an encoder's computation, as in `Model.encode`; default: float32 on a CPU, auto elsewhere
+    languages     language codes; default: all languages, or those of the suite. For `pairs` and `sts` that are tuples:
+                  their languages, in order
+    cache         folder in which vectors are cached for later evaluations
+    precision     precision of the computation: float32, bfloat16, tf32 (on CUDA), int8, or auto (bfloat16 where it is
+                  fast); default: float32 on a CPU, auto elsewhere
     device        for a model that is loaded by name
     output        folder in which the scores are saved (see `Scores.save`). If a task fails or is interrupted, the
                   scores of the tasks before it are saved before the error is raised
-    seen          languages of training, for the page in `output`
+    seen          languages of the training data. They are marked in the page
     name          name of the model in tables; default: its own
     skip_missing  leave out tasks and languages whose data are missing (`Scores.missing` lists them); otherwise they are
                   an error

@@ -16,7 +16,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data.files import atomic_write, check_output, digest, exclusive, temporary_folder
 from isoglot.data.formats import format_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, matches
@@ -31,7 +31,6 @@ from isoglot.model.base import readable, texts_or_vectors
 from isoglot.model.engine import checked
 from isoglot.progress import Progress
 from isoglot.search import faiss_index
-from isoglot.search.exact import check_count
 from isoglot.store import write_rows
 
 # Computes the unit vectors (N, D) of each list of N texts, in their order; it may read lists ahead.
@@ -127,10 +126,13 @@ class Index:
         translations  a text for each sentence that is shown with a hit; None where there is none
         translation_languages  their language codes, or one for all; None: unknown
         ids           unique ids; None: the positions in `sentences`
-        kind          "flat" (exact), "ivf", "ivf-pq", "hnsw" or a name of FAISS's index_factory; None: flat, or the
-                      kind of the index in the folder
+        kind          kind of index: "flat" (exact), "ivf", "ivf-pq", "hnsw", or a FAISS index_factory string; None:
+                      flat, or the kind of the index in the folder
         folder        None: in memory
-        prompt, query_prompt, pooling, device  text before sentences and before queries, and how the model is loaded
+        prompt        prefix of every sentence, instead of the model's own prompt
+        query_prompt  prefix of every query; None: the prompt of the sentences
+        pooling       pooling (mean, cls, ...), instead of the model's own
+        device        for a model that is loaded by name
         encoding      computes the vectors instead of the encoder, as `isoglot.scale.index_shards` does
 
         A sentence whose id is in the index with the same text and language is skipped, so that a call that was killed
@@ -402,25 +404,24 @@ class Index:
     def search(
         self,
         queries: str | Sequence[str] | NDArray[Any],
-        k: int = 10,
+        k: PositiveInt = 10,
         *,
         languages: str | Collection[str] = (),
         exclude: str | Collection[str] = (),
-        effort: int | None = None,
+        effort: PositiveInt | None = None,
     ) -> list[Hit] | list[list[Hit]]:
         """The k nearest sentences, best first; of equal scores the one added first.
 
         queries    one text, which gives a list of hits, or texts or vectors (Q, D), which give a list for each
-        languages  search only sentences in these languages; exact for all kinds of index
-        exclude    leave out sentences in these languages, such as that of the query; exact too
-        effort     of an approximate kind: cells to search (IVF) or size of the list (HNSW)
+        k          number of sentences per query
+        languages  languages to search in; default: all languages. Exact for all kinds of index
+        exclude    languages to exclude, such as that of the queries. Exact, too
+        effort     search effort of an approximate kind (IVF cells probed, HNSW list size)
 
         Raises `ValueError` for a wrong shape or k, `CorpusError` for an unknown language.
         """
         if isinstance(queries, str):
             return self.search([queries], k, languages=languages, exclude=exclude, effort=effort)[0]
-        check_count("k", k)
-        check_count("effort", 1 if effort is None else effort)
         codes, without = canonical_list(languages), canonical_list(exclude)
         found = texts_or_vectors(queries, "search")
         if isinstance(found, list):

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import Minimum, PositiveInt, check_arguments
 from isoglot.data import Group
 from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
@@ -27,7 +27,7 @@ from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
 from isoglot.mining.negatives import open_pairs
 from isoglot.model import Model, load
-from isoglot.search.exact import check_count, neighbours
+from isoglot.search.exact import neighbours
 from isoglot.search.pairs import MARGINS, check_choice
 
 BLOCK = 100_000  # sentences compared with each other at a time
@@ -98,26 +98,24 @@ def judged(
     *,
     margin: str = "ratio",
     threshold: float | None = None,
-    k: int = 4,
-    block: int = BLOCK,
+    k: PositiveInt = 4,
+    block: Annotated[int, Minimum(2)] = BLOCK,
     counts: Counts | None = None,
 ) -> Iterator[Parts]:
     """For each group, in order, the kept and the dropped part, each with the first sentence; None for an empty part.
 
     model      an encoder, or what `isoglot.load` opens
-    margin     "ratio", "distance", or "absolute", the cosine itself
-    threshold  minimum score; None: 1 of a ratio, 0 of a distance
-    k          number of neighbours
-    block      number of sentences that are compared with each other; held in memory with their vectors
+    margin     margin of a pair: "ratio", "distance", or "absolute" (the cosine itself)
+    threshold  minimum score; None: 1 for ratio, 0 for distance
+    k          number of neighbours per sentence
+    block      number of sentences per block that are compared with each other. They are in memory, with their vectors
     counts     filled with the numbers of sentences "kept", "dropped" and "not judged" (kept, because there is nothing
                to compare them with), by pair of languages
 
     Groups of one sentence are kept. Raises `ValueError` for an unknown margin, for "absolute" without a threshold, and
-    for a k or block below 1.
+    for a k below 1 or a block below 2.
     """
     check_choice("margin", margin, MARGINS)
-    check_count("k", k)
-    check_count("block", block)
     if threshold is None and margin not in THRESHOLDS:
         raise ValueError(f"margin {margin!r} has no default threshold; pass one, such as threshold=0.6")
     minimum, numbers = THRESHOLDS[margin] if threshold is None else threshold, {} if counts is None else counts

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data import Group, filters
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import read, reader_of
@@ -21,17 +21,20 @@ from isoglot.search import hard_negatives
 def add_hard_negatives(
     model: Model | str | Path,
     pairs: Any,
-    count: int = 3,
+    count: PositiveInt = 3,
     *,
     languages: Languages = None,
     progress: Callable[[int, int | None], None] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> list[Group]:
-    """The pairs as Groups, each with at most `count` hard negatives in the target's language.
+    """The pairs as Groups, with hard negatives in the target's language.
 
-    `pairs` are Groups or any data that `groups_of` takes. Every target that is paired with the same source text counts
-    as its translation, and equal targets are one. In memory are the texts; vectors lie in a temporary folder. Raises
-    `CorpusError` for groups that are not pairs, and if there are none.
+    pairs   Groups, or any data that `groups_of` takes
+    count   maximum number of hard negatives per pair
+
+    Every target that is paired with the same source text counts as its translation, and equal targets are one. Texts
+    are in memory, vectors in a temporary folder. Raises `CorpusError` for groups that are not pairs, and if there are
+    none.
     """
     groups: Sequence[Group] = list(groups_of(pairs, languages))
     for number, group in enumerate(groups, 1):

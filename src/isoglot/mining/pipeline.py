@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, overload
+from typing import Annotated, Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import Minimum, PositiveInt, check_arguments, check_fields
 from isoglot.data.files import atomic_write, check_outputs, digest, exclusive, work_folder
 from isoglot.data.languages import canonical_list
 from isoglot.data.vectors import as_array, open_table, require_finite
@@ -57,7 +57,6 @@ from isoglot.search import (
     recall,
     tune,
 )
-from isoglot.search.exact import BUDGET, check_count
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
 from isoglot.search.threshold import LEAST_SEPARATION
@@ -160,13 +159,74 @@ class MinedPairs(Sequence[MinedPair]):
         return target
 
 
+@check_fields
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which sentences and pairs take no part in mining.
+
+    keep_duplicates  keep all of identical sentences, instead of the first. They compete for the same translation
+    drop_identical   drop pairs of identical sentences
+    length_ratio     maximum byte-length ratio of a pair, longer/shorter
+    check_language   skip sentences in another language than that of the side: "script" compares scripts, a function
+                     from text to language code identifies it
+    """
+
+    keep_duplicates: bool = False
+    drop_identical: bool = False
+    length_ratio: Annotated[float, Minimum(1)] | None = None
+    check_language: Literal["script"] | Callable[[str], str] | None = None
+
+
+@check_fields
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """How vectors are computed and compared.
+
+    prompt   prefix of every text, instead of the model's own prompt
+    pooling  pooling (mean, cls, ...), instead of the model's own. For a model that is loaded by name
+    dtype    type of the vectors: float32 or float16
+    budget   maximum working memory of the comparison: bytes, or such as 2GB
+    index    approximate search with FAISS: ivf, ivf-pq, hnsw, or an index_factory string; None: exact
+    probes   number of IVF cells to probe; requires `index`
+    cluster  encode and compare in pieces; for a model's name and files, or for vectors. Comparing uses no accelerators
+    """
+
+    prompt: str | None = None
+    pooling: str | None = None
+    dtype: str = "float32"
+    budget: int | str = "256MB"
+    index: str | None = None
+    probes: PositiveInt = PROBES
+    cluster: Cluster | None = None
+
+
+@check_fields
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The file that pairs are written to, and the folder from which the same call resumes.
+
+    path       file; None: only the work folder is written
+    format     output format: tsv, jsonl, tmx, parquet or moses; None: from the suffix
+    write_ids  write ids, or line numbers, with the pairs; None: if ids were read
+    work       folder for intermediate files, kept: another threshold, margin or format then encodes nothing again;
+               None: OUTPUT.work, removed at the end. For mining of files
+    every      seconds between checkpoints of the comparison
+    """
+
+    path: str | Path | None = None
+    format: str | None = None
+    write_ids: bool | None = None
+    work: str | Path | None = None
+    every: Annotated[float, Minimum(0)] = 60.0
+
+
 @check_arguments()
-def mine(  # noqa: C901 - a sequence of steps, each with its condition
+def mine(
     model: Model | str | Path | None,
     sources: Sentences,
     targets: Sentences | None = None,
     *,
-    k: int = 4,
+    k: PositiveInt = 4,
     margin: str = "ratio",
     direction: str = "max",
     threshold: float | Literal["estimate"] | None = None,
@@ -174,59 +234,34 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     languages: str | Sequence[str] | None = None,
     ids: bool | Sequence[Sequence[str]] = False,
     vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | str | Path | None = None,
-    deduplicate: bool = True,
-    drop_identical: bool = False,
-    length_ratio: float | None = None,
-    check_language: Literal["script"] | Callable[[str], str] | None = None,
-    prompt: str | None = None,
-    pooling: str | None = None,
     device: str = "auto",
-    dtype: str = "float32",
-    budget: int | str = BUDGET,
-    index: str | None = None,
-    probes: int = PROBES,
-    output: str | Path | None = None,
-    format: str | None = None,
-    write_ids: bool | None = None,
-    work: str | Path | None = None,
-    every: float = 60.0,
-    ray: str = "",
-    cores: int = 1,
-    gpus: float = 0,
+    filters: Filters | None = None,
+    computation: Computation | None = None,
+    output: str | Path | Output | None = None,
     progress: Progress | None = None,
     report: Report | None = None,
 ) -> MinedPairs:
     """Find the pairs that translate each other on two sides, or the paraphrases on one.
 
-    model            a model or a model's name; None with `vectors`
-    sources, targets lists of sentences, or files with one sentence per line; without targets, pairs within the sources.
-                     Lists are mined in memory, files in bounded memory
-    k                neighbours of each sentence that its margin is computed from
-    margin           "ratio", "distance" or "absolute"
-    direction        "max" (each sentence in one pair), "intersection", "forward" or "backward"
-    threshold        lowest score kept: a number, or "estimate" to estimate it from the scores; None keeps all pairs
-    gold             known pairs to tune the threshold on: a file of tab-separated ids or line numbers, or pairs of ids,
-                     line numbers (files) or indices (lists)
-    languages        of the two sides, such as "deu,eng"; None: from the file names
-    ids              True: the lines of the files are id, tab, sentence; for lists: a list of ids for each side
-    vectors          instead of a model: a table (N, D), or a .npy file, for each side
-    deduplicate      keep the first of identical sentences only
-    drop_identical   don't pair identical sentences
-    length_ratio     maximum byte-length ratio of a pair, longer/shorter
-    check_language   skip sentences that are not in the side's language: "script" compares scripts, a function from text
-                     to language code identifies it
-    prompt           instead of the model's own
-    pooling, device  for a model that is loaded by name
-    dtype            of the vectors: float32 or float16
-    budget           maximum working memory of the comparison: bytes, or "512MB"
-    index, probes    approximate neighbours by FAISS: "ivf", "ivf-pq", "hnsw" or a name of its index_factory
-    output           also write the pairs to this file; `format` and `write_ids` as in `MinedPairs.save`
-    work             folder of intermediate files from which the same call resumes, kept; None: OUTPUT.work, removed at
-                     the end. For files only
-    every            seconds between checkpoints of the comparison
-    ray, cores, gpus encode and compare in pieces on a Ray cluster ("local", "auto" or an address), with `cores` per
-    piece and `gpus` per piece of encoding; for files or vectors
-    progress         called with (done, total) of the current step; `report` with one-line messages about the steps
+    model        a model or a model's name; None with `vectors`
+    sources      sentences, or a file with one sentence per line. Lists are mined in memory, files in bounded memory
+    targets      the other side; None: pairs within the sources
+    k            number of neighbours per sentence
+    margin       margin of a pair: "ratio", "distance" or "absolute"
+    direction    selection of pairs: "max" (each sentence in one pair), "intersection", "forward" or "backward"
+    threshold    minimum score: a number, or "estimate" to estimate it from the scores; None: keep all pairs
+    gold         known pairs to tune the threshold on: a file of tab-separated ids or line numbers, or pairs of ids,
+                 line numbers (files) or indices (lists)
+    languages    languages of the two sides; None: from the file names. Codes, such as "deu,eng"
+    ids          True: the lines of the files are id, tab, sentence; for lists: a list of ids for each side
+    vectors      instead of a model: a table (N, D), or a .npy file, for each side
+    device       for a model that is loaded by name
+    filters      which sentences and pairs take no part: see `isoglot.mining.Filters`
+    computation  how vectors are computed and compared, for instance approximately or on a cluster: see
+                 `isoglot.mining.Computation`
+    output       write the pairs to this file too, and resume from its work folder: a name, or `isoglot.mining.Output`
+    progress     called with (done, total) of the current step
+    report       called with one-line messages about the steps
 
     Raises `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files, models and vectors.
     """
@@ -236,86 +271,56 @@ def mine(  # noqa: C901 - a sequence of steps, each with its condition
     names = [str(one) if isinstance(one, Path) else name for one, name in zip(given, NAMES, strict=False)]
     files = [one for one in given if isinstance(one, Path)]
     say: Report = report or (lambda _message: None)
-    if sum([threshold is not None, gold is not None]) > 1:
-        raise ValueError("threshold and gold exclude each other; pass one of them")
-    if isinstance(threshold, str) and threshold != "estimate":
-        raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
-    for argument, value, known in (
-        ("margin", margin, MARGINS), ("direction", direction, DIRECTIONS),
-        ("format", format or "tsv", formats.FORMATS),
-    ):  # fmt: skip
-        check_choice(argument, value, known)
-    check_count("k", k)
+    filters, computation = filters or Filters(), computation or Computation()
+    destination = output if isinstance(output, Output) else Output(output)
+    _check_selection(margin, direction, threshold, gold)
     given_ids = _ids_argument(ids, given)
-    memory = size_of(budget)
-    _check_ray(ray, cores, gpus, device, index, model, tables, len(files) == len(given))
-    if work is not None and len(files) < len(given):
-        raise TypeError("work= resumes mining of files; lists are mined in memory: leave it out, or pass files")
-    pair = _languages(languages, len(given))
-    if pair is None:
-        pair = formats.languages_of(None if output is None else Path(output), names if len(files) == len(given) else [])
-    with_ids = any(given_ids) if write_ids is None else write_ids
+    memory = size_of(computation.budget)
+    _check_cluster(computation, device, model, tables, files=len(files) == len(given))
+    if destination.work is not None and len(files) < len(given):
+        raise TypeError("work resumes mining of files; lists are mined in memory: leave it out, or pass files")
+    path = None if destination.path is None else Path(destination.path)
+    check_choice("format", destination.format or "tsv", formats.FORMATS)
+    pair = _languages(languages, len(given)) or formats.languages_of(path, names if len(files) == len(given) else [])
+    with_ids = any(given_ids) if destination.write_ids is None else destination.write_ids
     with ExitStack() as stack:
-        inputs: list[Any] = [
-            model if isinstance(model, str | Path) else None,
-            *files,
-            *(one for one in tables if is_file(one)),
-        ]
-        inputs += [gold] if is_file(gold) else []
-        if output is not None:
-            form = _format(Path(output), format)
+        inputs: list[Any] = [model if isinstance(model, str | Path) else None, *files]
+        inputs += [one for one in (*tables, gold) if is_file(one)]
+        if path is not None:
+            form = _format(path, destination.format)
             _check_languages(form, pair)
-            written = formats.written(Path(output), form, pair, with_ids)
+            written = formats.written(path, form, pair, with_ids)
             check_outputs(*written, inputs=inputs)
             inputs += written
-            stack.enter_context(exclusive(output))
-        folder = _work(stack, files, output, work, inputs)
+            stack.enter_context(exclusive(path))
+        folder = _work(stack, files, destination, inputs)
         sides = [
             gather(
                 one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
-                ids=given_ids[at], deduplicate=deduplicate,
-                keep=_language_filter(check_language, pair, at), report=say,
+                ids=given_ids[at], deduplicate=not filters.keep_duplicates,
+                keep=_language_filter(filters.check_language, pair, at), report=say,
             )
             for at, (one, name) in enumerate(zip(given, names, strict=True))
         ]  # fmt: skip
         true_pairs = None if gold is None else _gold(gold, sides[0], sides[-1])
         if tables:
             arrays = _selected(tables, sides, folder)
-        elif ray:
-            cluster = Cluster(ray, cpus=cores, gpus=gpus)
-            arrays = _in_pieces(str(model), sides, cast("Path", folder), dtype, prompt, pooling, cluster, progress)
+        elif computation.cluster is not None:
+            arrays = _in_pieces(str(model), sides, cast("Path", folder), computation, computation.cluster, progress)
         else:
-            arrays = _encoded(model, sides, folder, dtype, prompt, pooling, device, progress, say)
-        resumable = folder if work is not None or output is not None else None
-        x, y, within = arrays[0], arrays[-1], len(sides) == 1
-        there = min(len(x), len(y)) - within
-        if k > there:
-            say(f"k is {k}: only {max(0, there):,} neighbours exist; using all of them")
-        say(f"comparing {len(x):,} with {len(y):,} sentences")
-        if ray:
-            cluster = Cluster(ray, cpus=cores)
-            x, y = _mapped(x), _mapped(y)
-            found = neighbours_shards(
-                x, y, k + within, budget=memory, cluster=cluster,
-                checkpoint=Checkpoint(resumable / "neighbours.bin", every, say) if resumable else None,
-                progress=progress,
-            )  # fmt: skip
-        elif index is not None:
-            found = _approximate(x, y, k + within, index, probes, memory, say)
-        else:
-            found = neighbours(
-                cast("NDArray[Any]", x), cast("NDArray[Any]", y), k + within, metric="cosine", budget=memory,
-                checkpoint=Checkpoint(resumable / "neighbours.bin", every, say) if resumable else None,
-                progress=progress,
-            )  # fmt: skip
-        allowed = [different_text(sides[0], sides[-1])] if drop_identical else []
-        if length_ratio is not None:
-            allowed.append(similar_lengths(sides[0], sides[-1], length_ratio))
-        found = others(found) if within else found
+            arrays = _encoded(model, sides, folder, computation, device, progress, say)
+        within = len(sides) == 1
+        checkpoint = None
+        if folder is not None and (destination.work is not None or path is not None):
+            checkpoint = Checkpoint(folder / "neighbours.bin", destination.every, say)
+        found = _neighbours(arrays[0], arrays[-1], k, within, memory, computation, checkpoint, progress, say)
+        allowed = [different_text(sides[0], sides[-1])] if filters.drop_identical else []
+        if filters.length_ratio is not None:
+            allowed.append(similar_lengths(sides[0], sides[-1], filters.length_ratio))
         rows = choose(found, margin=margin, direction=direction, allowed=all_of(allowed), within=within)
         mined = _cut(rows, found, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
-        if output is not None:
-            formats.write(Path(output), form, mined, languages=pair, ids=with_ids)
+        if path is not None:
+            formats.write(path, form, mined, languages=pair, ids=with_ids)
         return mined
 
 
@@ -339,6 +344,15 @@ def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]
     if texts and not isinstance(texts[0], str):
         raise TypeError(f"{name}[0] is {shown(texts[0])}, not a string; pass a list of sentences")
     return texts
+
+
+def _check_selection(margin: str, direction: str, threshold: float | str | None, gold: object) -> None:
+    if threshold is not None and gold is not None:
+        raise ValueError("threshold and gold exclude each other; pass one of them")
+    if isinstance(threshold, str) and threshold != "estimate":
+        raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
+    check_choice("margin", margin, MARGINS)
+    check_choice("direction", direction, DIRECTIONS)
 
 
 def _ids_argument(ids: Any, sides: Sequence[Path | Sequence[str]]) -> list[bool | list[str]]:
@@ -384,36 +398,24 @@ def _table(given: Any, at: int) -> NDArray[Any] | str | Path:
         raise ValueError(f"vectors[{at}] can't be read as a table (N, D): {error}") from None
 
 
-def _check_ray(
-    ray: str,
-    cores: int,
-    gpus: float,
-    device: str,
-    index: str | None,
-    model: object,
-    tables: Sequence[object],
-    files: bool,
+def _check_cluster(
+    computation: Computation, device: str, model: object, tables: Sequence[object], *, files: bool
 ) -> None:
-    if (cores != 1 or gpus) and not ray:
-        raise ValueError("cores and gpus are options of ray; leave them out, or pass ray")
-    if ray and device != "auto":
-        raise ValueError(f"workers of ray are on an accelerator with gpus, else on the CPU; leave out device={device}")
-    if ray and index:
-        raise ValueError("ray compares exactly; leave out index")
-    if ray and not tables and (isinstance(model, Model) or not files):
-        raise ValueError("ray loads the model on every worker; pass the model's name and files, or vectors")
+    if computation.cluster is None:
+        return
+    if device != "auto":
+        raise ValueError(f"workers are on an accelerator with gpus, else on the CPU; leave out device={device}")
+    if computation.index:
+        raise ValueError("a cluster compares exactly; leave out index")
+    if not tables and (isinstance(model, Model) or not files):
+        raise ValueError("a cluster loads the model on every worker; pass the model's name and files, or vectors")
 
 
-def _work(
-    stack: ExitStack,
-    files: Sequence[Path],
-    output: str | Path | None,
-    work: str | Path | None,
-    inputs: Sequence[Any],
-) -> Path | None:
+def _work(stack: ExitStack, files: Sequence[Path], destination: Output, inputs: Sequence[Any]) -> Path | None:
     """The work folder; None for lists alone."""
     if not files:
         return None
+    work, output = destination.work, destination.path
     if work is None and output is None:  # maps of its files stay valid after it is removed
         return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isoglot-", ignore_cleanup_errors=True)))
     place = Path(work) if work is not None else Path(f"{output}.work")
@@ -498,13 +500,12 @@ def _encoded(
     model: object,
     sides: Sequence[Side],
     folder: Path | None,
-    dtype: str,
-    prompt: str | None,
-    pooling: str | None,
+    computation: Computation,
     device: str,
     progress: Progress | None,
     say: Report,
 ) -> list[NDArray[Any] | Shards]:
+    prompt, pooling = computation.prompt, computation.pooling
     if isinstance(model, Model):
         if pooling is not None:
             raise ValueError("pooling is set when a model is loaded; pass it to isoglot.load")
@@ -512,18 +513,18 @@ def _encoded(
     else:
         encoder, prompt = load(cast("str | Path", model), prompt=prompt, pooling=pooling, device=device), None
     say(encoder.describe())
+    settings: dict[str, Any] = {
+        "normalize_embeddings": True, "dtype": computation.dtype, "prompt": prompt, "progress": progress
+    }  # fmt: skip
     tables: list[NDArray[Any] | Shards] = []
     for at, side in enumerate(sides):
         say(f"encoding {side.name}: {len(side):,} sentences")
         if side.first and folder is not None:
-            into, texts = folder / f"{_SIDES[at]}.npy", side.texts
-            options: dict[str, Any] = {"prompt": prompt, "dtype": dtype, "progress": progress, "report": say}
-            tables.append(encode_file(encoder, texts, output=into, normalize_embeddings=True, keep=True, **options))
+            into = folder / f"{_SIDES[at]}.npy"
+            tables.append(encode_file(encoder, side.texts, output=into, keep=True, report=say, **settings))
         else:
             texts = side.texts if isinstance(side.texts, list) else list(side.texts)
-            tables.append(
-                encode(encoder, texts, normalize_embeddings=True, dtype=dtype, prompt=prompt, progress=progress)
-            )
+            tables.append(encode(encoder, texts, **settings))
     return tables
 
 
@@ -531,14 +532,13 @@ def _in_pieces(
     model: str,
     sides: Sequence[Side],
     folder: Path,
-    dtype: str,
-    prompt: str | None,
-    pooling: str | None,
+    computation: Computation,
     cluster: Cluster,
     progress: Progress | None,
 ) -> list[NDArray[Any] | Shards]:
     """Vectors by workers, in folders whose names depend on everything that the vectors depend on."""
-    settings = {"normalize_embeddings": True, "dtype": dtype, "prompt": prompt, "pooling": pooling}
+    settings = {"normalize_embeddings": True}
+    settings |= {name: getattr(computation, name) for name in ("dtype", "prompt", "pooling")}
     found: list[NDArray[Any] | Shards] = []
     for name in _SIDES[: len(sides)]:
         text = folder / f"{name}.txt"
@@ -546,6 +546,33 @@ def _in_pieces(
         into = text.with_suffix(f".{mark}{_PIECES}")
         found.append(encode_shards(model, [text], into, cluster=cluster, settings=settings, progress=progress))
     return found
+
+
+def _neighbours(
+    x: Shards | NDArray[Any],
+    y: Shards | NDArray[Any],
+    k: int,
+    within: bool,
+    budget: int,
+    computation: Computation,
+    checkpoint: Checkpoint | None,
+    progress: Progress | None,
+    say: Report,
+) -> Neighbours:
+    """The k neighbours of each row on the other side, or of each row `within` the one table among the others."""
+    count = min(len(x), len(y)) - within
+    if k > count:
+        say(f"k is {k}: only {max(0, count):,} neighbours exist; using all of them")
+    say(f"comparing {len(x):,} with {len(y):,} sentences")
+    k += within  # a row is its own neighbour
+    settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress}
+    if computation.cluster is not None:
+        found = neighbours_shards(_mapped(x), _mapped(y), k, cluster=computation.cluster, **settings)
+    elif computation.index is not None:
+        found = _approximate(x, y, k, computation.index, computation.probes, budget, say)
+    else:
+        found = neighbours(cast("NDArray[Any]", x), cast("NDArray[Any]", y), k, metric="cosine", **settings)
+    return others(found) if within else found
 
 
 def _mapped(vectors: Shards | NDArray[Any]) -> Shards | NDArray[Any]:

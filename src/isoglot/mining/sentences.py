@@ -203,10 +203,8 @@ def similar_lengths(x: Side, y: Side, ratio: float) -> Allowed:
     """A filter of pairs whose longer sentence has more than `ratio` times the bytes of the shorter one.
 
     Bytes of UTF-8 rather than characters: a Chinese character has three and carries about as much as three English
-    ones. Raises `ValueError` for a ratio below 1.
+    ones.
     """
-    if not ratio >= 1:
-        raise ValueError(f"length_ratio is {ratio:g}; it must be at least 1")
 
     def allowed(source: Ids, target: Ids) -> NDArray[np.bool_]:
         a, b = x.sizes[source], y.sizes[target]

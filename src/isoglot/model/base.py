@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data.vectors import as_array, unit
 from isoglot.errors import EncoderError, nearest, shown
 from isoglot.model import engine
@@ -160,12 +160,12 @@ class Model(Engine):
         convert_to_tensor: bool = False,
         prompt: str | None = None,
         prompt_name: str | None = None,
-        truncate_dim: int | None = None,
+        truncate_dim: PositiveInt | None = None,
         precision: str | None = None,
         dtype: DTypeLike = np.float32,
         output_precision: str = "float32",
         calibration: Any = None,
-        batch_tokens: int | None = None,
+        batch_tokens: PositiveInt | None = None,
         workers: int | Sequence[Any] = 1,
         output: str | Path | None = None,
         progress: Progress | None = None,
@@ -174,17 +174,18 @@ class Model(Engine):
 
         texts                 a string, a list, or any iterable, which is read once and never stored as a whole
         batch_size            maximum texts per chunk; None: as many as `batch_tokens` allows
-        batch_tokens          padded tokens per chunk; None: 512 on a CPU, tens of thousands elsewhere
+        batch_tokens          maximum tokens per batch, including padding; None: 512 on a CPU, tens of thousands
+                              elsewhere
         show_progress_bar     None: on a terminal or in a notebook, when the work is long
-        normalize_embeddings  scale every vector to length one, after truncation (a zero vector stays zero); None: if
-                              the model was saved with a Normalize module
+        normalize_embeddings  scale vectors to unit length; None: if the model was saved with a Normalize module. It
+                              follows truncation; a zero vector stays zero
         convert_to_tensor     return a torch tensor on the model's device, not an array
         prompt                put before every text instead of the model's own; None keeps that, "" is none
         prompt_name           a key of `prompts`, instead of `prompt`
         truncate_dim          number of leading dimensions to keep
-        precision             float32, bfloat16, tf32 (on CUDA), int8 (transformers on a CPU), or auto. None: that of
-                              the model's graph if it has one, else float32 on a CPU and auto elsewhere. auto: that of
-                              the graph, else bfloat16 where the hardware has it, else float32
+        precision             precision of the computation: float32, bfloat16, tf32 (on CUDA), int8 (on a CPU), or
+                              auto (bfloat16 where it is fast); None: float32 on a CPU, auto elsewhere. If the model
+                              has a graph, None and auto are its precision
         dtype                 of the array: float32, float16 or float64
         output_precision      float32 (the type is `dtype`), int8, uint8, binary or ubinary: see `quantize_vectors`. It
                               says how vectors are stored, `precision` how they are computed

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from isoglot import environment
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.errors import EncoderError
 from isoglot.model import layout
 from isoglot.model.base import Model
@@ -26,11 +26,11 @@ _DRIVERS = ("/dev/nvidia0", "/dev/kfd", "/dev/dri", "/dev/dxg")  # of CUDA, ROCm
 def load(
     name: str | Path | None = None,
     *,
-    device: Any = "auto",
+    device: str | Any = "auto",
     engine: str | None = None,
     pooling: str | None = None,
     prompt: str | None = None,
-    max_length: int | None = None,
+    max_length: PositiveInt | None = None,
     allow_download: bool = False,
     **training: Any,
 ) -> Model:
@@ -38,14 +38,16 @@ def load(
 
     A folder that contains an adapter alone opens as its backbone, found in the same way, with the adapter merged.
 
-    name                          None: `$ISOGLOT_MODEL`, else `DEFAULT`
-    device                        auto: the accelerator (CUDA, XPU or MPS) if there is one, else the CPU
-    engine                        static (NumPy, for static models), onnx (ONNX Runtime on a CPU, for folders with a
-                                  graph), torch (everything; needs the extra `torch`); None: torch for an accelerator,
-                                  a change of pooling, or training; else static or onnx where it can; else torch
-    pooling, prompt, max_length   instead of the folder's settings; None keeps these (mean pooling if there are none)
-    allow_download                download a hub id that is not in the local cache; else the network is not touched
-    training                      settings of an encoder of torch: see `isoglot.encoders.load`
+    name            None: `$ISOGLOT_MODEL`, else `DEFAULT`
+    device          device to compute on: cpu, cuda, cuda:1, xpu, mps or auto ($ISOGLOT_DEVICE, else the fastest)
+    engine          static (NumPy, for static models), onnx (ONNX Runtime on a CPU, for folders with a graph), torch
+                    (everything; needs the extra `torch`); None: torch for an accelerator, a change of pooling, or
+                    training; else static or onnx where it can; else torch
+    pooling         pooling (mean, cls, ...), instead of the model's own
+    prompt          prefix of every text, instead of the model's own prompt
+    max_length      maximum tokens per text, instead of the model's own
+    allow_download  download a hub id that is not in the local cache; else the network is not touched
+    training        settings of an encoder of torch: see `isoglot.encoders.load`
 
     Raises EncoderError for an unknown model or device, a damaged model, a model with unsupported modules, and one that
     the engine can't run.
@@ -65,8 +67,6 @@ def load(
         return encoder
     if engine != fits:
         raise EncoderError(f"{name}: can't be run by the engine {engine}; use engine={fits or 'torch'!r}")
-    if max_length is not None and max_length < 1:
-        raise ValueError(f"max_length must be at least 1, got {max_length}")
     kind = StaticModel if engine == "static" else OnnxModel
     try:
         model = kind.open(layout.read_modules(folder), folder, settings)

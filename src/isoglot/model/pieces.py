@@ -125,7 +125,7 @@ class PieceTokenizer:
         return out
 
     def _words(self, texts: Sequence[str]) -> list[str]:
-        """The texts after the table, with a mark in place of the spaces before each word."""
+        """The texts after the table, with a mark instead of the spaces before each word."""
         changed: list[str] = self._normalizer.normalize(list(texts))
         for place, text in enumerate(texts):
             if not text.isascii() and _SEQUENCE.search(text):

@@ -206,7 +206,7 @@ def ragged(
 
 
 def replace_surrogates(text: str) -> str:
-    """The text with U+FFFD in place of lone surrogates, which no tokenizer takes."""
+    """The text with U+FFFD instead of lone surrogates, which no tokenizer takes."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.arguments import as_python, check_arguments
+from isoglot.arguments import NonNegativeInt, PositiveInt, as_python, check_arguments
 from isoglot.data.files import atomic_write
 from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
@@ -77,8 +77,8 @@ def plot(
     color: str = "language",
     languages: str | Sequence[str] | Mapping[str, str] | None = None,
     labels: Iterable[str] | None = None,
-    limit: int = LIMIT,
-    seed: int = 0,
+    limit: PositiveInt = LIMIT,
+    seed: NonNegativeInt = 0,
     title: str | None = None,
     device: str = "auto",
 ) -> SentenceMap:
@@ -89,12 +89,13 @@ def plot(
     texts      sentences, or any data that `isoglot.data.groups_of` accepts: tuples of translations, `Group`s, a
                DataFrame, or a dict from languages to lists of equal length (empty sentences are left out)
     output     a file to write: .html (interactive), .png, .svg or .pdf
-    method     pca, tsne or umap; see `project`
-    color      "language", or the name of an extra of the groups
+    method     projection: pca, tsne or umap
+    color      color by language, or by an extra field of the groups
     languages  of sentences: the language of all, or one for each; of tuples: one for each position
-    labels     colour by these instead, one for each sentence, tuple or group
+    labels     color by these instead, one for each sentence, tuple or group
     limit      maximum number of sentences; of more, whole groups are sampled at random
     seed       random seed for sampling
+    title      title of the map
     device     for a model that is loaded by name
 
     The same arguments give the same map. Raises `EvaluationError` for an unknown method or ending, no sentences, a

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data.files import atomic_write, digest, read_texts, without_compression
 from isoglot.errors import EncoderError, nearest
 from isoglot.model import Model, load
@@ -39,7 +39,7 @@ def encode_shards(
     output: Path,
     *,
     cluster: Cluster | None = None,
-    lines: int = LINES,
+    lines: PositiveInt = LINES,
     settings: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Shards:

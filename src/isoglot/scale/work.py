@@ -12,8 +12,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
+from isoglot.arguments import Minimum, NonNegativeInt, PositiveInt, check_fields
 from isoglot.errors import IsoglotError
 
 LOCAL = "local"
@@ -21,11 +22,12 @@ _AHEAD = 3  # submitted pieces per running one, so that no worker waits and memo
 _WAITING = 2  # in order: times as many, with those that are finished but wait for an earlier one
 
 
+@check_fields
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Where pieces run. Without an address: sequentially in this process, without Ray.
 
-    address   None; "local" for workers on this machine; "auto" or `ray://host:10001` for a running cluster
+    address   Ray to distribute over: "local" (workers on this machine), "auto" or ray://HOST:PORT (a running cluster)
     workers   with "local": maximum pieces at once; None: one for each core
     cpus      cores and threads of a piece, in this process too
     gpus      accelerators of a piece; if any, models are loaded on one
@@ -33,17 +35,10 @@ class Cluster:
     """
 
     address: str | None = None
-    workers: int | None = None
-    cpus: int = 1
-    gpus: float = 0
-    retries: int = 3
-
-    def __post_init__(self) -> None:
-        numbers = (self.cpus, self.gpus, self.retries, self.workers or 0)
-        if not all(isinstance(number, int | float) for number in numbers):
-            raise TypeError(f"cpus, gpus, retries and workers must be numbers, not {self}")
-        if self.cpus < 1 or self.gpus < 0 or self.retries < 0 or (self.workers is not None and self.workers < 1):
-            raise ValueError(f"cpus and workers must be at least 1, gpus and retries at least 0, not {self}")
+    workers: PositiveInt | None = None
+    cpus: PositiveInt = 1
+    gpus: Annotated[float, Minimum(0)] = 0
+    retries: NonNegativeInt = 3
 
 
 def run(

@@ -42,6 +42,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from isoglot import __version__, environment
 from isoglot import recipe as recipes
+from isoglot.arguments import NonNegativeInt, PositiveInt
 from isoglot.data.files import atomic_write, check_json, check_output, check_outputs
 from isoglot.encoders import Encoder, fit_flow, fit_whitening
 from isoglot.encoders import load as load_encoder
@@ -351,14 +352,14 @@ def sweep(
     output: str | Path,
     *,
     over: Sequence[str] = (),
-    seeds: int | Sequence[int] = 3,
+    seeds: PositiveInt | Sequence[int] = 3,
     overrides: Sequence[str] = (),
     tasks: Sequence[str] = (),
     languages: Sequence[str] = (),
     data: str | Path | None = None,
     files: str | Path = ".",
-    jobs: int = 1,
-    steps: int = 0,
+    jobs: PositiveInt = 1,
+    steps: NonNegativeInt = 0,
     keep: bool = False,
     device: str = "auto",
     precision: str | None = None,
@@ -369,17 +370,18 @@ def sweep(
     design     a recipe, by path or packaged name, or a design (`read_design`)
     output     folder of the runs; the same call again continues where it was interrupted
     over       `KEY=VALUE,VALUE`: each arm with each value; several entries make a grid
-    seeds      their number, from 1 on, or the seeds themselves
+    seeds      number of random seeds per arm. They begin with 1; or the seeds themselves
     overrides  changes to all arms, `KEY=VALUE`
-    tasks      tasks to evaluate in addition to the columns of the design: a column for each average of their main
-               metrics, or for each subset where there is none. The dev score of the recipes is a column of its own
-    languages  only these languages of all tasks
+    tasks      tasks and suites to evaluate in addition to the dev score and to the columns of the design. There is a
+               column for each average of their main metrics, or for each subset where there is none
+    languages  language codes to evaluate; default: all languages
     data       folder of the data sets; default: $ISOGLOT_DATA, else data/
-    files      folder with the training files that packaged recipes expect
-    jobs       number of parallel runs, each in its own process with its share of the processor's threads
-    steps      steps of every stage instead of the recipes' own, for a trial; 0: their own
-    keep       keep models and checkpoints; default: remove them once the scores are written
-    precision  of the encoders in the evaluation, as in `isoglot.evaluate`; training has its own in the recipe
+    files      folder with the training files that packaged recipes expect, such as wikipedia/
+    jobs       number of parallel runs. Each is a process with its share of the processor's threads
+    steps      steps of every stage, for a trial run; 0: as in the recipes
+    keep       keep the models and checkpoints of all runs. Otherwise they are removed once the scores are written
+    device     device to train and to evaluate on, as of `isoglot.load`
+    precision  precision of the evaluation, as in `isoglot.evaluate`; training has its own in the recipe
     report     called with messages; default: a display on stderr
 
     Raises `RecipeError` before the first run for a wrong recipe or design and for missing data, `EvaluationError` when

@@ -27,7 +27,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from isoglot.arguments import check_arguments
+from isoglot.arguments import PositiveInt, check_arguments
 from isoglot.data.files import atomic_write, check_output, content_digest, exclusive, temporary_folder, work_folder
 from isoglot.errors import IsoglotError, RecipeError
 from isoglot.wikipedia.dump import Dump, Page, open_dump, pages
@@ -71,7 +71,12 @@ _PARSERS = ("mwparserfromhell", "sentencex")
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The files: dumps as `FILE` or `CODE=FILE`, and either a Wikidata dump or a table of titles; types as a table."""
+    """The files: dumps as `FILE` or `CODE=FILE`, and either a Wikidata dump or a table of titles.
+
+    wikidata  Wikidata JSON dump, for titles and types of entities
+    titles    TSV file of titles (language, title, id), instead of `wikidata`
+    types     TSV file of types (id, ids of its types), instead of `wikidata`
+    """
 
     dumps: tuple[str, ...]
     wikidata: Path | None = None
@@ -102,14 +107,14 @@ def build(
     *,
     choice: Choice | None = None,
     work: Path | None = None,
-    workers: int = 1,
+    workers: PositiveInt = 1,
     progress: Progress = lambda _pass, _done, _total: None,
     report: Report = lambda _message: None,
 ) -> dict[str, Any]:
     """Make the folder `output` and return its report.
 
-    work      folder that keeps the passes; None: OUTPUT.work, removed at the end. The same call resumes from it
-    workers   processes
+    work      folder for intermediate files, kept; None: OUTPUT.work, removed at the end. The same call resumes from it
+    workers   number of processes
     progress  called with (pass, done, total), total 0 if it is not known
     report    called with a message about each truncated file, and about skipped articles and paragraphs of each dump
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from isoglot.arguments import PositiveInt, check_fields
 from isoglot.data.entity_vectors import wikipedia2vec
 from isoglot.data.files import temporary_folder
 from isoglot.errors import CorpusError, EncoderError
@@ -24,29 +25,26 @@ MODEL = "wikipedia2vec.pkl"
 _PAGES_AT_ONCE = 100
 
 
+@check_fields
 @dataclass(frozen=True, slots=True)
 class Training:
     """Settings of the library; all others keep its defaults.
 
-    dim         dimension of the vectors (EASE: 768, that of its encoders)
-    iterations  passes over the pages
-    min_count   minimum occurrences of a word, and of an entity as a link
+    dim         dimensions of the trained vectors. EASE: 768, that of its encoders
+    iterations  number of training epochs
+    min_count   minimum count of a word, and of an entity as a link, in training
     power       exponent of word frequencies in negative sampling; values other than 0 cost half a minute and 400 MB
                 for the sampling table
     links       whether to train on the link graph and treat unlinked entity names as links
-    workers     processes
+    workers     number of training processes
     """
 
-    dim: int = 768
-    iterations: int = 5
-    min_count: int = 5
+    dim: PositiveInt = 768
+    iterations: PositiveInt = 5
+    min_count: PositiveInt = 5
     power: float = 0.75
     links: bool = True
-    workers: int = 1
-
-    def __post_init__(self) -> None:
-        if min(self.dim, self.iterations, self.min_count, self.workers) < 1:
-            raise ValueError(f"dim, iterations, min_count and workers must be at least 1, got {self}")
+    workers: PositiveInt = 1
 
 
 def train(

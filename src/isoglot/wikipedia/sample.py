@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from isoglot.arguments import NonNegativeInt, PositiveInt, check_fields
 from isoglot.data.files import atomic_write
 from isoglot.errors import RecipeError
 from isoglot.wikipedia.dump import Dump
@@ -41,24 +42,29 @@ _SLACK = 1 << 18  # instances beyond twice the sample that are gathered before a
 Part = tuple[Dump, Path]  # a dump and the folder of its articles in shards
 
 
+@check_fields
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The settings of the sample; the defaults are the paper's.
 
-    `min_links`: entities linked more often are kept. `count_language`: count links of this Wikipedia only.
-    `all_pages`: also use pages whose own entity was cut. `keep_lonely`: also keep instances without hard negatives.
-    `candidates`: entities drawn per type. `share`: maximum instances per entity and language. `size`: instances per
-    language; None: a million for one language, 50,000 each for several. `seed`: random seed.
+    min_links       minimum number of links per entity, exclusive
+    count_language  count links only in this Wikipedia, such as en; None: all
+    all_pages       include pages of removed entities
+    keep_lonely     keep sentences without hard negatives
+    candidates      number of hard negative entities per sentence, of the same type
+    share           maximum sentences per entity and language
+    size            maximum sentences per language; None: 1,000,000 for one language, 50,000 for several
+    seed            random seed for hard negatives and samples
     """
 
-    min_links: int = 10
+    min_links: NonNegativeInt = 10
     count_language: str | None = None
     all_pages: bool = False
     keep_lonely: bool = False
-    candidates: int = 10
-    share: int = 10_000
-    size: int | None = None
-    seed: int = 0
+    candidates: PositiveInt = 10
+    share: PositiveInt = 10_000
+    size: PositiveInt | None = None
+    seed: NonNegativeInt = 0
 
 
 def write_choice(

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+from isoglot.arguments import PositiveInt
 from isoglot.errors import IsoglotError
 from isoglot.wikipedia.damage import find_damage
 from isoglot.wikipedia.titles import ARTICLE, HIDDEN, Names, resolve
@@ -200,10 +201,14 @@ _PAIRS = {"«": "»", "「": "」", "『": "』", "“": "”", "(": ")", "（":
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Minimum and maximum width of a sentence in columns: wide characters (Chinese, Japanese, Korean) take two."""
+    """The width of sentences in columns: wide characters (Chinese, Japanese, Korean) take two.
 
-    least: int = 20
-    most: int = 500
+    least  minimum width of a sentence in columns; wide characters count two
+    most   maximum width of a sentence in columns
+    """
+
+    least: PositiveInt = 20
+    most: PositiveInt = 500
 
 
 def split(paragraph: Paragraph, wiki: str) -> Iterator[tuple[str, list[Link]]]:

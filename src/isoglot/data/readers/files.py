@@ -17,9 +17,9 @@ def read_files(
 ) -> Iterator[Group]:
     """The groups of the files, read by suffix; plain text is one group per line, without blank lines.
 
-    languages   of plain text files, one for each or one for all, instead of those in their names; of the columns of
-                TSV; of JSONL sentences without one
-    parallel    line i of every file has the same meaning
+    languages   languages of text files (one for all, or one for each), of the columns of TSV, and of JSONL sentences
+                without one. Default: those in the names of the files
+    parallel    treat line i of all text files as translations
     skip_empty  False: a blank line of plain text is a group too
 
     Raises `CorpusError` if the languages do not match the files, and for invalid files.

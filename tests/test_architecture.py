@@ -30,6 +30,7 @@ LAYERS = ["cli", "training", "objectives", "encoders", "serve", "mining", "scale
 LAYERS += [
     "wikipedia",
     "search",
+    "integrations",
     "model",
     "store",
     "recipe",
@@ -131,7 +132,12 @@ def test_what_is_exported_is_there_and_nothing_else():
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.name != "__main__.py"], ids=module_name)
 def test_every_module_imports_and_says_what_it_is(path):
-    module = importlib.import_module(module_name(path))
+    try:
+        module = importlib.import_module(module_name(path))
+    except ModuleNotFoundError as error:
+        if path.parent.name != "integrations" or str(error.name).startswith("isoglot"):
+            raise
+        pytest.skip(f"{error.name} is not installed")
     assert module.__doc__
 
 

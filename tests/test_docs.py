@@ -39,6 +39,8 @@ SLOW = {  # pages whose Python opens a large model, trains, draws or evaluates
     *("docs/models/isoglot-base.md", "docs/models/isoglot-small.md"),
 }
 
+ELSEWHERE = {"docs/integrations.md"}  # its Python needs other packages: tests/test_integrations.py
+
 # What a fragment of a recipe is completed with.
 STREAM = {"sources": [{"reader": "tsv", "path": "translations.tsv"}], "objectives": [{"name": "info_nce"}]}
 REST = {"name": "page", "epochs": 1, "encoder": {"kind": "static"}, "streams": [STREAM], "optimizer": {"lr": 0.02}}
@@ -97,7 +99,7 @@ SHELL = [
 PYTHON = [
     pytest.param(page, id=label(page), marks=[pytest.mark.slow] if label(page) in SLOW else [])
     for page in PAGES
-    if blocks(page, "python")
+    if blocks(page, "python") and label(page) not in ELSEWHERE
 ]
 TOML = [pytest.param(text, id=f"{label(page)}:{line + 1}") for page in PAGES for line, _, text in blocks(page, "toml")]
 

@@ -88,6 +88,14 @@ WORKS = {
     "plot lists and dicts": lambda m: all(
         len(isoglot.plot(m, some, method="pca").places) == 4 for some in (LEFT, {"en": LEFT[:2], "de": RIGHT[:2]})
     ),
+    "sentence-transformers' names": lambda m: all(
+        (m.encode(**{name: LEFT}, device="cpu", convert_to_numpy=True) == m.encode(LEFT)).all()
+        for name in ("sentences", "inputs")
+    ),
+    "a list of tensors": lambda m: (
+        [tuple(row.shape) for row in m.encode(LEFT[:2], convert_to_numpy=False)] == [(8,)] * 2
+    ),
+    "similarity_fn_name": lambda m: m.similarity_fn_name == "cosine",
     "Tab": lambda m: "load" in dir(isoglot),
 }
 
@@ -98,8 +106,17 @@ ANSWERED = {
     "a whole dataset": (lambda m: m.encode(datasets.Dataset.from_dict({"t": LEFT})), TypeError, r"table\['text'\]"),
     "a number": (lambda m: m.encode(3), TypeError, "got int"),
     "a name of a model to encode": (lambda m: isoglot.encode("small", LEFT), TypeError, r"isoglot\.load\('small'\)"),
-    "convert_to_numpy": (lambda m: m.encode(LEFT, convert_to_numpy=True), TypeError, "arrays are the default"),
-    "a device to encode": (lambda m: m.encode(LEFT, device="cuda"), TypeError, r"isoglot\.load\(name, device"),
+    "no texts": (lambda m: m.encode(), TypeError, "texts, sentences, inputs"),
+    "texts twice": (lambda m: m.encode(LEFT, sentences=LEFT), TypeError, "texts and sentences"),
+    "a device to encode": (lambda m: m.encode(LEFT, device="xpu:3"), isoglot.IsoglotError, "'xpu:3'"),
+    "tokens of a static model": (
+        lambda m: m.encode(LEFT, output_value="token_embeddings"),
+        isoglot.IsoglotError,
+        "use a transformer",
+    ),
+    "an unknown output": (lambda m: m.encode(LEFT, output_value="tokens"), ValueError, "token_embeddings"),
+    "all outputs": (lambda m: m.encode(LEFT, output_value=None), TypeError, "must be a string"),
+    "another similarity": (lambda m: setattr(m, "similarity_fn_name", "dot"), ValueError, "is the cosine, got 'dot'"),
     "a misspelt setting": (lambda m: m.encode(LEFT, batchsize=2), TypeError, "did you mean 'batch_size'"),
     "texts to the module": (lambda m: m(LEFT), TypeError, r"encoder\.encode\(texts\)"),
     "fit": (lambda m: m.fit(PAIRS), AttributeError, r"isoglot\.train\(model, pairs\)"),

@@ -68,12 +68,12 @@ def test_without_named_prompts_a_query_has_the_encoders_own(toy_static):
 def test_prompts_are_saved_and_opened(encoder, tmp_path):
     encoder.save(tmp_path / "m")
     opened = isoglot.load(tmp_path / "m")
-    assert (opened.prompt, dict(opened.prompts)) == ("own: ", {**PROMPTS, "default": "own: "})
+    assert (opened.prompt, dict(opened.prompts)) == ("own: ", {**PROMPTS, "document": "p: ", "default": "own: "})
     np.testing.assert_allclose(opened.encode_query(SENTENCES), encoder.encode_query(SENTENCES), atol=1e-6)
     encoder.prompt = "q: "
     encoder.save(tmp_path / "n")
     opened = isoglot.load(tmp_path / "n")
-    assert (opened.prompt, dict(opened.prompts)) == ("q: ", PROMPTS)
+    assert (opened.prompt, dict(opened.prompts)) == ("q: ", {**PROMPTS, "document": "p: "})
 
 
 def test_threads_with_different_prompts_get_their_own_vectors(encoder):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import pytest
 
@@ -163,3 +166,138 @@ def test_it_is_expanded_for_sentence_transformers(included):
     assert (folder / "model.safetensors").is_file()
     assert expanded("isoglot-small") == folder  # written anew
     assert (load(folder).encode(SENTENCES) == isoglot.load().encode(SENTENCES)).all()
+
+
+def head_of(folder):
+    from huggingface_hub import ModelCard
+
+    return ModelCard.load(folder / card.README)
+
+
+def test_the_head_of_the_page_is_what_the_hub_reads(toy, tmp_path):
+    scores = [card.Score(task="sts/toy", metric="spearman", value=0.5), card.Score(task="sts", metric="x", value=None)]
+    data = [card.Data(name=name, sentences={"zho": 3, "ber_Tfng": 1}) for name in ("bible", "my own: text")]
+    toy.card = facts(licence="MIT, as its start", base="isoglot-base").model_copy(
+        update={"scores": scores, "data": data}
+    )
+    toy.save(tmp_path / "m", name="toy")
+    page = head_of(tmp_path / "m")
+    assert page.text.lstrip().startswith("# toy\n")
+    found = page.data.to_dict()
+    (index,) = found.pop("model-index")
+    assert (index["name"], len(index["results"])) == ("toy", 1)
+    assert index["results"][0]["metrics"] == [{"type": "spearman", "value": 0.5}]
+    assert found == {
+        "license": "mit",
+        "language": ["ber", "de", "fr", "zh"],
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "sentence-similarity", "feature-extraction", "isoglot"],
+        "base_model": "intfloat/multilingual-e5-small",
+        "datasets": ["bible"],
+    }
+
+
+def test_a_licence_that_the_hub_does_not_list_has_a_name(toy, tmp_path):
+    toy.card = card.Card(licence="PDDL 1.0", base="runs/mine/model.v2")
+    toy.save(tmp_path / "m", weights="int8")
+    found = head_of(tmp_path / "m").data
+    assert (found.license, found.license_name, found.library_name) == ("other", "pddl-1.0", "isoglot")
+    assert (found.base_model, found.language) == (None, None)
+
+
+@pytest.mark.parametrize("head, licence", [("license: mit", "mit"), ("license: other\nlicense_name: own", "own")])
+def test_the_licence_of_the_start_is_kept(tmp_path, head, licence):
+    start = StaticEncoder.create(build_tokenizer(), 8, seed=1)
+    start.save(tmp_path / "start")
+    (tmp_path / "start" / card.FILE).unlink()
+    (tmp_path / "start" / card.README).write_text(f"---\n{head}\n---\n\n# A model of the hub\n")
+    isoglot.train(load(tmp_path / "start"), PAIRS, steps=1, batch_size=2, output=tmp_path / "run")
+    assert card.read(tmp_path / "run" / "model").licence == licence
+
+
+def test_a_page_of_others_that_cannot_be_read_is_no_card(tmp_path):
+    for text in ("# no head", "---\nlicense: [\n---\n", "---\ntags: []\n---\n", "---\nlicense: [mit, gpl]\n---\n"):
+        (tmp_path / card.README).write_text(text)
+        assert card.read(tmp_path) is None
+
+
+def test_a_packaged_start_of_others_has_its_licence(tmp_path, monkeypatch, toy):
+    toy.card = None
+    toy.save(tmp_path / "glove")
+    monkeypatch.setattr("isoglot.encoders.loading.find", lambda *_, **__: tmp_path / "glove")
+    assert load("glove-6b-50d").card.licence == "PDDL-1.0"
+
+
+class Hub:
+    """What the hub answers to an upload, on this machine; it keeps what was uploaded."""
+
+    def __init__(self):
+        self.asked, self.files = [], {}
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                hub.asked.append((self.path, self.headers.get("authorization")))
+                answer = json.dumps(hub.answer(self.path, body)).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
+        Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def answer(self, path, body):
+        if path == "/api/repos/create":
+            return {"url": f"{self.address}/team/toy", "name": "team/toy"}
+        if path == "/api/validate-yaml":
+            return {"errors": [], "warnings": []}
+        if "/preupload/" in path:
+            files = json.loads(body)["files"]
+            return {"files": [{**file, "uploadMode": "regular", "shouldIgnore": False} for file in files]}
+        assert "/commit/" in path, path
+        for line in map(json.loads, body.splitlines()):
+            if line["key"] == "file":
+                self.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+        return {"commitUrl": f"{self.address}/team/toy/commit/abc", "commitOid": "abc"}
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    found = Hub()
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", found.address)
+    monkeypatch.setattr("huggingface_hub.hf_api.ENDPOINT", found.address, raising=False)
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+@pytest.mark.parametrize("engine", ["torch", "static"])
+def test_a_model_is_uploaded_as_it_is_saved(toy, hub, tmp_path, engine):
+    toy.save(tmp_path / "toy", name="old")
+    model = isoglot.load(tmp_path / "toy", engine=engine)
+    assert model.push_to_hub("team/toy", token="hf_x", private=True).endswith("/team/toy/commit/abc")
+    assert {token for _, token in hub.asked} == {"Bearer hf_x"}
+    for name, content in hub.files.items():
+        path = tmp_path / "again" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    again = isoglot.load(tmp_path / "again")
+    assert again.card.name == again.name == "toy"
+    assert (again.encode(SENTENCES) == model.encode(SENTENCES)).all()
+    assert head_of(tmp_path / "again").data.license == "apache-2.0"
+
+
+def test_what_the_hub_rejects_is_one_error(toy, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(EncoderError, match="a/b/c: can't be uploaded"):
+        toy.push_to_hub("a/b/c")
+    with pytest.raises(EncoderError, match="a/b: can't be uploaded"):
+        toy.push_to_hub("a/b", token="hf_x")

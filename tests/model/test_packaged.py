@@ -6,12 +6,16 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import isoglot
 from isoglot.encoders import load
 from isoglot.errors import EncoderError
 from isoglot.model import card, encode, packaged
@@ -181,3 +185,31 @@ def test_a_copied_cache_is_not_made_again(stand_in, tmp_path):
     shutil.copytree(tmp_path / "copy", folder)
     assert packaged.get(NAME) == folder
     assert len(stand_in[1]) == 1
+
+
+OPENS = """
+import sys
+import numpy as np
+import isoglot
+import sentence_transformers
+from isoglot.encoders import load
+
+encoder = load(sys.argv[1], device="cpu")
+encoder.save("expanded")
+other = sentence_transformers.SentenceTransformer("expanded", device="cpu")
+texts = ["Guten Morgen!", "A longer sentence, which ends here."]
+for name in ("encode", "encode_query", "encode_document"):
+    assert np.abs(getattr(other, name)(texts) - getattr(encoder, name)(texts)).max() < 1e-5, name
+assert load("expanded", device="cpu").identity() == encoder.identity()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["isoglot-small", "isoglot-base"])
+def test_sentence_transformers_opens_the_expanded_folder_without_a_warning(name, tmp_path):
+    pytest.importorskip("sentence_transformers")
+    env = {**os.environ, "PYTHONPATH": str(Path(isoglot.__file__).parent.parent)}
+    words = [sys.executable, "-c", OPENS, name]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr
+    assert not re.search("MISSING|UNEXPECTED|newly initialized|warn", done.stderr, re.IGNORECASE), done.stderr

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -127,7 +127,7 @@ class Encoder(Model, nn.Module):
     def begin(self, tokens: Tokens, plan: Plan) -> Callable[[], Rows]:
         """Start computing the rows (N, `plan.width`) of a chunk; call the result to wait for them."""
         device = self.device
-        with torch.inference_mode(), autocast(plan.precision, device), nullcontext() if self.concurrent else _alone:
+        with self.computing(plan.precision):
             rows: Tensor = self(tokens)[:, : plan.width].float().to("cpu", non_blocking=True)
         copied = None if device.type == "cpu" else torch.Event(device)
         if copied is not None:  # by default on the stream of the current device, which may be another one
@@ -140,6 +140,12 @@ class Encoder(Model, nn.Module):
             return array
 
         return finish
+
+    @contextmanager
+    def computing(self, precision: str) -> Iterator[None]:
+        """Inference in a precision; one thread at a time, unless several may compute at once."""
+        with torch.inference_mode(), autocast(precision, self.device), nullcontext() if self.concurrent else _alone:
+            yield
 
     def trainable(self) -> Encoder:
         """The encoder itself."""

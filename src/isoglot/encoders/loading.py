@@ -63,6 +63,8 @@ def load(
     given = {name: value for name, value in settings.items() if value is not None}
     encoder = read(folder, pooling=pooling, given=given)
     encoder.name = encoder.name or folder_name(str(name))
+    if (source := packaged.SOURCES.get(str(name))) and not Path(name).is_dir():  # their own cards have no licence
+        encoder.card = (encoder.card or card.Card()).model_copy(update={"licence": source.licence})
     again = str(folder.resolve()) if Path(name).is_dir() else str(name)
     transformers = [part for part in encoder.modules() if isinstance(part, TransformerEncoder)]
     if len(transformers) == 1 and not _is_adapter(folder) and not transformers[0].new_layer:

@@ -6,6 +6,7 @@ backbone's own pooler, if a checkpoint has one, is frozen and never used, and ke
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from isoglot.arguments import check_arguments
@@ -173,18 +176,28 @@ class TransformerEncoder(Encoder):
         """(N, D) in float32, or wider if the backbone is."""
         if not len(tokens):
             return torch.zeros(0, self.dim, device=self.device)
-        table = tokens.table or _tensors(tokens, self.pad)
-        ids, mask = (part if part is None else send(part, self.device) for part in table)
-        layered = self.pooling in FIRST_LAYER
-        # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
-        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
-        states = output.hidden_states if layered else (output.last_hidden_state,)
+        states, mask = self._run(tokens)
         vectors = POOLINGS[self.pooling](states, mask)
         if self.head is not None and self.training:
             vectors = self.head(vectors)
         for projection in self.projections:
             vectors = projection(vectors)
         return vectors.to(torch.promote_types(vectors.dtype, torch.float32))
+
+    def states(self, tokens: Tokens, precision: str) -> NDArray[np.float32]:
+        """(N, T, H) the last states of the tokens of N texts."""
+        with self.computing(precision):
+            states: NDArray[np.float32] = self._run(tokens)[0][-1].float().cpu().numpy()
+        return states
+
+    def _run(self, tokens: Tokens) -> tuple[Sequence[Tensor], Tensor | None]:
+        """The states (N, T, H) that are pooled, the last ones last, and the mask (N, T)."""
+        table = tokens.table or _tensors(tokens, self.pad)
+        ids, mask = (part if part is None else send(part, self.device) for part in table)
+        layered = self.pooling in FIRST_LAYER
+        # Without a mask where nothing is padded: attention is faster, and transformers need not read the mask.
+        output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=layered)
+        return output.hidden_states if layered else (output.last_hidden_state,), mask
 
     @property
     def fingerprint(self) -> str:
@@ -221,7 +234,7 @@ class TransformerEncoder(Encoder):
         if self.normalizes:
             kinds += [("Normalize", f"{len(kinds)}_Normalize")]
         self._write_config(folder)
-        layout.write_tokenizer(folder, self.tokenizer, self.max_length)
+        layout.write_tokenizer(folder, self.tokenizer, self.max_length, has_pooler=not self._lacks_pooler)
         layout.write_modules(folder, kinds, prompt=self.prompt, prompts=self.prompts, name=name)
         places = {kind: folder / path for kind, path in kinds}
         layout.write_pooling(places["Pooling"], "mean" if layered else self.pooling, self.hidden)
@@ -238,6 +251,13 @@ class TransformerEncoder(Encoder):
             "name": name or "", "pooling": self.pooling, "max_length": self.max_length, "prompt": self.prompt,
             "prompts": self.prompts, "layers": self.layers,
         }  # fmt: skip
+
+    @property
+    def _lacks_pooler(self) -> bool:
+        """Whether transformers would make a pooler for this backbone that it does not have."""
+        kind = type(self.backbone)
+        makes_one = kind is Bert or "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+        return makes_one and getattr(self.backbone, "pooler", None) is None
 
     def _write_config(self, folder: Path) -> None:
         config = json.loads(self.backbone.config.to_json_string())

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, overload
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -29,6 +30,7 @@ from isoglot.progress import Progress, bar
 
 if TYPE_CHECKING:
     from torch import Tensor
+    from typing_extensions import Unpack
 
     from isoglot.encoders.base import Encoder
     from isoglot.model.card import Card
@@ -39,14 +41,43 @@ if TYPE_CHECKING:
 _ELSEWHERE = {
     "fit": "isoglot.train(model, pairs)",
     "save_pretrained": "save(folder)",
-    "save_to_hub": "save(folder), and upload the folder",
-    "push_to_hub": "save(folder), and upload the folder",
+    "save_to_hub": "push_to_hub(repository)",
     "encode_multi_process": "encode(texts, workers=4)",
     "start_multi_process_pool": "encode(texts, workers=4)",
     "evaluate": "isoglot.evaluate(model, ...)",
 }
 # What the prompts of a role may be called.
 _ROLES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+class _Vectors(TypedDict, total=False):
+    """For type checkers: the settings of `Model.encode` that do not decide the type of the result."""
+
+    batch_size: int | None
+    show_progress_bar: bool | None
+    device: Any
+    normalize_embeddings: bool | None
+    prompt: str | None
+    prompt_name: str | None
+    truncate_dim: int | None
+    precision: str | None
+    dtype: DTypeLike
+    output_precision: str
+    calibration: Any
+    batch_tokens: int | None
+    workers: int | Sequence[Any]
+    output: str | Path | None
+    progress: Progress | None
+    sentences: str | Iterable[str] | None
+    inputs: str | Iterable[str] | None
+
+
+class Settings(_Vectors, total=False):
+    """For type checkers: all settings of `Model.encode`."""
+
+    output_value: str
+    convert_to_numpy: bool
+    convert_to_tensor: bool
 
 
 class Model(Engine):
@@ -85,6 +116,49 @@ class Model(Engine):
         can't be saved in this form.
         """
         self.trainable().save(folder, name=name, weights=weights, words=words)
+
+    @check_arguments()
+    def push_to_hub(
+        self,
+        repository: str,
+        *,
+        token: str | None = None,
+        private: bool | None = None,
+        commit_message: str = "Upload the model",
+        revision: str | None = None,
+        create_pr: bool = False,
+        exist_ok: bool = False,
+        weights: str = "float32",
+    ) -> str:
+        """Upload the model and its card to Hugging Face's hub, over the network, and return the address of the commit.
+
+        repository   organisation/name; `name` is that of the model
+        token        None: that of `hf auth login`, or $HF_TOKEN
+        private      of a new repository; None: the default of the organisation
+        revision     branch; None: the main one
+        create_pr    as a pull request
+        exist_ok     add to a repository that exists
+        weights      as in `save`; sentence-transformers opens float32
+
+        Raises EncoderError if the model can't be saved or the hub rejects it.
+        """
+        from huggingface_hub import HfApi
+
+        api = HfApi(token=token)
+        with TemporaryDirectory(prefix="isoglot-") as place:
+            folder = Path(place, "model")
+            self.save(folder, name=repository.rpartition("/")[2], weights=weights)
+            try:
+                name = api.create_repo(repository, private=private, exist_ok=exist_ok or create_pr).repo_id
+                if revision is not None:
+                    api.create_branch(name, branch=revision, exist_ok=True)
+                commit = api.upload_folder(
+                    repo_id=name, folder_path=folder, commit_message=commit_message, revision=revision,
+                    create_pr=create_pr,
+                )  # fmt: skip
+            except Exception as error:  # of the hub, of the network, and of the client's own checks
+                raise EncoderError(f"{repository}: can't be uploaded: {error}") from error
+        return str(commit.commit_url)
 
     def trainable(self) -> Encoder:
         """The model as an encoder of torch, which `isoglot.train` trains.
@@ -134,30 +208,58 @@ class Model(Engine):
         """What `repr` shows."""
         return f"{self.name or 'unnamed'}, dim={self.dim}, max_length={self.max_length}, device={self.device}"
 
+    @property
+    def similarity_fn_name(self) -> str:
+        """cosine, which `similarity` computes; no other function can be set."""
+        return "cosine"
+
+    @similarity_fn_name.setter
+    def similarity_fn_name(self, value: str) -> None:
+        if value != "cosine":
+            raise ValueError(f"similarity is the cosine, got {shown(value)}; for others, compute with the vectors")
+
     @overload
     def encode(
-        self, texts: str | Iterable[str], *, convert_to_tensor: Literal[False] = False, **settings: Any
+        self, texts: str | Iterable[str] = ..., *, convert_to_tensor: Literal[False] = ..., **settings: Unpack[_Vectors]
     ) -> NDArray[np.floating]: ...
 
     @overload
-    def encode(self, texts: str | Iterable[str], *, convert_to_tensor: Literal[True], **settings: Any) -> Tensor: ...
+    def encode(
+        self, texts: str | Iterable[str] = ..., *, convert_to_tensor: Literal[True], **settings: Unpack[_Vectors]
+    ) -> Tensor: ...
 
-    @check_arguments(  # type: ignore[misc]  # the overloads name only the argument that decides the type
-        convert_to_numpy="arrays are the default; leave it out",
-        device="isoglot.load(name, device=...)",
-        sentences="pass the texts first",
-        inputs="pass the texts first",
-        output_value="only vectors of sentences are given; leave it out",
-        pool="pass workers=4, or a list of devices",
-    )
+    @overload
     def encode(
         self,
-        texts: str | Iterable[str],
+        texts: str | Iterable[str] = ...,
+        *,
+        output_value: str,
+        convert_to_tensor: bool = ...,
+        **settings: Unpack[_Vectors],
+    ) -> Any: ...
+
+    @overload
+    def encode(
+        self,
+        texts: str | Iterable[str] = ...,
+        *,
+        convert_to_numpy: bool,
+        convert_to_tensor: bool = ...,
+        **settings: Unpack[_Vectors],
+    ) -> Any: ...
+
+    @check_arguments(pool="pass workers=4, or a list of devices")
+    def encode(
+        self,
+        texts: str | Iterable[str] | None = None,
         *,
         batch_size: int | None = None,
         show_progress_bar: bool | None = None,
-        normalize_embeddings: bool | None = None,
+        output_value: str = "sentence_embedding",
+        convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
+        device: Any = None,
+        normalize_embeddings: bool | None = None,
         prompt: str | None = None,
         prompt_name: str | None = None,
         truncate_dim: PositiveInt | None = None,
@@ -169,7 +271,9 @@ class Model(Engine):
         workers: int | Sequence[Any] = 1,
         output: str | Path | None = None,
         progress: Progress | None = None,
-    ) -> NDArray[np.floating] | Tensor:
+        sentences: str | Iterable[str] | None = None,
+        inputs: str | Iterable[str] | None = None,
+    ) -> Any:
         """Vectors (N, D) of N texts in their order, or (D,) of a single string; no texts give (0, D).
 
         texts                 a string, a list, or any iterable, which is read once and never stored as a whole
@@ -179,7 +283,11 @@ class Model(Engine):
         show_progress_bar     None: on a terminal or in a notebook, when the work is long
         normalize_embeddings  scale vectors to unit length; None: if the model was saved with a Normalize module. It
                               follows truncation; a zero vector stays zero
+        output_value          token_embeddings: the last states (T, H) of the T tokens of each text, special tokens
+                              included, as a list; only for transformers
+        convert_to_numpy      False without convert_to_tensor: a list of tensors
         convert_to_tensor     return a torch tensor on the model's device, not an array
+        device                move the model there first, as sentence-transformers does; a list: the same as `workers`
         prompt                put before every text instead of the model's own; None keeps that, "" is none
         prompt_name           a key of `prompts`, instead of `prompt`
         truncate_dim          number of leading dimensions to keep
@@ -194,9 +302,10 @@ class Model(Engine):
         output                .npy file to write; the result is a read-only memory map of it. The same call resumes what
                               was stopped, from `OUTPUT.partial`
         progress              called with (distinct texts done, total or None) after every chunk
+        sentences, inputs     the texts, under the names that sentence-transformers has for them
 
-        The model computes in evaluation mode regardless of its current mode, and is not modified: any number of
-        threads may encode with it at once, each with its own prompt and settings.
+        The model computes in evaluation mode regardless of its current mode, and is modified only by `device`: any
+        number of threads may encode with it at once, each with its own prompt and settings.
 
         Raises TypeError for texts of another type, ValueError for an impossible setting, EncoderError if a vector is
         not finite, the precision is not available, or a worker dies.
@@ -205,13 +314,21 @@ class Model(Engine):
             "normalize_embeddings": normalize_embeddings, "batch_size": batch_size, "batch_tokens": batch_tokens,
             "truncate_dim": truncate_dim, "dtype": dtype, "precision": precision,
         }  # fmt: skip
+        texts = only_one(texts=texts, sentences=sentences, inputs=inputs)
         if prompt is None and prompt_name is not None:
             prompt = self._named_prompt(prompt_name)
+        if device is not None:
+            workers = self._workers_on(device, workers)
         check_output_precision(output_precision)
         if output_precision != "float32" and output is not None:
             raise ValueError("output is a file of floats; read it and pass it to isoglot.model.quantize_vectors")
         with bar("encoding", show=show_progress_bar, progress=progress) as tick:
-            if output is not None:
+            if output_value != "sentence_embedding":
+                unused = (truncate_dim, normalize_embeddings, output, output_precision != "float32", workers != 1)
+                _check_tokens(output_value, has_unused=any(unused))
+                plan = engine.plan(self, **settings)
+                rows: Any = engine.encode_tokens(self, texts, plan, prompt=prompt, progress=tick)
+            elif output is not None:
                 rows = encode_file(
                     self, engine.checked(texts), output=output, prompt=prompt, workers=workers, progress=tick,
                     **settings,
@@ -226,16 +343,13 @@ class Model(Engine):
                 if isinstance(calibration, list):
                     calibration = self.encode(calibration, prompt=prompt, workers=workers, **settings)
             rows = quantize_vectors(rows, output_precision, calibration=calibration)
-        if not convert_to_tensor:
-            return rows
-        tensor: Tensor = torch_half("encoders").to_tensor(rows, self.device)
-        return tensor
+        return rows if convert_to_numpy and not convert_to_tensor else self._as_tensors(rows, convert_to_tensor)
 
-    def encode_query(self, texts: str | Iterable[str], **settings: Any) -> Any:
+    def encode_query(self, texts: str | Iterable[str] | None = None, **settings: Unpack[Settings]) -> Any:
         """`encode` with the prompt named query, if the model has one and no prompt is passed."""
         return self._encode_as("query", texts, settings)
 
-    def encode_document(self, texts: str | Iterable[str], **settings: Any) -> Any:
+    def encode_document(self, texts: str | Iterable[str] | None = None, **settings: Unpack[Settings]) -> Any:
         """`encode` with the prompt named document or passage, if the model has one and no prompt is passed."""
         return self._encode_as("document", texts, settings)
 
@@ -266,10 +380,25 @@ class Model(Engine):
         """The prompt for texts of a role, `query` or `document`; None if the model has none of that name."""
         return next((self.prompts[name] for name in _ROLES[role] if name in self.prompts), None)
 
-    def _encode_as(self, role: str, texts: str | Iterable[str], settings: dict[str, Any]) -> Any:
+    def _encode_as(self, role: str, texts: str | Iterable[str] | None, settings: Settings) -> Any:
         if settings.get("prompt") is None and settings.get("prompt_name") is None:
             settings["prompt"] = self.role_prompt(role)
-        return self.encode(texts, **settings)
+        return cast(Any, self).encode(texts, **settings)  # no overload has all settings
+
+    def _workers_on(self, device: Any, workers: int | Sequence[Any]) -> int | Sequence[Any]:
+        """What `workers` is if `device` is passed: a list of devices, or as before, on the device."""
+        if isinstance(device, list | tuple):
+            return device
+        place = self._place(device)
+        if str(place) != str(self.device):
+            self.to(place)  # an encoder of torch: no other engine has a second place
+        return workers
+
+    def _as_tensors(self, rows: Any, whole: bool) -> Any:
+        """Arrays as tensors on the model's device; a matrix as one tensor if it is to stay `whole`."""
+        if isinstance(rows, list) or (rows.ndim == 2 and not whole):
+            return [self._as_tensors(row, whole) for row in rows]
+        return torch_half("encoders").to_tensor(rows, self.device)
 
     def _named_prompt(self, name: str) -> str:
         if name not in self.prompts:
@@ -285,10 +414,29 @@ class Model(Engine):
         return np.atleast_2d(rows).astype(np.float32, copy=False)
 
 
-def encode(model: Model, texts: str | Iterable[str], **settings: Any) -> NDArray[np.floating]:
+def only_one(**given: Any) -> Any:
+    """The only argument that is not None. Raises TypeError for none or several, with their names."""
+    passed = {name: value for name, value in given.items() if value is not None}
+    if len(passed) != 1:
+        raise TypeError(f"pass one of {', '.join(given)}; got {' and '.join(passed) or None}")
+    return next(iter(passed.values()))
+
+
+def _check_tokens(output_value: str, *, has_unused: bool) -> None:
+    """Raise ValueError for an unknown kind of output, and for settings that only vectors of texts have."""
+    if output_value != "token_embeddings":
+        raise ValueError(f"output_value must be 'sentence_embedding' or 'token_embeddings', got {output_value!r}")
+    if has_unused:
+        raise ValueError(
+            "output_value='token_embeddings' has no truncate_dim, normalize_embeddings, output, output_precision and "
+            "workers; leave them out"
+        )
+
+
+def encode(model: Model, texts: str | Iterable[str], **settings: Unpack[Settings]) -> NDArray[np.floating]:
     """`model.encode(texts, **settings)`: see `Model.encode` for the settings. Raises TypeError without a model."""
     if isinstance(model, Model):
-        return cast("NDArray[np.floating]", model.encode(texts, **settings))
+        return cast("NDArray[np.floating]", cast(Any, model).encode(texts, **settings))
     if isinstance(model, str | Path):
         raise TypeError(
             f"encode needs a model, got the name {str(model)!r}: isoglot.load({str(model)!r}).encode(texts)"

@@ -1,20 +1,23 @@
 """Model cards: description, training data, scores and weaknesses of a saved model.
 
 The facts are in `isoglot.card.json` of a model folder, for programs; `README.md` next to it is rendered from them.
-`Model.save` writes both; training adds the data, and `describe` adds facts that are known later, such as scores.
+`Model.save` writes both; training adds the data, and `describe` adds facts that are known later, such as scores. The
+head of README.md is what Hugging Face's hub reads.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from isoglot.data.files import atomic_write, digest
-from isoglot.data.languages import canonical, is_language
+from isoglot.data.languages import canonical, is_language, tag
 from isoglot.model import configs
 
 if TYPE_CHECKING:
@@ -22,6 +25,14 @@ if TYPE_CHECKING:
 
 FILE, README = "isoglot.card.json", "README.md"
 _TEMPLATE = "card.md.jinja"
+# Identifiers of the hub: licences, and models that ours are made of.
+_LICENCES = {
+    "apache-2.0", "mit", "bsd-3-clause", "cc0-1.0", "cc-by-4.0", "cc-by-nc-4.0", "cc-by-sa-3.0", "cc-by-sa-4.0",
+    "cc-by-nc-sa-4.0", "gpl-3.0", "lgpl-3.0", "agpl-3.0", "mpl-2.0",
+}  # fmt: skip
+_BASES = dict.fromkeys(("multilingual-e5-small", "isoglot-small", "isoglot-base"), "intfloat/multilingual-e5-small")
+_BASES["all-MiniLM-L6-v2"] = "sentence-transformers/all-MiniLM-L6-v2"
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 _CHECKED = (".safetensors", ".onnx", "tokenizer.json", "tokenizer.json.xz", "tokenizer.model")
 
 
@@ -114,9 +125,20 @@ class Card(_Facts):
 
 
 def read(folder: Path) -> Card | None:
-    """The card of a model folder; None if it has none. Raises EncoderError for a damaged file."""
+    """The card of a model folder, or of another's README.md the licence; None if it has none.
+
+    Raises EncoderError for a damaged file of our own.
+    """
     path = folder / FILE
-    return configs.read(path, Card) if path.is_file() else None
+    if path.is_file():
+        return configs.read(path, Card)
+    with suppress(Exception):  # written by anybody, and needed by nothing else
+        if (text := (folder / README).read_text(encoding="utf-8")).startswith("---"):
+            from huggingface_hub import ModelCard
+
+            facts = ModelCard(text).data
+            return Card(licence=facts.get("license_name" if facts.get("license") == "other" else "license"))
+    return None
 
 
 def write(folder: Path, model: Model, *, name: str | None, weights: str) -> None:
@@ -149,7 +171,7 @@ def describe(folder: str | Path, **facts: Any) -> Card:
 
 
 def render(card: Card, *, size: int = 0) -> str:
-    """The card as Markdown; `size` is that of the folder in bytes, 0 if unknown."""
+    """The card as Markdown with its head; `size` is that of the folder in bytes, 0 if unknown."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -157,7 +179,38 @@ def render(card: Card, *, size: int = 0) -> str:
         autoescape=False, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters["cell"] = lambda text: " ".join(str(text).split()).replace("|", "\\|")
-    return environment.get_template(_TEMPLATE).render(card=card, trained=card.trained(), size=size)
+    page = environment.get_template(_TEMPLATE).render(card=card, trained=card.trained(), size=size)
+    return f"---\n{head(card)}---\n\n{page}"
+
+
+def head(card: Card) -> str:
+    """What the hub reads: YAML with licence, languages, base, data of the catalogue, and scores."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    from isoglot.data.sets.catalogue import catalogue
+
+    licence = re.sub(r"[^a-z0-9.]+", "-", card.licence.partition(",")[0].lower())
+    is_listed = licence in _LICENCES
+    tags = {str(tag(code)).partition("-")[0] for code in (*card.trained(), *card.languages) if is_language(code)}
+    base = _BASES.get(card.base, card.base)
+    opens = card.weights == "float32" and card.kind in ("TransformerEncoder", "StaticEncoder")
+    scores = [score for score in card.scores if score.value is not None]
+    data = ModelCardData(
+        model_name=card.name or "Sentence encoder",
+        license=licence if is_listed else "other" if licence else None,
+        license_name=None if is_listed or not licence else licence,
+        language=sorted(tags) or None,
+        library_name="sentence-transformers" if opens else "isoglot",
+        pipeline_tag="sentence-similarity",
+        tags=["sentence-transformers", "sentence-similarity", "feature-extraction", "isoglot"][0 if opens else 1 :],
+        base_model=base if _HUB_ID.fullmatch(base) else None,
+        datasets=[data.name for data in card.data if data.name in catalogue()] or None,
+        eval_results=[
+            EvalResult(score.task.partition("/")[0], score.task, score.task, score.metric, score.value)
+            for score in scores
+        ] or None,
+    )  # fmt: skip
+    return str(data.to_yaml()) + "\n"
 
 
 def _write(folder: Path, card: Card) -> None:

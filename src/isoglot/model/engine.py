@@ -116,6 +116,11 @@ class Engine:
         """Start computing the rows (N, `plan.width`) of a chunk in float32; call the result to wait for them."""
         raise NotImplementedError
 
+    def states(self, tokens: Tokens, precision: str) -> NDArray[np.float32]:
+        """(N, T, H) last states of the tokens of N texts, before the pooling. Raises EncoderError if there are none."""
+        del tokens, precision
+        raise EncoderError(f"a {self.kind} has no vectors of tokens; use a transformer, such as isoglot.load()")
+
     @property
     def fingerprint(self) -> str:
         """Hexadecimal digest that changes when the ids of any text would change: the key of token caches."""
@@ -300,6 +305,24 @@ def encode(model: Engine, texts: str | Iterable[str], asked: Plan, **engaged: An
     with engine(model, asked, **engaged) as blocks:
         rows = _to_array(blocks, given, asked) if isinstance(given, Sequence) else _grown(blocks, given, asked)
     return rows[0] if single else rows
+
+
+def encode_tokens(
+    model: Engine, texts: str | Iterable[str], asked: Plan, *, prompt: str | None, progress: Progress | None
+) -> Any:
+    """The states (T, H) of the T tokens of each text, as a list; those of a string alone."""
+    model = model.at(asked.precision).evaluating()
+    found: list[Rows] = []
+    with closing(windows(checked(texts), asked.window, partial(model.tokenize, prompt=prompt))) as parts:  # type: ignore[type-var]
+        for part in parts:
+            lengths, rows = part.tokens.lengths, dict[int, Rows]()
+            for chunk in pack(lengths, asked.budget, most=asked.most):
+                states = model.states(part.tokens.select(chunk), asked.precision).astype(asked.dtype, copy=False)
+                rows |= {row: part[: lengths[row]] for row, part in zip(chunk.tolist(), states, strict=True)}
+            found += [rows[row] for row in (range(len(rows)) if part.rows is None else part.rows)]
+            if progress is not None:
+                progress(len(found), None)
+    return found[0] if isinstance(texts, str) else found
 
 
 def checked(texts: object) -> Iterable[str]:

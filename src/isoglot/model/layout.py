@@ -285,6 +285,8 @@ def write_modules(
         (folder / path).mkdir(exist_ok=True)
     write_json(folder / "modules.json", modules)
     named = dict(prompts or {})
+    if "document" not in named and (other := next((key for key in ("passage", "corpus") if key in named), None)):
+        named["document"] = named[other]  # sentence-transformers looks for others only where this has no entry
     default = next((name for name, text in named.items() if text == prompt), "default") if prompt else None
     if default is not None:
         named[default] = prompt
@@ -314,8 +316,13 @@ def write_backend(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
         tokenizer.save(str(folder / "tokenizer.json"))
 
 
-def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast | SavedTokenizer, max_length: int) -> None:
-    """Write tokenizer.json, which is complete, and the two settings files that transformers requires next to it."""
+def write_tokenizer(
+    folder: Path, tokenizer: PreTrainedTokenizerFast | SavedTokenizer, max_length: int, *, has_pooler: bool = True
+) -> None:
+    """Write tokenizer.json, which is complete, and the settings files that others require next to it.
+
+    has_pooler   False: sentence-transformers is to leave out the backbone's pooler, which has no weights in the folder
+    """
     write_backend(folder, tokenizer.backend_tokenizer, max_length)
     named = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if name in _TOKENS}
     settings = {
@@ -329,7 +336,10 @@ def write_tokenizer(folder: Path, tokenizer: PreTrainedTokenizerFast | SavedToke
     }
     write_json(folder / "tokenizer_config.json", settings)
     write_json(folder / "special_tokens_map.json", named)
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False})
+    arguments = {} if has_pooler else {"model_args": {"add_pooling_layer": False}}
+    write_json(
+        folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": False, **arguments}
+    )
 
 
 def read_tokenizer(folder: Path) -> SavedTokenizer | None:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class MtebModel:
     """What `mteb.evaluate` accepts: `encode`, two similarities and `mteb_model_meta`.
 
-    The encoder's own prompt is used for all tasks; `mteb`'s prompts are for models trained with them. `name` is
+    Queries and documents of a task have the model's prompts for them, all other texts the model's own; `mteb`'s prompts
+    are for models trained with them. `name` is
     organisation/model in the results; without one the encoder's, or the kind of the encoder. Raises EncoderError if
     `mteb` is not installed.
     """
@@ -35,9 +36,13 @@ class MtebModel:
         self.model, self.name = model, name if "/" in name else f"isoglot/{name}"
         self.mteb_model_meta = _meta(model, self.name)
 
-    def encode(self, inputs: Any, **_settings: Any) -> NDArray[np.floating[Any]]:
-        """Vectors (N, D) of the texts of all batches; the task and batch size that `mteb` passes are not needed."""
-        return self.model.encode([text for batch in inputs for text in batch["text"]])
+    def encode(self, inputs: Any, *, prompt_type: Any = None, **_settings: Any) -> NDArray[np.floating[Any]]:
+        """Vectors (N, D) of the texts of all batches, of a role if `prompt_type` is query or document.
+
+        The task and batch size that `mteb` passes are not needed.
+        """
+        role = None if prompt_type is None else self.model.role_prompt(prompt_type.value)
+        return self.model.encode([text for batch in inputs for text in batch["text"]], prompt=role)
 
     def similarity(self, first: Any, second: Any) -> Any:
         """Cosines (N, M) of N with M vectors."""

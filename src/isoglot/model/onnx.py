@@ -61,8 +61,8 @@ class Graph:
 class OnnxModel(Model):
     """A graph under a tokenizer.
 
-    graph       its inputs are `input_ids` and `attention_mask`, its first output the vectors (N, D), not normalised;
-                with a `table`, the inputs are `words`, the tokens' rows, and `mask`
+    graph       its inputs are `input_ids` and `attention_mask`, its outputs the vectors (N, D), not normalised, and
+                the last states (N, T, H); with a `table`, the inputs are `words`, the tokens' rows, and `mask`
     table       word embeddings (V, H) outside the graph
     precision   that of the graph
     """
@@ -129,14 +129,23 @@ class OnnxModel(Model):
         """The vectors, which are computed at once."""
         if not len(tokens):
             return lambda: np.zeros((0, plan.width), np.float32)
+        vectors: Rows = self._run(tokens, 0)[:, : plan.width]
+        return lambda: vectors
+
+    def states(self, tokens: Tokens, precision: str) -> NDArray[np.float32]:
+        """The second output of the graph."""
+        del precision  # that of the graph
+        return self._run(tokens, 1)
+
+    def _run(self, tokens: Tokens, output: int) -> NDArray[np.float32]:
         ids, mask = tokens.padded(self.pad)
         mask = np.ones_like(ids) if mask is None else mask
         inputs: dict[str, NDArray[Any]] = {"input_ids": ids, "attention_mask": mask}
         if self.table is not None:
             inputs = {"words": self.table[ids], "mask": mask}
         session = self.graph.session
-        vectors: Rows = session.run([session.get_outputs()[0].name], inputs)[0][:, : plan.width]
-        return lambda: vectors
+        values: NDArray[np.float32] = session.run([session.get_outputs()[output].name], inputs)[0]
+        return values
 
     @property
     def tokenizer(self) -> Any:

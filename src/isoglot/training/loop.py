@@ -217,6 +217,8 @@ class Run:
             self.saved_step = self.state.overall
             report(f"resumed at step {self.state.overall}")
         self.base = self.encoder.name
+        cards = [part.card for part in self.encoder.modules() if isinstance(part, Encoder) and part.card]
+        self.licence = " and ".join(dict.fromkeys(start.licence for start in cards if start.licence))
         self.data = {name: Data(**entry) for name, entry in (self.saved or {}).get("data", {}).items()}
         self.log = RunLog(output, resumed_at=self.state.overall)
 
@@ -282,7 +284,7 @@ class Run:
             for name, (groups, sentences) in stream.batches.table.content().items():
                 self.data[name] = Data(name=name, licence=licences.get(name, ""), groups=groups, sentences=sentences)
         for encoder in self.encoder.exports():
-            encoder.card = Card(base=self.base, data=list(self.data.values()), seed=self.seed)
+            encoder.card = Card(base=self.base, licence=self.licence, data=list(self.data.values()), seed=self.seed)
 
     def _optimizer(self, settings: StageSettings, place: int) -> torch.optim.Optimizer:
         """The optimizer over everything that is trained; with it, the state of a checkpoint is restored."""

@@ -1,0 +1,45 @@
+"""LanceDB: `get_registry().get("isoglot").create(name=...)`, or `embedding_function(model)`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lancedb.embeddings import TextEmbeddingFunction, register
+
+from isoglot.integrations import opened
+from isoglot.model import Model
+
+
+@register("isoglot")
+class IsoglotEmbeddings(TextEmbeddingFunction):
+    """A model by name or folder. Once this module is imported, a stored table opens its model itself."""
+
+    name: str
+    _model: Any = None
+
+    @property
+    def model(self) -> Any:
+        """The model, opened when first used."""
+        self._model = opened(self.name if self._model is None else self._model)
+        return self._model
+
+    def ndims(self) -> int:
+        """Width of the vectors."""
+        return int(self.model.dim)
+
+    def generate_embeddings(self, texts: Any, *_args: Any, **_settings: Any) -> Any:
+        """The vectors of documents."""
+        return self.model.encode_document(list(texts)).tolist()
+
+    def compute_query_embeddings(self, query: Any, *_args: Any, **_settings: Any) -> Any:
+        """The vectors of queries."""
+        return self.model.encode_query(self.sanitize_input(query)).tolist()
+
+
+def embedding_function(model: Model | str | Path | None = None) -> IsoglotEmbeddings:
+    """The function of a model that is open."""
+    found = opened(model)
+    function: IsoglotEmbeddings = IsoglotEmbeddings.create(name=found.origin)
+    function._model = found
+    return function

@@ -21,10 +21,10 @@ from torch import Tensor
 
 import isoglot
 from isoglot.encoders.transformer import POOLINGS, mean
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.run import function
 from isoglot.evaluation.scores import read_results
 from isoglot.evaluation.tasks.bucc import SAMPLE, find, load
-from isoglot.evaluation.tasks.clustering import CLUSTERING
 from isoglot.evaluation.vectors import unit
 
 PROMPT, LANGUAGES = "query: ", ("pms", "kab", "nds", "tat", "swh", "deu")
@@ -71,7 +71,7 @@ def prompting(data: Path) -> Iterator[str]:
 
 def majorities(data: Path, known: Path) -> Iterator[str]:
     """The share of the largest category of each language of MewsC-16, and what each model reaches."""
-    counts = {code: Counter(one.read("t").labels) for code, one in CLUSTERING["mewsc-16"].find(data).items()}
+    counts = {code: Counter(one.read("t").labels) for code, one in TASKS["mewsc-16"].find(data).items()}
     shares = {code: max(found.values()) / found.total() for code, found in counts.items()}
     yield "largest category: " + ", ".join(f"{code} {share:.1%}" for code, share in shares.items())
     for results in map(read_results, sorted(path.parent for path in known.glob("*/mewsc-16/results.json"))):

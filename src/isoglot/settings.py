@@ -124,7 +124,7 @@ class StaticSettings(_Settings):
         return self
 
 
-class _Opened(_Settings):
+class OpenedSettings(_Settings):
     """Settings with which any encoder is opened."""
 
     model: Name = Field(description="folder, packaged name (`isoglot models list`) or hub id")
@@ -134,8 +134,12 @@ class _Opened(_Settings):
     max_length: Length | None = Field(None, description="maximum tokens per sentence; None: the model's own")
     prompt: Text | None = Field(None, description="put before every text; None: the model's own")
 
+    def options(self, kind: type[BaseModel]) -> dict[str, Any]:
+        """The settings that `kind` declares, apart from the model: arguments of `isoglot.encoders.load`."""
+        return {name: getattr(self, name) for name in kind.model_fields if name != "model"}
 
-class TeacherSettings(_Opened):
+
+class TeacherSettings(OpenedSettings):
     """A frozen encoder; the batches contain its vectors of every sentence, computed once per distinct text."""
 
     pivot: Text = Field("", description="encode only a group's sentence in this language (else its first); empty: all")
@@ -150,7 +154,7 @@ class AdapterSettings(_Settings):
     targets: Texts = Field((), description="name suffixes of the linear layers to adapt; empty: all linear layers")
 
 
-class BackboneSettings(_Opened):
+class BackboneSettings(OpenedSettings):
     """A Hugging Face encoder that is trained."""
 
     head: Literal["none", "tanh", "kept"] = Field(
@@ -433,15 +437,8 @@ class Recipe(_Settings):
             name = source.name or source.set or source.path
             licence = catalogue()[name].licence if name in catalogue() else ""
             sources.append(FileSource(reader, path, options, name, source.mixing, where, licence))
-        return Corpus(
-            sources,
-            name=stream.name,
-            languages=stream.languages,
-            join=stream.join,
-            largest=stream.largest,
-            deduplicate=stream.deduplicate,
-            leakage=[self.resolve(path) for path in stream.leakage],
-        )
+        same = {name: getattr(stream, name) for name in ("name", "languages", "join", "largest", "deduplicate")}
+        return Corpus(sources, leakage=[self.resolve(path) for path in stream.leakage], **same)
 
     def require_set(self, path: str) -> None:
         """Raise RecipeError, with the remedy, for a path in a data set that the folder of the data sets lacks."""

@@ -15,30 +15,30 @@ from isoglot.evaluation.tasks.retrieval import XSIM, CorpusSearch, Retrieval, Ta
 from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL
 from isoglot.plugins import Registry
 
-_OWN: dict[str, Task] = {
-    "tatoeba": Tatoeba(),
-    "retrieval": Retrieval(),
-    **XSIM,
-    "nearest": CorpusSearch(),
-    **{task.name: task for task in QUESTIONS},
-    "linked": Linked(),
-    **{task.name: task for task in MINING},
-    **{task.name: task for task in BITEXT},
-    **ENGLISH,
-    **MULTILINGUAL,
-    **ALIGNMENT,
-    **CLUSTERING,
-    **CLASSIFICATION,
-    "paws-x/finetune": PawsXFinetune(),
-    "language-id": LanguageId(),
-    "language-id/lingua": LanguageIdLingua(),
-    "similarity": Similarity(),
-    "centroids": Centroids(),
-    "map": SentenceMap(),
-}
+_TASKS: tuple[Task, ...] = (
+    Tatoeba(),
+    Retrieval(),
+    *XSIM.values(),
+    CorpusSearch(),
+    *QUESTIONS,
+    Linked(),
+    *MINING,
+    *BITEXT,
+    *ENGLISH.values(),
+    *MULTILINGUAL.values(),
+    *ALIGNMENT,
+    *CLUSTERING,
+    *CLASSIFICATION,
+    PawsXFinetune(),
+    LanguageId(),
+    LanguageIdLingua(),
+    Similarity(),
+    Centroids(),
+    SentenceMap(),
+)
 TASKS: Registry[Task] = Registry(
     "isoglot.tasks",
-    _OWN,
+    {task.name: task for task in _TASKS},
     kind="a Task, which has the method run; name an instance",
     is_valid=lambda found: hasattr(found, "run") and not isinstance(found, type),
 )

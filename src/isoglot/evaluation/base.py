@@ -9,60 +9,33 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.sets.importers import IMPORTERS
 from isoglot.score import Detail, Metric, Score
 
-__all__ = ["BaseTask", "Detail", "Encode", "Metric", "Score", "Task", "averages", "item_set_of"]
+__all__ = ["BaseTask", "Detail", "Encode", "Metric", "Score", "Task", "averages", "item_set_of", "worst"]
 
 # Vectors (N, D) of N texts, in their order. Dropout is off: the same text always gives the same vector.
 Encode = Callable[[Sequence[str]], NDArray[Any]]
 
 
-class Task(Protocol):
-    """Scores vectors of its own texts. `data` is the user's data folder; a task knows the layouts that its files may
-    have there. `languages` are codes of any system; none means all that the data have.
-    """
-
-    @property
-    def name(self) -> str:
-        """The name that its scores and the table of tasks have."""
-        ...
-
-    # A task on published sets also has `sets`, their names, which are suggested for download where data are missing.
-
-    @property
-    def needs(self) -> str:
-        """The files it looks for and their sources, for the message that they are missing."""
-        ...
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """All metrics of its scores; a recipe with another one is rejected before training."""
-        ...
-
-    def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The subsets `run` would score, in its order; empty when the data are not there.
-
-        A subset is named by the code of its language, or by those of its languages joined with `-`.
-        """
-        ...
-
-    def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """Scores of each subset, then averages. Raises `EvaluationError` naming task, language and line."""
-        ...
-
-
 class BaseTask:
-    """Base of the tasks: a task declares its data, finds it with `find` and computes scores with `score`.
+    """Scores vectors of its own texts: a task declares its data, finds it with `find` and computes scores with `score`.
 
-    reads  names of the sets (of `isoglot.data.sets.importers`) whose files it reads
-    sets   names of the sets to download, the first by preference; default: those that it reads
-    lists  averages, each with its subsets; an average is present if all of them were evaluated
+    name     the name that its scores and the table of tasks have
+    metrics  all metrics of its scores; a recipe with another one is rejected before training
+    reads    names of the sets (of `isoglot.data.sets.importers`) whose files it reads
+    sets     names of the sets to download, the first by preference; default: those that it reads
+    lists    averages, each with its subsets; an average is present if all of them were evaluated
+
+    `data` is the user's data folder; a task knows the layouts that its files may have there. `languages` are codes of
+    any system; none means all that the data have.
     """
 
     __slots__ = ()
@@ -70,6 +43,8 @@ class BaseTask:
 
         @property
         def name(self) -> str: ...  # noqa: D102
+        @property
+        def metrics(self) -> tuple[Metric, ...]: ...  # noqa: D102
         @property
         def reads(self) -> tuple[str, ...]: ...  # noqa: D102
 
@@ -85,7 +60,7 @@ class BaseTask:
 
     @property
     def needs(self) -> str:
-        """The files of its sets and where they are published."""
+        """The files it looks for and their sources, for the message that they are missing."""
         return ", or ".join(IMPORTERS[name].needs for name in self.reads)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Any]:
@@ -105,15 +80,26 @@ class BaseTask:
         return scores
 
     def subsets(self, data: Path, *, languages: Sequence[str] = ()) -> tuple[str, ...]:
-        """The subsets that are in the folder, in the order of `run`."""
+        """The subsets that `run` would score, in its order; empty when the data are not there.
+
+        A subset is named by the code of its language, or by those of its languages joined with `-`.
+        """
         return tuple(self.find(data, languages))
 
     def run(self, encode: Encode, data: Path, *, languages: Sequence[str] = ()) -> list[Score]:
-        """The scores of each subset, then its averages, then the `mean`. Raises `EvaluationError`."""
-        subsets = self.find(data, languages)
-        scores = list(self.score(encode, subsets)) if subsets else []
-        lists = [average for name, over in self.lists.items() for average in averages(scores, name, over=over)]
-        return self.add_details([*scores, *lists, *averages(scores, "mean", over=self.averaged(subsets))], subsets)
+        """The scores of each subset, then its averages, then the `mean`.
+
+        Raises `EvaluationError` naming task, language and line.
+        """
+        if not (subsets := self.find(data, languages)):
+            return []
+        scores = list(self.score(encode, subsets))
+        lists: dict[str, Iterable[str] | None] = {**self.lists, "mean": self.averaged(subsets)}
+        means = [average for name, over in lists.items() for average in averages(scores, name, over=over)]
+        return self.add_details(scores + means, subsets)
+
+
+Task = BaseTask
 
 
 def item_set_of(keys: Iterable[object]) -> str:
@@ -127,16 +113,26 @@ def item_set_of(keys: Iterable[object]) -> str:
 
 def averages(scores: Sequence[Score], subset: str, *, over: Iterable[str] | None = None) -> list[Score]:
     """The mean of each metric over subsets, `n` being their number; empty unless all of `over` are present."""
-    chosen = set(over) if over is not None else {score.subset for score in scores}
-    if not chosen or not chosen <= {score.subset for score in scores}:
-        return []
+    present = {score.subset for score in scores}
+    chosen = present if over is None else set(over)
     table: dict[str, dict[str, Score]] = {}
-    for score in scores:
+    for score in scores if chosen <= present else ():
         if score.subset in chosen:
             table.setdefault(score.metric, {})[score.subset] = score
     means = []
-    for metric, parts in table.items():
+    for parts in table.values():
         value, first = sum(part.value for part in parts.values()) / len(parts), next(iter(parts.values()))
-        kind = Metric(metric, first.unit, first.lower_is_better, first.main)
-        means.append(kind.describe(Score(first.task, subset, metric, value, len(parts), tuple(parts))))
+        bare = replace(first, items=None, statistic="mean", item_set="", details=())
+        means.append(replace(bare, subset=subset, value=value, n=len(parts), over=tuple(parts)))
     return means
+
+
+def worst(
+    columns: Sequence[str], badness: NDArray[Any], row: Callable[[int], tuple[str | float, ...]], *, most: int = 10
+) -> tuple[Detail, ...]:
+    """The table of the mistakes numbered 0 to W - 1, at most `most`, by their `badness` (W,) and then their number.
+
+    `row` gives the cells of one. Nothing without any.
+    """
+    order = np.argsort(-badness, kind="stable")[:most].tolist()
+    return (Detail("mistakes", tuple(columns), tuple(map(row, order))),) if order else ()

@@ -19,8 +19,10 @@ import json
 import math
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -37,13 +39,14 @@ from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_markdown, to_text
+from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_document, to_text
 from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
     import pandas
 
 LEVEL = 0.05
+_WAYS = {"better": True, "worse": False}
 _MOST_RESAMPLES = 10**7  # which are kept in memory
 
 Interval = tuple[float, float]
@@ -83,6 +86,10 @@ class Difference:
         """Whether the corrected p-value is at most 0.05."""
         return self.corrected is not None and self.corrected <= LEVEL
 
+    def words(self, unit: Unit) -> str:
+        """The value and its interval as tables show them."""
+        return shown(self.value, unit, sign=True) + _interval(self.interval, unit, sign=True)
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -117,11 +124,11 @@ class Table:
     def tally(self, place: int) -> dict[str, int]:
         """The numbers of subsets in which the system at `place` (0 is the second system) is better, worse or equal."""
         differences = [row.differences[place] for row in self.rows if not row.average]
-        ways = {"better": True, "worse": False, "equal": None}
-        counts = {name: sum(entry.better is way for entry in differences) for name, way in ways.items()}
-        sure = {f"{name}, significantly": ways[name] for name in ("better", "worse")}
+        counts = {name: sum(one.better is way for one in differences) for name, way in _WAYS.items()}
+        counts["equal"] = sum(one.better is None for one in differences)
         return counts | {
-            name: sum(e.better is way and e.significant for e in differences) for name, way in sure.items()
+            f"{name}, significantly": sum(one.better is way and one.significant for one in differences)
+            for name, way in _WAYS.items()
         }
 
     def grid(self, systems: Sequence[str]) -> Grid:
@@ -144,14 +151,9 @@ class Table:
             if not row.differences:
                 cells.append(_interval(row.values[0].interval, row.unit).strip() or "–")
             for value, difference in zip(row.values[1:], row.differences, strict=True):
-                change = shown(difference.value, row.unit, sign=True)
-                change += _interval(difference.interval, row.unit, sign=True)
                 mark = " ▲" if difference.better else " ▼" if difference.better is False else ""
-                cells += [
-                    spread(value, row.unit),
-                    change + mark * difference.significant,
-                    p_shown(difference.corrected),
-                ]
+                change = difference.words(row.unit) + mark * difference.significant
+                cells += [spread(value, row.unit), change, p_shown(difference.corrected)]
                 cells += [p_shown(difference.p_seeds)] if seeds else []
             rows.append(tuple(cells))
         first = next((place for place, row in enumerate(self.rows) if row.average and self.metric), None)
@@ -165,12 +167,12 @@ class Table:
         """
         if not self.metric:
             return []
-        counts = [self.tally(place) for place in range(len(systems) - 1)]
-        return [
-            f"{name} against {systems[0]}: better in {count['better']} ({count['better, significantly']} significantly)"
-            f", worse in {count['worse']} ({count['worse, significantly']} significantly), equal in {count['equal']}"
-            for name, count in zip(systems[1:], counts, strict=True)
-        ]
+        lines = []
+        for place, name in enumerate(systems[1:]):
+            counts = self.tally(place)
+            ways = (f"{way} in {counts[way]} ({counts[f'{way}, significantly']} significantly)" for way in _WAYS)
+            lines.append(f"{name} against {systems[0]}: {', '.join(ways)}, equal in {counts['equal']}")
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +222,7 @@ class Comparison:
 
     def __str__(self) -> str:
         """All tables as text, then the method and what was left out."""
-        parts = [to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids()]
-        return "\n".join([*parts, self.method, *(f"skipped: {line}" for line in self.left_out)])
+        return to_text(self.grids(), self.method, *(f"skipped: {line}" for line in self.left_out))
 
     def _repr_html_(self) -> str:
         """All tables for a notebook."""
@@ -232,12 +233,8 @@ class Comparison:
 
     def to_markdown(self) -> str:
         """All tables as a Markdown document."""
-        parts = [f"# {' and '.join(self.systems)}", self.method]
-        for grid in self.grids():
-            parts += [f"## {grid.title}", to_markdown(grid).rstrip("\n")]
-        if self.left_out:
-            parts += ["## Skipped", "\n".join(f"- {line}" for line in self.left_out)]
-        return "\n\n".join(parts) + "\n"
+        skipped = "\n## Skipped\n\n" + "".join(f"- {line}\n" for line in self.left_out) if self.left_out else ""
+        return f"# {' and '.join(self.systems)}\n\n{self.method}\n\n{to_document(self.grids())}{skipped}"
 
     def to_frame(self) -> pandas.DataFrame:
         """A pandas DataFrame with one row for each task, metric, subset and system; scores are not scaled.
@@ -346,20 +343,13 @@ def _named(
     given = names if names is not None else [None] * len(systems)
     if len(given) != len(systems):
         raise ValueError(f"{len(given)} names for {len(systems)} systems; pass one for each")
-
-    def default(place: int, system: str | Path | Scores | Iterable[Score]) -> str:
-        if isinstance(system, str | Path):
-            full = Path(os.path.realpath(system))
-            return full.parent.name if full.name == "results.json" else full.name
-        return system.model if isinstance(system, Scores) else f"system {place + 1}"
-
-    defaults = [default(place, system) for place, system in enumerate(systems)]
-    unnamed = [label for name, label in zip(given, defaults, strict=True) if not name]
-    labels = []
-    for name, label, system in zip(given, defaults, systems, strict=True):
-        # Two folders with the same name may be different systems, so they are named by their paths.
-        as_written = isinstance(system, str | Path) and unnamed.count(label) > 1
-        labels.append(name or (str(system) if as_written else label))
+    defaults = [_default_name(place, system) for place, system in enumerate(systems)]
+    unnamed = Counter(label for name, label in zip(given, defaults, strict=True) if not name)
+    # Two folders with the same name may be different systems, so they are named by their paths.
+    labels = [
+        name or (str(system) if isinstance(system, str | Path) and unnamed[label] > 1 else label)
+        for name, label, system in zip(given, defaults, systems, strict=True)
+    ]
     runs: dict[str, list[Scores]] = {}
     for name, label, system in zip(given, labels, systems, strict=True):
         if not name and labels.count(label) > 1:
@@ -369,12 +359,25 @@ def _named(
     return runs
 
 
+def _default_name(place: int, system: str | Path | Scores | Iterable[Score]) -> str:
+    if isinstance(system, str | Path):
+        full = Path(os.path.realpath(system))
+        return full.parent.name if full.name == "results.json" else full.name
+    return system.model if isinstance(system, Scores) else f"system {place + 1}"
+
+
 def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Scores:
     if isinstance(system, Scores):
         return system
     if isinstance(system, str | Path):
-        joined = [read_results(part) for part in parts_of(system)]
-        return joined[0] if len(joined) == 1 else _union(label, joined)
+        parts = [read_results(part) for part in parts_of(system)]
+        tasks = Counter(task for part in parts for task in dict.fromkeys(score.task for score in part))
+        if twice := [task for task, count in tasks.items() if count > 1]:
+            raise EvaluationError(
+                f"{label}: {twice[0]} is in two of the joined results; join results of different tasks"
+            )
+        one = parts[0]
+        return one if len(parts) == 1 else Scores((score for part in parts for score in part), label, one.settings)
     scores = tuple(system) if isinstance(system, Iterable) else (system,)
     if wrong := [entry for entry in scores if not isinstance(entry, Score)]:
         raise TypeError(
@@ -386,19 +389,6 @@ def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Score
 def parts_of(system: str | Path) -> list[Path]:
     """The folders or files of `FOLDER+FOLDER`; of an existing path, itself."""
     return [Path(part) for part in ([system] if Path(system).exists() else str(system).split("+"))]
-
-
-def _union(label: str, parts: Sequence[Scores]) -> Scores:
-    """The scores of all parts. Raises `EvaluationError` for a task that two of them have."""
-    homes: dict[str, Scores] = {}
-    for part in parts:
-        for task in {score.task for score in part}:
-            if task in homes:
-                raise EvaluationError(
-                    f"{label}: {task} is in two of the joined results; join results of different tasks"
-                )
-            homes[task] = part
-    return Scores((score for part in parts for score in part), label, parts[0].settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,29 +417,29 @@ class _Work:
         needed: dict[tuple[str, str], set[str]] = {}
         for task, subset, metric in (one for column in columns for one in column.keys):
             needed.setdefault((task, metric), set()).add(subset)
-        every: dict[Key, tuple[Group, Samples | None]] = {}
+        present: dict[Key, Group] = {}
+        drawn: dict[Key, Samples] = {}
         lacking: dict[Key, str] = {}
         for (task, metric), names in needed.items():
             groups, reasons = self.groups(task, metric)
-            present = [subset for subset in groups if subset in names]
-            samples = resample(groups, present, resamples=resamples, permutations=resamples, seed=seed)
-            every |= {(task, subset, metric): (groups[subset], samples.get(subset)) for subset in present}
-            for subset in names - set(present):
-                reason = reasons.get(subset, f"{task} {subset} {metric}: no system has it")
-                lacking[task, subset, metric] = reason
+            chosen = [subset for subset in groups if subset in names]
+            samples = resample(groups, chosen, resamples=resamples, permutations=resamples, seed=seed)
+            drawn |= {(task, subset, metric): one for subset, one in samples.items()}
+            present |= {(task, subset, metric): groups[subset] for subset in chosen}
+            lacking |= {(task, subset, metric): reason for subset, reason in reasons.items()}
         rows = []
         for column in columns:
-            if absent := [one for one in column.keys if one not in every]:
-                self.left_out.append(f"{name} {column.label}: {lacking[absent[0]]}")
+            if absent := [one for one in column.keys if one not in present]:
+                reason = lacking.get(absent[0], f"{' '.join(absent[0])}: no system has it")
+                self.left_out.append(f"{name} {column.label}: {reason}")
                 continue
-            parts = {one: every[one][0] for one in column.keys}
+            parts = {one: present[one] for one in column.keys}
             group: Group = [
                 [_joint_score(column, {one: parts[one][place][at] for one in parts}) for at in range(len(runs))]
                 for place, runs in enumerate(parts[column.keys[0]])
             ]
-            drawn = {one: part for one in parts if (part := every[one][1]) is not None}
             # `Column.mean` is linear, so it works on samples as on values.
-            joint = column.mean(drawn) if len(drawn) == len(parts) else None
+            joint = column.mean(drawn) if drawn.keys() >= parts.keys() else None
             rows.append(_row(column.label, group, joint, average=True, over=tuple(map(" ".join, column.keys))))
         return Table(name, "", resamples, tuple(rows))
 
@@ -469,9 +459,9 @@ class _Work:
             for name in chosen
         ]
         for place in range(len(self.names) - 1):
-            tested = [at for at, row in enumerate(rows) if not row.average and row.differences[place].p is not None]
-            corrected = holm([p for at in tested if (p := rows[at].differences[place].p) is not None])
-            for at, p in zip(tested, corrected, strict=True):
+            every = {at: row.differences[place].p for at, row in enumerate(rows) if not row.average}
+            p_values = {at: p for at, p in every.items() if p is not None}
+            for at, p in zip(p_values, holm([*p_values.values()]), strict=True):
                 differences = list(rows[at].differences)
                 differences[place] = replace(differences[place], corrected=p)
                 rows[at] = replace(rows[at], differences=tuple(differences))
@@ -509,15 +499,12 @@ def _chosen(groups: Mapping[str, Group]) -> tuple[list[str], set[str]]:
 
 
 def _values(group: Group, samples: Samples | None) -> tuple[Value, ...]:
-    each = [[score.value for score in runs] for runs in group]
-    return tuple(
-        Value(
-            fmean(values),
-            stdev(values) if len(values) > 1 else None,
-            interval(samples.values[place]) if samples else None,
-        )
-        for place, values in enumerate(each)
-    )
+    values = []
+    for place, runs in enumerate(group):
+        each = [score.value for score in runs]
+        deviation = stdev(each) if len(each) > 1 else None
+        values.append(Value(fmean(each), deviation, interval(samples.values[place]) if samples else None))
+    return tuple(values)
 
 
 def _difference(group: Group, values: Sequence[Value], samples: Samples | None, place: int) -> Difference:
@@ -579,18 +566,14 @@ def resample(
     complete: dict[str, Group] = {}
     for subset, group in groups.items():
         complete[subset] = _joined(group, complete) if group[0][0].over else group
-    drawn: dict[str, Samples | None] = {}
 
+    @cache
     def draw(subset: str) -> Samples | None:
-        if subset not in drawn:
-            if _has_items(complete[subset]):
-                drawn[subset] = _of_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
-            else:
-                parts = [draw(name) for name in _parts(complete[subset], groups)]
-                whole = [part for part in parts if part is not None]
-                all_drawn = bool(parts) and len(whole) == len(parts)
-                drawn[subset] = sum(whole[1:], whole[0]) / len(whole) if all_drawn else None
-        return drawn[subset]
+        if _has_items(complete[subset]):
+            return _of_items(complete[subset], resamples=resamples, permutations=permutations, seed=seed)
+        parts = [draw(name) for name in _parts(complete[subset], groups)]
+        whole = [part for part in parts if part is not None]
+        return sum(whole[1:], whole[0]) / len(whole) if whole and len(whole) == len(parts) else None
 
     return {subset: samples for subset in names if (samples := draw(subset)) is not None}
 
@@ -658,4 +641,5 @@ def p_shown(p: float | None) -> str:
 
 
 def _interval(bounds: Interval | None, unit: Unit, *, sign: bool = False) -> str:
+    """An interval in brackets, after a space; nothing without one."""
     return "" if bounds is None else f" [{', '.join(shown(end, unit, sign=sign) for end in bounds)}]"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,9 @@ def evaluate(
         entry if isinstance(entry, str) else entry.name for entry in [*asked, *(task for task, _ in in_memory)]
     )
     root = Path(data) if data is not None else environment.data_folder()
-    encode = opened if isinstance(opened, Model) or not hasattr(opened, "encode") else _encoder_of(opened)
+    encode, foreign = opened, None if isinstance(opened, Model) else getattr(opened, "encode", None)
+    if foreign is not None:  # a model of another library, such as sentence-transformers
+        encode = partial(_encode, foreign)
     vectors = function(encode, cache=cache, precision=precision, progress=progress)
     with exclusive(output) if output is not None else nullcontext():
         try:
@@ -135,9 +138,8 @@ def _check_kinds(model: Any, tasks: Any) -> list[str | Task]:
     return asked
 
 
-def _encoder_of(model: Any) -> Encode:
-    """The function of a model of another library, such as sentence-transformers."""
-    return lambda texts: np.asarray(model.encode(list(texts)))
+def _encode(foreign: Callable[[list[str]], Any], texts: Sequence[str]) -> np.ndarray:
+    return np.asarray(foreign(list(texts)))
 
 
 def _collect(
@@ -150,19 +152,15 @@ def _collect(
     report: Callable[[str], None] | None,
 ) -> None:
     """Add the scores of the tasks to `scores`, one task after the other."""
-
-    def say(line: str) -> None:
-        if report is not None:
-            report(line)
+    say = report or (lambda _: None)
 
     def skip(line: str) -> None:
         scores.missing = (*scores.missing, line)
         say(line)
 
+    on_missing = skip if skip_missing else None
     try:
-        for task, new, seconds, encoding in run_tasks(
-            vectors, tasks, data=data, on_missing=skip if skip_missing else None
-        ):
+        for task, new, seconds, encoding in run_tasks(vectors, tasks, data=data, on_missing=on_missing):
             scores += new
             say(f"{task}: {seconds:.1f} s ({encoding / seconds if seconds else 0.0:.0%} encoding)")
     except BaseException:
@@ -223,11 +221,9 @@ def _rated(rows: Any) -> Iterator[tuple[str, str, float]]:
             fits = fits and not isinstance(row[2], str | bool | None)
             texts, gold = (row[:2], row[2]) if fits else ((), None)
         if not fits:
-            raise TypeError(
-                f"row {number} of sts: expected the columns sentence1, sentence2 and score"
-                if columns
-                else f"row {number} of sts is {shown(row)}; pass rows (sentence, sentence, gold)"
-            )
+            problem = f" is {shown(row)}; pass rows (sentence, sentence, gold)"
+            problem = ": expected the columns sentence1, sentence2 and score" if columns else problem
+            raise TypeError(f"row {number} of sts{problem}")
         if not math.isfinite(gold):
             raise TypeError(f"row {number} of sts has the score {gold}; leave the row out or give its score")
         yield texts[0], texts[1], float(gold)

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from isoglot.errors import EvaluationError, nearest
 from isoglot.evaluation.base import Score
-from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, EnglishSts, Sts, read_pairs
+from isoglot.evaluation.tasks.sts import ENGLISH, MULTILINGUAL, Sts, read_pairs
 from isoglot.report.tables import Grid
 
 
@@ -38,7 +38,7 @@ def examples(
 
     Raises `EvaluationError` for another task, scores without items, a subset that is not there, and data that differ.
     """
-    tasks: dict[str, EnglishSts | Sts] = {**ENGLISH, **MULTILINGUAL}
+    tasks: dict[str, Sts] = {**ENGLISH, **MULTILINGUAL}
     if task not in tasks:
         raise EvaluationError(f"examples are shown for similarity tasks, not {task!r}; {nearest(task, tasks)}")
     runs_items = [[_items(scores, task, subset) for scores in runs] for runs in (base, other)]

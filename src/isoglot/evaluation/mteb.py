@@ -47,14 +47,14 @@ _UNKNOWN += "public_training_code public_training_data use_instructions training
 _ABOUT_MODEL: dict[str, Any] = {"framework": [], "similarity_fn_name": "cosine", **dict.fromkeys(_UNKNOWN.split())}
 # Languages for which MTEB's script is not the likely script of CLDR.
 _SCRIPTS = {"kor": "Hang", "orv": "Cyrl", "max": "Deva", "ber": "Tfng"}
-_BITEXT = {"accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "f1"}
+_BITEXT = {name: name for name in ("f1", "accuracy", "precision", "recall")}
 _CORRELATIONS = {"spearman": "cosine_spearman", "pearson": "cosine_pearson"}
 _TOPICS = {"accuracy": "accuracy", "f1/macro": "f1"}
 
 
 @dataclass(frozen=True, slots=True)
 class MtebTask:
-    """The MTEB counterpart of a task: its name, the split, its metrics as MTEB's fields, which is the main one.
+    """The MTEB counterpart of a task: its name, the split, and its metrics as MTEB's fields, the main one first.
 
     `subsets` are MTEB's, each with its languages; empty where they are named as ours are, by language and script.
     `sizes` are the items of a subset in the split, `size` those of every other subset.
@@ -62,7 +62,6 @@ class MtebTask:
 
     name: str
     fields: Mapping[str, str]
-    main: str
     size: int = 0
     split: str = "test"
     subsets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -71,6 +70,11 @@ class MtebTask:
     def items(self, subset: str) -> int:
         """How many items MTEB's subset has."""
         return self.sizes.get(subset, self.size)
+
+    @property
+    def main(self) -> str:
+        """MTEB's main field."""
+        return next(iter(self.fields.values()))
 
 
 def _tagged(code: str) -> str:
@@ -115,28 +119,23 @@ _BUCC = _pairs(" ".join(_BUCC_SIZES))
 _ENGLISH = {"default": ("eng-Latn",)}
 _ENGLISH_SIZES = {12: 3108, 13: 1500, 14: 3750, 15: 3000, 16: 1186}
 _ALL = {f"{kind}/all": name for kind, name in _CORRELATIONS.items()}
-_XX_EN = {f"{name}/xx-en": name for name in ("accuracy", "f1")}
+_XX_EN = {f"{name}/xx-en": name for name in ("f1", "accuracy")}
 _MULTI = "STSBenchmarkMultilingualSTS"
 
 MTEB: dict[str, MtebTask] = {
-    "tatoeba": MtebTask("Tatoeba", _XX_EN, "f1", 1000, subsets=_TATOEBA, sizes=_TATOEBA_SIZES),
-    "bucc/mteb": MtebTask("BUCC", _BITEXT, "f1", subsets=_BUCC, sizes=_BUCC_SIZES),
-    "bucc/mteb-v2": MtebTask("BUCC.v2", _BITEXT, "f1", subsets=_BUCC, sizes=_BUCC_SIZES),
-    **{
-        f"sts{year}": MtebTask(f"STS{year}", _ALL, "cosine_spearman", size, subsets=_ENGLISH)
-        for year, size in _ENGLISH_SIZES.items()
-    },
-    "sts-b/mteb": MtebTask("STSBenchmark", _ALL, "cosine_spearman", 1379, subsets=_ENGLISH),
-    "sick-r/mteb": MtebTask("SICK-R", _ALL, "cosine_spearman", 9927, subsets=_ENGLISH),
-    "sts17": MtebTask("STS17", _CORRELATIONS, "cosine_spearman", 250, subsets=_STS17, sizes={"ko-ko": 2846}),
-    "sts22": MtebTask("STS22.v2", _CORRELATIONS, "cosine_spearman", subsets=_STS22, sizes=_STS22_V2_SIZES),
-    "sts22/v1": MtebTask("STS22", _CORRELATIONS, "cosine_spearman", subsets=_STS22, sizes=_STS22_SIZES),
-    "sts-b-multi": MtebTask(_MULTI, _CORRELATIONS, "cosine_spearman", 1379, subsets=_STSB),
-    "sts-b-multi/dev": MtebTask(_MULTI, _CORRELATIONS, "cosine_spearman", 1500, "dev", _STSB),
-    "mtop": MtebTask(
-        "MTOPDomainClassification", _TOPICS, "accuracy", subsets=_pairs(" ".join(_MTOP_SIZES)), sizes=_MTOP_SIZES
-    ),
-    "sib-200": MtebTask("SIB200Classification", _TOPICS, "accuracy", 204),
+    "tatoeba": MtebTask("Tatoeba", _XX_EN, 1000, subsets=_TATOEBA, sizes=_TATOEBA_SIZES),
+    "bucc/mteb": MtebTask("BUCC", _BITEXT, subsets=_BUCC, sizes=_BUCC_SIZES),
+    "bucc/mteb-v2": MtebTask("BUCC.v2", _BITEXT, subsets=_BUCC, sizes=_BUCC_SIZES),
+    **{f"sts{year}": MtebTask(f"STS{year}", _ALL, size, subsets=_ENGLISH) for year, size in _ENGLISH_SIZES.items()},
+    "sts-b/mteb": MtebTask("STSBenchmark", _ALL, 1379, subsets=_ENGLISH),
+    "sick-r/mteb": MtebTask("SICK-R", _ALL, 9927, subsets=_ENGLISH),
+    "sts17": MtebTask("STS17", _CORRELATIONS, 250, subsets=_STS17, sizes={"ko-ko": 2846}),
+    "sts22": MtebTask("STS22.v2", _CORRELATIONS, subsets=_STS22, sizes=_STS22_V2_SIZES),
+    "sts22/v1": MtebTask("STS22", _CORRELATIONS, subsets=_STS22, sizes=_STS22_SIZES),
+    "sts-b-multi": MtebTask(_MULTI, _CORRELATIONS, 1379, subsets=_STSB),
+    "sts-b-multi/dev": MtebTask(_MULTI, _CORRELATIONS, 1500, "dev", _STSB),
+    "mtop": MtebTask("MTOPDomainClassification", _TOPICS, subsets=_pairs(" ".join(_MTOP_SIZES)), sizes=_MTOP_SIZES),
+    "sib-200": MtebTask("SIB200Classification", _TOPICS, 204),
 }
 
 

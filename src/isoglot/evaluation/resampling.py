@@ -13,7 +13,7 @@ Efron and Tibshirani (1993), "An Introduction to the Bootstrap", chapters 13 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import lcm
 from typing import Any
 
@@ -124,11 +124,10 @@ def _standardise(values: Doubles) -> Doubles:
     return np.asarray(centred / (centred.std() or 1.0))
 
 
-def _rank(values: Doubles) -> Doubles:
-    return np.asarray(rank(values, np.ones((1, len(values))))[0])
-
-
-_SCALES = {"spearman": _rank, "pearson": _standardise}
+_SCALES: dict[str, Callable[[Doubles], Doubles]] = {
+    "spearman": lambda values: rank(values, np.ones((1, len(values))))[0],
+    "pearson": _standardise,
+}
 
 
 def _distinct(tables: Sequence[NDArray[Any]], *, shared: bool) -> tuple[list[Doubles], NDArray[np.int64]]:

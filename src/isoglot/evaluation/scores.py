@@ -18,6 +18,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -44,7 +45,7 @@ from isoglot.evaluation import TASKS
 from isoglot.evaluation.statistics import STATISTICS
 from isoglot.evaluation.suites import SUITES, by_suite
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import Grid, by_language, to_markdown, to_text
+from isoglot.report.tables import Grid, by_language, to_document, to_text
 from isoglot.score import Detail, Metric, Score, Setting, Unit, main_metrics
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ Name = tuple[str, str, str]  # task, subset, metric
 
 _MTEB = Path("mteb/results")  # mteb expects the second one in its results folder
 _FILES = ("results.json", "items.npz", "details.jsonl", "results.md", "page.html")
+_REQUIRED = ("task", "subset", "metric", "value", "n", "unit")
 _DRIFT = 1e-3  # tolerance for items stored in float32
 
 
@@ -125,8 +127,7 @@ class Scores(list[Score]):
 
     def __str__(self) -> str:
         """The tables as text, with the lines on missing data."""
-        parts = [to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids()]
-        return "\n".join([*parts, *(f"missing: {line}" for line in self.missing)])
+        return to_text(self.grids(), *(f"missing: {line}" for line in self.missing))
 
     def _repr_html_(self) -> str:
         """The tables for a notebook."""
@@ -156,7 +157,7 @@ class Scores(list[Score]):
             write_mteb(folder / _MTEB, Scores((), self.model, self.settings))
             write_results(folder, self)
             with atomic_write(folder / "results.md") as stream:
-                stream.write("\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in self.grids()))
+                stream.write(to_document(self.grids()))
             write_mteb(folder / _MTEB, self)
             write_page(folder / "page.html", [*before, self], seen=seen)
 
@@ -187,12 +188,10 @@ def _known(statistic: str) -> str:
 
 def _finite(value: Any) -> Any:
     """Reject a number beyond the range of floats, such as 10**400; other values are unchanged."""
-    try:
-        if isinstance(value, int | float) and not math.isfinite(value):
-            raise ValueError("must be a finite number")
-    except OverflowError:
-        raise ValueError("must be a finite number") from None
-    return value
+    with suppress(OverflowError):
+        if not isinstance(value, int | float) or math.isfinite(value):
+            return value
+    raise ValueError("must be a finite number")
 
 
 _Number = Annotated[float, BeforeValidator(_finite)]
@@ -210,11 +209,11 @@ class _Record(BaseModel):
     value: _Number
     n: Annotated[int, Field(ge=0, lt=2**63)]
     over: list[str] = []
-    item_set: str = Field(default="", validation_alias=AliasChoices("item_set", "units"))
-    statistic: Annotated[str, AfterValidator(_known)] = "mean"
     unit: Unit | None = None
     lower_is_better: bool = False
     main: bool = False
+    item_set: str = Field(default="", validation_alias=AliasChoices("item_set", "units"))
+    statistic: Annotated[str, AfterValidator(_known)] = "mean"
 
     def score(self) -> Score:
         """The score; results older than the field `unit` get direction, unit and place as their task declares them."""
@@ -264,13 +263,24 @@ def write_results(folder: Path, scores: Scores) -> None:
     start = json.dumps(head, ensure_ascii=False, allow_nan=False)[:-1]
     body = ",\n".join(f"  {_json(_record(score))}" for score in scores)
     details = [
-        _json({**dict(zip(("task", "subset", "metric"), _name(score), strict=True)), **asdict(detail)})
+        _json({"task": score.task, "subset": score.subset, "metric": score.metric, **asdict(detail)}) + "\n"
         for score in scores
         for detail in score.details
     ]
-    items = {_name(score): _compact(score) for score in scores if score.items is not None}
-    _write_details(folder / "details.jsonl", details)
-    _write_items(folder / "items.npz", items)
+    items: dict[str, Any] = {
+        "/".join(quote(part, safe="") for part in _name(score)): _compact(score)
+        for score in scores
+        if score.items is not None
+    }
+    for name, content in (("details.jsonl", details), ("items.npz", items)):
+        if not content:
+            (folder / name).unlink(missing_ok=True)
+    if details:
+        with atomic_write(folder / "details.jsonl") as file:
+            file.writelines(details)
+    if items:
+        with atomic_write(folder / "items.npz", binary=True) as file:
+            np.savez_compressed(file, **items)  # with a constant date
     with atomic_write(folder / "results.json") as file:
         file.write(f'{start}, "scores": [\n{body}\n]}}\n')
 
@@ -366,10 +376,10 @@ def _with_neighbours(scores: tuple[Score, ...], folder: Path) -> tuple[Score, ..
     for score in scores:
         table = items.get(_name(score))
         columns = {"mean": (), "spearman": (2,), "pearson": (2,)}.get(score.statistic, (3,))
-        fits = table is None or table.shape == (score.n, *columns)
-        if table is not None and fits and score.n:
-            fits = abs(STATISTICS[score.statistic](table) - score.value) <= _DRIFT
-        if not fits:
+        if table is not None and (
+            table.shape != (score.n, *columns)
+            or (score.n and not abs(STATISTICS[score.statistic](table) - score.value) <= _DRIFT)
+        ):
             raise EvaluationError(
                 f"{folder / 'items.npz'}: the items of {' '.join(_name(score))} do not match its score in "
                 "results.json; the files are from different evaluations: evaluate again"
@@ -387,13 +397,11 @@ def _json(record: Mapping[str, Any]) -> str:
 
 
 def _record(score: Score) -> dict[str, Any]:
-    """The fields of a score, without those that have their default."""
-    record: dict[str, Any] = {"task": score.task, "subset": score.subset, "metric": score.metric}
+    """The fields of a score, without those that have their default; a statistic belongs to items."""
+    record = {name: getattr(score, name) for name in _Record.model_fields}
     record |= {"value": float(score.value), "n": int(score.n)}
-    record |= {"over": list(score.over)} if score.over else {}
-    record |= {"unit": score.unit} | {name: True for name in ("lower_is_better", "main") if getattr(score, name)}
-    record |= {"item_set": score.item_set} if score.item_set else {}
-    return record | ({"statistic": score.statistic} if score.items is not None and score.statistic != "mean" else {})
+    unused = () if score.items is not None and score.statistic != "mean" else ("statistic",)
+    return {name: value for name, value in record.items() if name not in unused and (value or name in _REQUIRED)}
 
 
 def _compact(score: Score) -> NDArray[Any]:
@@ -402,15 +410,6 @@ def _compact(score: Score) -> NDArray[Any]:
     if not np.isfinite(table).all():
         raise ValueError(f"{' '.join(_name(score))}: an item is NaN or infinite")
     return table.astype(np.uint8) if np.isin(table, (0, 1)).all() else table
-
-
-def _write_items(path: Path, tables: Mapping[Name, NDArray[Any]]) -> None:
-    if not tables:
-        path.unlink(missing_ok=True)
-        return
-    named: dict[str, Any] = {"/".join(quote(part, safe="") for part in name): table for name, table in tables.items()}
-    with atomic_write(path, binary=True) as file:
-        np.savez_compressed(file, **named)  # with a constant date
 
 
 def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
@@ -424,29 +423,21 @@ def _read_items(path: Path) -> dict[Name, NDArray[np.float32]]:
         raise EvaluationError(f"{path}: cannot be read as items ({error}); remove it, or evaluate again") from error
 
 
-def _write_details(path: Path, lines: Sequence[str]) -> None:
-    if not lines:
-        path.unlink(missing_ok=True)
-        return
-    with atomic_write(path) as file:
-        file.writelines(f"{line}\n" for line in lines)
-
-
 def _read_details(path: Path) -> dict[Name, tuple[Detail, ...]]:
+    details: dict[Name, tuple[Detail, ...]] = {}
     if not path.exists():
-        return {}
+        return details
     try:
         lines = path.read_text(encoding="utf-8").split("\n")  # not splitlines: sentences may contain U+2028
     except (OSError, UnicodeDecodeError) as error:
         raise EvaluationError(f"{path}: cannot be read as details ({error}); remove it, or evaluate again") from error
-    details: dict[Name, tuple[Detail, ...]] = {}
     for number, line in enumerate(lines, 1):
-        if line:
-            try:
-                table = _Table.model_validate(_parse(line))
-            except ValueError as error:
-                problem = " ".join(_first_problem(error)).strip() if isinstance(error, ValidationError) else str(error)
-                raise EvaluationError(f"{path}:{number}: not a table of a score ({problem}); evaluate again") from error
+        try:
+            table = _Table.model_validate(_parse(line)) if line else None
+        except ValueError as error:
+            problem = " ".join(_first_problem(error)).strip() if isinstance(error, ValidationError) else str(error)
+            raise EvaluationError(f"{path}:{number}: not a table of a score ({problem}); evaluate again") from error
+        if table is not None:
             name = (table.task, table.subset, table.metric)
             details[name] = (*details.get(name, ()), Detail(table.kind, table.columns, table.rows))
     return details

@@ -11,9 +11,10 @@ copies of it (`docs/data.md`). Tasks on the user's own files have none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from isoglot.data.files import collect
 from isoglot.data.languages import among
@@ -22,9 +23,9 @@ from isoglot.data.sets.importers import find_parts
 from isoglot.data.sets.normal import Part, Rows, read
 from isoglot.environment import cache_folder
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import Task
+from isoglot.evaluation.base import BaseTask, Task
 
-__all__ = ["Source", "among", "cache", "get_command", "in_memory", "sets_of", "sources", "words"]
+__all__ = ["SetTask", "Source", "among", "cache", "get_command", "in_memory", "in_split", "sets_of", "sources", "words"]
 
 
 def cache() -> Path:
@@ -68,6 +69,41 @@ def sources(task: str, names: Sequence[str], data: Path, *, merge: bool = False)
         except CorpusError as error:
             raise EvaluationError(f"{task}: {error}") from error
     return parts_of_sets
+
+
+@dataclass(frozen=True, slots=True)
+class SetTask(BaseTask):
+    """A protocol on published sets; with other sets, or another split, it is another task.
+
+    `split` is the part that is scored: `test`, or `dev` to choose by. A subset belongs to the languages of its texts,
+    English only if it is the only one.
+    """
+
+    name: str
+    reads: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    split: str = "test"
+
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Any]:
+        """The subsets of the split whose languages are requested, each with its source."""
+        return in_split(self.name, self.reads, self.split, data, languages)
+
+
+def in_split(
+    task: str, names: Sequence[str], split: str, data: Path, languages: Sequence[str] = (), *, merge: bool = False
+) -> dict[str, Source]:
+    """The subsets of a split whose languages, except English beside another one, are all requested; see `sources`."""
+    parts = sources(task, names, data, merge=merge)
+    return {
+        subset: source
+        for (part, subset), source in parts.items()
+        if part == split and are_asked(source.part.languages, languages)
+    }
+
+
+def are_asked(codes: Collection[str], languages: Sequence[str]) -> bool:
+    """Whether all of the codes are requested; English need not be, beside another language."""
+    return all(among(code, languages) for code in {*codes} - {"eng"} or codes)
 
 
 def sets_of(task: Task) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from isoglot.data.languages import is_language
 from isoglot.errors import IsoglotError
@@ -23,16 +23,6 @@ from isoglot.report.tables import Grid, counted, shown
 from isoglot.score import Unit
 
 Key = tuple[str, str, str]  # task, subset, metric
-
-
-class Linear(Protocol):
-    """What a mean can be taken of: numbers, arrays, samples."""
-
-    def __add__(self, other: Any) -> Any: ...
-    def __truediv__(self, other: int) -> Any: ...
-
-
-_Value = TypeVar("_Value", bound=Linear)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +44,10 @@ class Column:
         columns = [part.label for part in self.of if isinstance(part, Column)]
         return f"{self.label}: {'mean of the columns ' + ', '.join(columns) if columns else listed(self.keys)}"
 
-    def mean(self, values: Mapping[Key, _Value]) -> _Value:
-        """Its value, or, of arrays, the array of its values. Raises KeyError for a score that is not there."""
+    def mean(self, values: Mapping[Key, Any]) -> Any:
+        """Its value, or, of arrays or samples, that of its values. Raises KeyError for a score that is not there."""
         parts = [part.mean(values) if isinstance(part, Column) else values[part] for part in self.of]
-        mean: _Value = sum(parts[1:], parts[0]) / len(parts)
-        return mean
+        return sum(parts[1:], parts[0]) / len(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +75,13 @@ class Suite:
 
     def table(self, scores: Sequence[Score]) -> list[Cell]:
         """The value of each column."""
-        values = {(score.task, score.subset, score.metric): score.value for score in scores}
-        units: dict[Key, Unit] = {(score.task, score.subset, score.metric): score.unit for score in scores}
+        by_key: dict[Key, Score] = {(score.task, score.subset, score.metric): score for score in scores}
+        values = {key: score.value for key, score in by_key.items()}
         cells = []
         for column in self.columns:
-            lacking = tuple(key for key in column.keys if key not in values)
-            value = None if lacking else column.mean(values)
-            cells.append(Cell(column.label, value, lacking, units.get(column.keys[0], "fraction")))
+            lacking, first = tuple(key for key in column.keys if key not in by_key), by_key.get(column.keys[0])
+            value, unit = None if lacking else column.mean(values), first.unit if first else "fraction"
+            cells.append(Cell(column.label, value, lacking, unit))
         return cells
 
 
@@ -244,14 +233,13 @@ def by_suite(models: Mapping[str, Sequence[Score]], *, suite: str) -> Grid:
     A dash stands where a model lacks one of the scores that a number is the mean of; see `lacking`. The notes list
     the scores behind each number. Errors have two decimals, since good models are below 0.1 percent.
     """
-
-    def number(cell: Cell) -> str:
-        return shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1)
-
-    columns, tables = SUITES[suite].columns, [SUITES[suite].table(scores) for scores in models.values()]
-    title = f"Suite {suite}: {SUITES[suite].about}"
-    rows = tuple((column.label, *(number(table[place]) for table in tables)) for place, column in enumerate(columns))
-    return Grid(title, ("", *models), rows, notes=tuple(column.note for column in columns))
+    tables = [SUITES[suite].table(scores) for scores in models.values()]
+    rows = tuple(
+        (column.label, *(shown(cell.value, cell.unit, digits=2 if cell.unit == "error" else 1) for cell in cells))
+        for column, *cells in zip(SUITES[suite].columns, *tables, strict=True)
+    )
+    notes = tuple(column.note for column in SUITES[suite].columns)
+    return Grid(f"Suite {suite}: {SUITES[suite].about}", ("", *models), rows, notes=notes)
 
 
 def lacking(
@@ -263,20 +251,17 @@ def lacking(
     once for each set, the command that downloads it.
     """
     lines, shown = list[str](), set[str]()
-    cells = SUITES[suite].table(scores)
-    available = {
-        task: _found(task, data, languages) for task in dict.fromkeys(key[0] for c in cells for key in c.lacking)
-    }
+    cells = [cell for cell in SUITES[suite].table(scores) if cell.lacking]
+    tasks = dict.fromkeys(key[0] for cell in cells for key in cell.lacking)
+    available = {task: _found(task, data, languages) for task in tasks}
     for cell in cells:
-        if not cell.lacking:
-            continue
         narrowed = [key for key in cell.lacking if _narrowed(key[1], *available[key[0]])]
-        tasks = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
-        commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in tasks) if data else {}
+        absent = dict.fromkeys(key[0] for key in cell.lacking if key not in narrowed)
+        commands = dict.fromkeys(get_command(TASKS[task], data=data) for task in absent) if data else {}
         new = [command for command in commands if command and command not in shown]
         shown.update(new)
-        some = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
-        why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else some
+        why = f"; of these, --languages left out {listed(narrowed)}" if narrowed else ""
+        why = "; left out by --languages" if len(narrowed) == len(cell.lacking) else why
         how = f"; get it with: {' and '.join(new)}" if new else ""
         lines.append(f"{cell.label}: no {listed(cell.lacking)}{why}{how}")
     return lines

@@ -108,11 +108,12 @@ def save(figure: Figure, path: Path) -> None:
         write(figure, stream, image_kind(path))
 
 
-def data_uri(figure: Figure) -> str:
-    """The figure as the source of an image, SVG, inside its `canvas` block."""
+def data_uri(figure: Figure, kind: str = "svg") -> str:
+    """The figure as the source of an image, inside its `canvas` block."""
     stream = BytesIO()
-    write(figure, stream, "svg")
-    return f"data:image/svg+xml;base64,{b64encode(stream.getvalue()).decode()}"
+    write(figure, stream, kind)
+    mime = {"svg": "svg+xml"}.get(kind, kind)
+    return f"data:image/{mime};base64,{b64encode(stream.getvalue()).decode()}"
 
 
 def heat_map(names: Sequence[str], values: NDArray[np.float64], *, limits: tuple[float, float]) -> str:
@@ -160,13 +161,8 @@ def alignment_uniformity(spots: Sequence[Spot]) -> str:
             points = [spot for spot in spots if spot.model == model]
             style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
             sizes = [90 if spot.average or not named else 30 for spot in points]
-            axes.scatter(
-                [spot.uniformity for spot in points],
-                [spot.alignment for spot in points],
-                sizes,
-                **style,
-                label=plain(model),
-            )
+            x, y = ([getattr(spot, name) for spot in points] for name in ("uniformity", "alignment"))
+            axes.scatter(x, y, sizes, **style, label=plain(model))
         axes.margins(0.2)
         axes.grid(visible=True, linewidth=0.6)
         axes.set_xlabel("uniformity (lower is better)")

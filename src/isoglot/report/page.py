@@ -6,9 +6,10 @@ place that writes HTML, and it escapes every text, because names and sentences o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,8 +34,8 @@ _WIDE = 24  # languages from which a heat map takes the whole width, its rows re
 _WORST, _SENTENCE_ROWS = 10, 2500  # maximum rows of a table of sentences, and of all of them together
 
 
-# A macro of `templates/macros.html` and its arguments.
-Block = tuple[str, dict[str, Any]]
+# A macro of `templates/macros.html` and its arguments, which are explained there.
+Block = tuple[Any, ...]
 
 
 class Bar(NamedTuple):
@@ -128,16 +129,9 @@ def page(
     return charts.plain(template.render(title=title or TITLE, models=models, sections=sections, comparison=comparison))
 
 
-def write_page(
-    path: str | Path,
-    results: Sequence[Results],
-    *,
-    seen: Collection[str] = (),
-    title: str | None = None,
-    comparison: Tables | None = None,
-) -> None:
-    """Write `page` to a file, atomically."""
-    content = page(results, seen=seen, title=title, comparison=comparison)
+def write_page(path: str | Path, results: Sequence[Results], **settings: Any) -> None:
+    """Write a `page` with its settings to a file, atomically."""
+    content = page(results, **settings)
     with atomic_write(path) as stream:
         stream.write(content)
 
@@ -212,37 +206,6 @@ def _labels(results: Sequence[Results]) -> list[str]:
     ]
 
 
-# --- blocks ---
-
-
-def _table(
-    grid: Grid, numeric: Sequence[bool], languages: Sequence[str | None] = (), *, filtered: bool = False
-) -> Block:
-    """A grid: its numeric columns, and the language of each row's sentences, if known.
-
-    If `filtered`, the language filter hides rows by the language in their first cell.
-    """
-    return "table", {"grid": grid, "numeric": numeric, "languages": languages, "filtered": filtered}
-
-
-def _fold(summary: str, tables: Sequence[Block], *, opened: bool = False, subset: str = "") -> Block:
-    """Tables that a click on `summary` shows and hides; with `subset`, the language filter finds them by it."""
-    return "fold", {"summary": summary, "tables": [table for _, table in tables], "opened": opened, "subset": subset}
-
-
-def _figure(
-    source: str,
-    caption: str,
-    alt: str,
-    wide: bool = False,
-    sentences: dict[str, Any] | None = None,
-    spots: Sequence[tuple[str, str, str]] = (),
-) -> Block:
-    """An image with its caption and the sentences it shows; `spots` are (left, top, words) in percent, for hovering."""
-    picture = {"source": source, "caption": caption, "alt": alt, "wide": wide}
-    return "figure", picture | {"sentences": sentences, "spots": spots}
-
-
 # --- tables of scores ---
 
 
@@ -274,7 +237,7 @@ def _summary(mains: Sequence[Measure], results: Sequence[Results]) -> Block:
             rows.append((measure.task, f"{more:,} more", *[""] * (len(results) + 1)))
     header = ("task", "subset", *_labels(results), "n")
     grid = Grid("Summary", header, tuple(rows), frozenset(bold))
-    return _table(grid, [False, False, *[True] * (len(results) + 1)])
+    return "table", grid, [False, False, *[True] * (len(results) + 1)]
 
 
 def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iterator[Block]:
@@ -291,12 +254,12 @@ def _all_scores(measures: Sequence[Measure], results: Sequence[Results]) -> Iter
                 side_by_side(scores[task], task=task, metric=measure.metric, changes=True, most=MANY)
                 for measure in group
             ]
-        yield "heading", {"words": task}
+        yield "heading", task
         for grid in grids:
             rows = len(grid.rows)
             summary = f"{grid.title.removeprefix(task).strip() or 'All metrics'}, {rows} row{'s' if rows > 1 else ''}"
             numeric = [False, *[True] * (len(grid.header) - 1)]
-            yield _fold(summary, [_table(grid, numeric, filtered=True)], opened=rows <= _OPEN)
+            yield "fold", summary, [(grid, numeric, (), True)], rows <= _OPEN
 
 
 def _settings(results: Sequence[Results]) -> Iterator[Block]:
@@ -306,7 +269,7 @@ def _settings(results: Sequence[Results]) -> Iterator[Block]:
 
     keys = dict.fromkeys(key for result in results for key in result.settings)
     if rows := tuple((key, *(words(result, key) for result in results)) for key in keys):
-        yield _table(Grid("Settings", ("setting", *_labels(results)), rows), [False] * (len(results) + 1))
+        yield "table", Grid("Settings", ("setting", *_labels(results)), rows), [False] * (len(results) + 1)
 
 
 # --- bars and figures ---
@@ -317,7 +280,7 @@ def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Colle
     names, shown_tasks = _labels(results), set[str]()
     if seen and any(len(measure.by_language()) > 1 for measure in mains):
         trained = ", ".join(code for code in seen if code.partition("_")[0] != "eng")
-        yield "paragraph", {"words": f"Solid: seen in training ({trained}, English). Striped: unseen."}
+        yield "paragraph", f"Solid: seen in training ({trained}, English). Striped: unseen."
     without = {measure.task for measure in mains if measure.metric == "uniformity"}  # they have their own section
     for measure in mains:
         rows = measure.by_language()
@@ -325,8 +288,7 @@ def _languages(mains: Sequence[Measure], results: Sequence[Results], seen: Colle
             continue
         shown_tasks.add(measure.task)
         for place in range(1, len(results)) if len(results) > 1 else (0,):
-            bars = list(_bars(measure, rows, place, seen))
-            if bars:
+            if bars := list(_bars(measure, rows, place, seen)):
                 title = f"{measure.task}, {labelled(measure.any)}" + (f": {names[place]} − {names[0]}" if place else "")
                 yield _draw_bars(title, _in_words(measure, bars, changes=place > 0), bars)
 
@@ -341,23 +303,21 @@ def _draw_bars(title: str, note: str, bars: Sequence[Bar]) -> Block:
         return f"{100 * (value - low) / (high - low):.2f}%"
 
     width = 1 + min(18, max(len(called(bar.label)) for bar in bars))
-    return "bars", {"title": title, "note": note, "bars": bars, "width": width, "share": share}
+    return "bars", title, note, bars, width, share
 
 
 def _bars(measure: Measure, rows: Rows, place: int, seen: Collection[str]) -> Iterator[Bar]:
     """Seen languages first, the best first."""
     pairs = {name: (a, b) for name, row in measure.rows.items() if (a := row[0]) and (b := row[place])}
-    same, unit = alike(pairs) if place else set(pairs), scale(measure.any.unit)
+    same, unit = alike(pairs) if place else set(pairs), measure.any.unit
     made = []
-    for subset in rows:
-        if subset in same:
-            base, other = pairs[subset]
-            value = other.value - base.value if place else base.value
-            margin = margin_of(base, other) if place else margin_of(base)
-            text = shown(value, measure.any.unit, sign=place > 0)
-            made.append(
-                Bar(subset, unit * value, text, is_seen(subset, seen), None if margin is None else unit * margin)
-            )
+    for subset in (name for name in rows if name in same):
+        base, other = pairs[subset]
+        value = other.value - base.value if place else base.value
+        margin = margin_of(base, other) if place else margin_of(base)
+        margin = None if margin is None else scale(unit) * margin
+        text = shown(value, unit, sign=place > 0)
+        made.append(Bar(subset, scale(unit) * value, text, is_seen(subset, seen), margin))
     turn = 1 if measure.any.lower_is_better else -1
     yield from sorted(made, key=lambda bar: (bar.seen is False, turn * bar.value))
 
@@ -419,36 +379,32 @@ def _alignment(measures: Sequence[Measure], results: Sequence[Results]) -> Itera
             shown_subsets = {spot.subset for spot in spots}
             caption = f"{task}, {spots[0].subset}" if len(shown_subsets) == 1 else task
             words = (f"{spot.subset} {spot.model} {spot.alignment:.3f}, {spot.uniformity:.3f}" for spot in spots)
-            yield _figure(charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}")
+            yield "figure", charts.alignment_uniformity(spots), caption, f"{task}: {'; '.join(words)}"
 
 
 def _similarity(results: Sequence[Results]) -> Iterator[Block]:
     """Heat maps, those of several models on one scale."""
     for title, entries in _by_title(results, "similarity").items():
-        tables = [(name, detail, charts.matrix(detail, title)) for name, _, detail in entries]
-        every = np.concatenate([values.ravel() for _, _, values in tables])
+        tables = [charts.matrix(detail, title) for _, _, detail in entries]
+        every = np.concatenate([values.ravel() for values in tables])
         limits = (float(np.nanmin(every)), float(np.nanmax(every)))
         _, score, first = entries[0]
         caption = title
         if [row[0] for row in first.rows] != list(first.columns[1:]):  # rows are the sentences of one group
             metric = score.metric.partition("/")[0]
             caption = f"{score.task}, {called(score.subset)}: {metric} within one group of translations"
-        for name, detail, values in tables:
+        for (name, _, detail), values in zip(entries, tables, strict=True):
             codes, rows = list(detail.columns[1:]), [str(row[0]) for row in detail.rows]
             if len(codes) > _WIDE:  # in the order of the first model, if it has the same languages
-                order = charts.similar_adjacent(tables[0][2] if first.columns == detail.columns else values)
+                order = charts.similar_adjacent(tables[0] if first.columns == detail.columns else values)
                 codes, rows = [codes[place] for place in order], [rows[place] for place in order]
                 values = values[np.ix_(order, order)]
             alt = f"{caption}, {name}: heat map of {len(codes)} languages, from {limits[0]:.2f} to {limits[1]:.2f}"
             # A code before the sentence would determine its direction.
             pairs = [(code, row.removeprefix(f"{code}: ")) for code, row in zip(codes, rows, strict=True)]
-            yield _figure(
-                charts.heat_map(codes, values, limits=limits),
-                f"{caption} · {name}" if len(results) > 1 else caption,
-                alt,
-                len(codes) > _WIDE,
-                _sentences(("language", "sentence"), pairs) if rows != codes else None,
-            )
+            sentences = _sentences(("language", "sentence"), pairs) if rows != codes else None
+            source, words = charts.heat_map(codes, values, limits=limits), _caption(caption, name, results)
+            yield "figure", source, words, alt, len(codes) > _WIDE, sentences
 
 
 def _maps(results: Sequence[Results]) -> Iterator[Block]:
@@ -459,31 +415,27 @@ def _maps(results: Sequence[Results]) -> Iterator[Block]:
                 columns = ", ".join(detail.columns)
                 raise EvaluationError(f"{title}: the map has no column {absent[0]!r} but {columns}; evaluate again")
             rows = [dict(zip(detail.columns, row, strict=True)) for row in detail.rows]
-            points = [
-                Sentence(str(row["text"]), str(row["language"]), str(row["group"]), str(row["language"]))
-                for row in rows
-            ]
-            laid = np.array([(_place(row["x"], title), _place(row["y"], title)) for row in rows])
+            points = [Sentence(*(str(row[key]) for key in ("text", "language", "group", "language"))) for row in rows]
+            laid = np.array([[_place(row[axis], title) for axis in ("x", "y")] for row in rows])
             low, side = laid.min(axis=0), float(np.ptp(laid, axis=0).max()) or 1.0
             source, shares = picture(points, (laid - low) / side + (1 - np.ptp(laid, axis=0) / side) / 2)
-            sizes: dict[str, int] = {}
-            for point in points:
-                sizes[point.group] = sizes.get(point.group, 0) + 1
+            sizes = Counter(point.group for point in points)
             joined = {group for group, size in sizes.items() if group and size > 1}
             caption = f"{score.task}, {called(score.subset)}: {len(points)} sentences, {len(joined)} groups joined"
-            codes = list(dict.fromkeys(point.language for point in points))
+            codes = dict.fromkeys(point.language for point in points)
+            alt = f"{caption}, {name}; languages: {', '.join(codes)}"
             listed = [(point.group, point.language, point.text) for point in points if point.group in joined]
-            yield _figure(
-                source,
-                f"{caption} · {name}" if len(results) > 1 else caption,
-                f"{caption}, {name}; languages: {', '.join(codes)}",
-                len(codes) > len(charts.MARKERS),
-                _sentences(("group", "language", "sentence"), listed) if listed else None,
-                [
-                    (f"{100 * x:.1f}%", f"{100 * (1 - y):.1f}%", f"{point.language}: {point.text}")
-                    for (x, y), point in zip(shares, points, strict=True)
-                ],
-            )
+            sentences = _sentences(("group", "language", "sentence"), listed) if listed else None
+            spots = [
+                (f"{100 * x:.1f}%", f"{100 * (1 - y):.1f}%", f"{point.language}: {point.text}")
+                for (x, y), point in zip(shares, points, strict=True)
+            ]
+            wide = len(codes) > len(charts.MARKERS)
+            yield "figure", source, _caption(caption, name, results), alt, wide, sentences, spots
+
+
+def _caption(caption: str, name: str, results: Sequence[Results]) -> str:
+    return f"{caption} · {name}" if len(results) > 1 else caption
 
 
 def _place(cell: str | float, title: str) -> float:
@@ -493,73 +445,70 @@ def _place(cell: str | float, title: str) -> float:
         raise EvaluationError(f"{title}: the map has the place {cell!r}, not a number; evaluate again") from None
 
 
-def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+def _sentences(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Block:
     """The sentences of a figure; the last column is text in the language before it."""
     grid = Grid("", tuple(header), tuple(map(tuple, rows)))
-    return _fold("Sentences", [_table(grid, [False] * len(header), [tag(row[-2]) for row in rows])])[1]
+    return "Sentences", [(grid, [False] * len(header), [tag(row[-2]) for row in rows])]
 
 
 # --- tables of sentences ---
 
 
+def _of_kinds(results: Sequence[Results], kinds: Collection[str]) -> Iterator[tuple[str, Score, list[Detail]]]:
+    """Each score with its details of these kinds that have rows, if there are any, and its model's name."""
+    for name, result in zip(_labels(results), results, strict=True):
+        for score in result:
+            if chosen := [detail for detail in score.details if detail.kind in kinds and detail.rows]:
+                yield name, score, chosen
+
+
 def _by_title(results: Sequence[Results], kind: str) -> dict[str, list[tuple[str, Score, Detail]]]:
     """Details of a kind by the title that models share, each with its model's name and its score."""
     titles: dict[str, list[tuple[str, Score, Detail]]] = {}
-    for name, result in zip(_labels(results), results, strict=True):
-        for score in result:
-            chosen = [detail for detail in score.details if detail.kind == kind and detail.rows]
-            for place, detail in enumerate(chosen, 1):
-                metric = labelled(score)
-                more = f", {place}" if len(chosen) > 1 else ""
-                title = f"{score.task}, {called(score.subset)}, {metric}{more}"
-                titles.setdefault(title, []).append((name, score, detail))
+    for name, score, details in _of_kinds(results, [kind]):
+        for place, detail in enumerate(details, 1):
+            more = f", {place}" if len(details) > 1 else ""
+            title = f"{score.task}, {called(score.subset)}, {labelled(score)}{more}"
+            titles.setdefault(title, []).append((name, score, detail))
     return titles
 
 
 def _details(results: Sequence[Results], *kinds: str) -> Iterator[Block]:
     """The details of these kinds as folded tables, subset by subset; a heading for each task."""
-    names, tasks = _labels(results), dict[str, dict[str, list[tuple[str, Score, Detail]]]]()
-    for name, result in zip(names, results, strict=True):
-        for score in result:
-            for detail in score.details:
-                if detail.kind in kinds and detail.rows:
-                    tasks.setdefault(score.task, {}).setdefault(score.subset, []).append((name, score, detail))
+    tasks: dict[str, dict[str, list[tuple[str, Score, Detail]]]] = {}
+    for name, score, details in _of_kinds(results, kinds):
+        entries = tasks.setdefault(score.task, {}).setdefault(score.subset, [])
+        entries += [(f"{name} · " if len(results) > 1 else "", score, detail) for detail in details]
     total = sum(len(entries) for subsets in tasks.values() for entries in subsets.values())
     most = max(3, min(_WORST, _SENTENCE_ROWS // max(1, total)))
     for task, subsets in tasks.items():
-        yield "heading", {"words": task}
+        yield "heading", task
         for subset, entries in subsets.items():
-            several = len(results) > 1
-            tables = [_detail(f"{name} · " if several else "", score, detail, most) for name, score, detail in entries]
-            yield _fold(called(subset), tables, subset=subset)
+            yield "fold", called(subset), [_detail(*entry, most) for entry in entries], False, subset
 
 
 def _detail(model: str, score: Score, detail: Detail, most: int) -> Block:
+    """The arguments of the table."""
+    chosen = list(detail.rows[:most])
     if detail.kind == "hits":  # all rows of this many queries
-        queries = [list(rows) for _, rows in groupby(detail.rows, lambda row: row[0])]
-        chosen: Sequence[Sequence[str | float]] = list(chain.from_iterable(queries[:most]))
-    else:
-        chosen = detail.rows[:most]
+        queries = (rows for _, rows in groupby(detail.rows, lambda row: row[0]))
+        chosen = list(chain.from_iterable(map(list, islice(queries, most))))
     columns = list(zip(*detail.rows, strict=True))
     numeric = [all(isinstance(cell, int | float) for cell in column) for column in columns]
-    digits = [max(map(_digits, column)) for column in columns]
+    digits = [max(map(_digits, column)) if number else 0 for column, number in zip(columns, numeric, strict=True)]
+    rows = tuple(
+        tuple(f"{cell:.{digits[at]}f}" if numeric[at] else str(cell) for at, cell in enumerate(row)) for row in chosen
+    )
     language = score.subset if "-" not in score.subset else None  # unknown for a pair
     where = detail.columns.index("language") if "language" in detail.columns else None
-    rows = tuple(
-        tuple(
-            f"{cell:.{places}f}" if number else str(cell)
-            for cell, number, places in zip(row, numeric, digits, strict=True)
-        )
-        for row in chosen
-    )
     languages = [tag(language if where is None else row[where]) for row in rows]
     cut = f", {len(chosen)} of {len(detail.rows)} shown" if len(chosen) < len(detail.rows) else ""
-    return _table(Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages)
+    return Grid(f"{model}{score.metric}{cut}", detail.columns, rows), numeric, languages
 
 
 def _digits(cell: str | float) -> int:
     """The number of decimals to show, at most three."""
-    return 0 if isinstance(cell, str) else len(f"{cell:.3f}".rstrip("0").partition(".")[2])
+    return len(f"{cell:.3f}".rstrip("0").partition(".")[2])
 
 
 # --- names ---

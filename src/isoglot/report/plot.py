@@ -10,12 +10,10 @@ import heapq
 import importlib
 import textwrap
 import warnings
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import escape
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +26,7 @@ from isoglot.data.groups import Group, groups_of
 from isoglot.data.languages import UNKNOWN, canonical_list
 from isoglot.data.vectors import not_finite, unit
 from isoglot.errors import EvaluationError, naming_extras, nearest
-from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, write
+from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, data_uri, plain, save
 from isoglot.report.html import ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -140,9 +138,8 @@ class SentenceMap:
             with atomic_write(path) as stream:
                 stream.write(content)
             return
-        drawing = draw(self.sentences, self.places, title=self.title, note=self.note)
-        with drawing as (figure, _), atomic_write(path, binary=True) as stream:
-            write(figure, stream, path.suffix.lower()[1:])
+        with draw(self.sentences, self.places, title=self.title, note=self.note) as (figure, _):
+            save(figure, path)
 
     def figure(self) -> Interactive:
         """An interactive plotly figure: hover to see a sentence and its translations, click the legend to hide a
@@ -203,9 +200,7 @@ class SentenceMap:
     def _repr_html_(self) -> str:
         """The map as a picture, for a notebook."""
         with draw(self.sentences, self.places, title=self.title, note=self.note) as (figure, _):
-            stream = BytesIO()
-            write(figure, stream, "png")
-        return f'<img alt="{escape(self.title)}" src="data:image/png;base64,{b64encode(stream.getvalue()).decode()}">'
+            return f'<img alt="{escape(self.title)}" src="{data_uri(figure, "png")}">'
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,20 +406,17 @@ def picture(sentences: Sequence[Sentence], places: Plane) -> tuple[str, Plane]:
         return data_uri(figure), shares
 
 
-def _kinds(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
+def _kinds(sentences: Sequence[Sentence], key: str = "kind") -> dict[str, list[int]]:
     """The places of the sentences of each kind, in the order of first appearance."""
     kinds: dict[str, list[int]] = {}
     for place, sentence in enumerate(sentences):
-        kinds.setdefault(sentence.kind, []).append(place)
+        kinds.setdefault(getattr(sentence, key), []).append(place)
     return kinds
 
 
 def _joined(sentences: Sequence[Sentence]) -> dict[str, list[int]]:
     """The places of the sentences of each group that has two or more."""
-    groups: dict[str, list[int]] = {}
-    for place, sentence in enumerate(sentences):
-        groups.setdefault(sentence.group, []).append(place)
-    return {group: members for group, members in groups.items() if group and len(members) > 1}
+    return {group: members for group, members in _kinds(sentences, "group").items() if group and len(members) > 1}
 
 
 def _centres(sentences: Sequence[Sentence], places: Plane) -> dict[int, Plane]:

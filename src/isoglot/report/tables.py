@@ -7,7 +7,7 @@ one decimal; distances are shown unscaled.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import TYPE_CHECKING
@@ -167,13 +167,22 @@ def to_rich(grid: Grid, *, broken: bool = False) -> Table:
     return table
 
 
-def to_text(grid: Grid) -> str:
-    """The table as plain text with lines around its cells, as wide as it needs to be; ends in a line feed."""
+def to_text(grids: Iterable[Grid], *lines: str) -> str:
+    """Tables as plain text with lines around their cells, as wide as they need to be, and notes; then `lines`."""
     from rich.console import Console
 
-    stream = StringIO()
-    Console(file=stream, width=100_000, color_system=None).print(to_rich(grid))
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    parts = []
+    for grid in grids:
+        stream = StringIO()
+        Console(file=stream, width=100_000, color_system=None).print(to_rich(grid))
+        rows = [*(line.rstrip() for line in stream.getvalue().splitlines()), *grid.notes]
+        parts.append("".join(f"{row}\n" for row in rows))
+    return "\n".join([*parts, *lines])
+
+
+def to_document(grids: Iterable[Grid]) -> str:
+    """Tables in Markdown, each below its title."""
+    return "\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in grids)
 
 
 def _shown(scores: Sequence[Score], title: str, most: int | None) -> tuple[Sequence[Score], str]:

@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from itertools import chain
@@ -111,15 +111,9 @@ def open_stream(
         )
     corpus.release()
     batches = Batches(
-        table,
-        settings.batching,
-        seed=seed,
-        mixing=corpus.mixing(),
-        position=position,
-        columns=columns,
-        rank=ranks.rank(),
-        world=ranks.world(),
-    )
+        table, settings.batching, seed=seed, mixing=corpus.mixing(), position=position, columns=columns,
+        rank=ranks.rank(), world=ranks.world(),
+    )  # fmt: skip
     return Stream(corpus.name, batches, objective, lambda batch: Chunks.of(encoder, batch.tokens, limits))
 
 
@@ -169,10 +163,8 @@ def run(
             report(f"{output}: this run is already finished")
             return Outcome(output / "model", **finished)
         this = Run(recipe, corpora, output, selector, seed=seed, device=device, report=report, update=update)
-        try:
+        with closing(this.log):
             this.train()
-        finally:
-            this.log.close()
         outcome = Outcome(
             output / "model", selector.best, this.state.overall, time.monotonic() - began, selector.lower_is_better
         )
@@ -248,25 +240,16 @@ class Run:
         if self.state.stage != place:
             self.state = State(place, 0, self.state.overall)
         positions = [*self.state.positions, *[None] * len(settings.streams)]
+        memory, precision = self.recipe.memory, settle(settings.optimizer.precision, self.device)
+        limits = StepLimits.on(self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens, precision=precision)
+        open_next = partial(open_stream, self.recipe, seed=self.seed, report=self.report)
         self.streams = []
-        memory = self.recipe.memory
-        limits = StepLimits.on(
-            self.device, chunk=memory.chunk_tokens, graph=memory.graph_tokens,
-            precision=settle(settings.optimizer.precision, self.device),
-        )  # fmt: skip
-        try:
+        with ExitStack() as stack:
             for stream, corpus, position in zip(settings.streams, self.corpora[place], positions, strict=False):
-                self.streams.append(
-                    open_stream(
-                        self.recipe, stream, corpus, self.encoder, limits,
-                        seed=self.seed, position=position, report=self.report,
-                    )
-                )  # fmt: skip
+                opened = open_next(stream, corpus, self.encoder, limits, position=position)
+                self.streams.append(stack.enter_context(closing(opened)))
             self._describe(settings, self.corpora[place])
             self._steps(settings, self._optimizer(settings, place), limits, signals)
-        finally:
-            for opened in self.streams:
-                opened.close()
 
     def _describe(self, settings: StageSettings, corpora: Sequence[Corpus]) -> None:
         """Add the data of the stage to the model card and to `data.json` of the run."""

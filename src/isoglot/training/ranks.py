@@ -127,9 +127,9 @@ def exchange(*numbers: int) -> list[tuple[int, ...]]:
     """The numbers of each rank, such as those of its rows and tokens, in one message between the hosts."""
     if world() == 1:
         return [numbers]
-    found = [torch.zeros(len(numbers), dtype=torch.long) for _ in range(world())]
-    dist.all_gather(found, torch.tensor(numbers), group=patient())
-    return [tuple(row.tolist()) for row in found]
+    rows = [torch.zeros(len(numbers), dtype=torch.long) for _ in range(world())]
+    dist.all_gather(rows, torch.tensor(numbers), group=patient())
+    return [tuple(row.tolist()) for row in rows]
 
 
 def gather(rows: Tensor, sizes: Sequence[int]) -> Tensor:
@@ -181,16 +181,16 @@ def encode_together(model: Model, work: Callable[[Encode], T], **settings: Any) 
         while (texts := from_first(None)) is not None:
             encode(texts)
         return None
-    found = work(lambda texts: encode(from_first(texts)))
+    result = work(lambda texts: encode(from_first(texts)))
     from_first(None)  # not after an error, in the middle of an encoding: it ends this rank, and so the others
-    return found
+    return result
 
 
 def _shared(apply: engine.Apply) -> engine.Apply:
     def shared(pieces: Iterable[Tokens]) -> Iterator[engine.Rows]:
         every = list(pieces)
-        found = collect([*apply(every[rank() :: world()])])
-        return (found[place % world()][place // world()] for place in range(len(every)))
+        vectors = collect([*apply(every[rank() :: world()])])
+        return (vectors[place % world()][place // world()] for place in range(len(every)))
 
     return shared
 
@@ -291,15 +291,15 @@ def _sparse(parameter: Tensor) -> bool:
 
 def _buckets(parameters: Sequence[Tensor]) -> list[list[Tensor]]:
     """Parameters in their order, those of a bucket of one type: many small gradients make one message."""
-    found: list[list[Tensor]] = []
+    buckets: list[list[Tensor]] = []
     size = 0
     for parameter in parameters:
         size += parameter.numel()
-        if not found or size > BUCKET or found[-1][0].dtype != parameter.dtype:
-            found.append([])
+        if not buckets or size > BUCKET or buckets[-1][0].dtype != parameter.dtype:
+            buckets.append([])
             size = parameter.numel()
-        found[-1].append(parameter)
-    return found
+        buckets[-1].append(parameter)
+    return buckets
 
 
 def _send(bucket: Sequence[Tensor]) -> Callable[[], None]:

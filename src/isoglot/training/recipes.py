@@ -109,7 +109,7 @@ def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str
     values = [getattr(recipe.encoder, "tokenizer", ""), *(v for one in objectives for v in one.options.values())]
     files = [recipe.resolve(value) for value in values if isinstance(value, str) and value and "\0" not in value]
     files += [code for one in objectives if one.name in OBJECTIVES and (code := source_of(OBJECTIVES[one.name]))]
-    found = {
+    every = {
         "models": {name: digest_of(path) for name, path in models.items() if installed or Path(path).is_dir()},
         "files": {str(path): content_digest(path) for path in files if path.is_file()},
         "dev": {
@@ -118,7 +118,7 @@ def digests_of(recipe: Recipe, *, installed: bool = False) -> dict[str, dict[str
             for dev in choice.devs
         },
     }
-    return {name: digests for name, digests in found.items() if digests}
+    return {name: digests for name, digests in every.items() if digests}
 
 
 def check_files(recipe: Recipe, name: str) -> None:
@@ -146,21 +146,17 @@ def inputs_of(recipe: Recipe) -> list[Path]:
         models = [recipe.encoder.held, *(teacher.held for teacher in teachers)]
         inner = [part for model in models for part in (model.modules() if isinstance(model, Encoder) else [model])]
         return [Path(str(part.origin)) for part in inner if getattr(part, "origin", "")]
-    names: list[str] = []
+    written = recipe.model_dump(mode="json", exclude={"folder", "data", "description"})
+    names = [*_texts_in(written), *(one.place for stage in recipe.stages for s in stage.streams for one in s.sources)]
+    return [recipe.resolve(name) for name in names if name and "\0" not in name]
 
-    def collect(value: object) -> None:
-        if isinstance(value, dict):
-            for inner in value.values():
-                collect(inner)
-        elif isinstance(value, list | tuple):
-            for inner in value:
-                collect(inner)
-        elif isinstance(value, str) and value:
-            names.append(value)
 
-    collect(recipe.model_dump(mode="json", exclude={"folder", "data", "description"}))
-    names += [source.place for stage in recipe.stages for stream in stage.streams for source in stream.sources]
-    return [recipe.resolve(name) for name in names if "\0" not in name]
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(inner)
 
 
 def compositions(
@@ -187,8 +183,10 @@ def corpus_of(recipe: Recipe, settings: StreamSettings) -> Corpus:
     leakage: list[Leak] = []
     for name, path in zip(settings.leakage, corpus.leakage, strict=True):
         if name in _tests():
-            data = recipe.data.expanduser()
-            leakage.append(partial(_sentences, name, data, _digest_of_test(name, data)))
+            data, (test, languages) = recipe.data.expanduser(), _tests()[name]
+            tasks = planned_tasks([test], languages=languages)
+            digest = " ".join(data_digest(task, data, languages=codes) for task, codes in tasks)
+            leakage.append(partial(_sentences, name, data, digest))
         elif isinstance(path, Path) and not path.exists() and re.fullmatch(r"[\w-]+", name):
             raise RecipeError(
                 f"streams.{settings.name}.leakage: {shown(name)} is not a file or task; {nearest(name, _tests())}"
@@ -205,13 +203,6 @@ def _tests() -> dict[str, tuple[str, tuple[str, ...]]]:
     means = {name.rpartition("-")[2]: codes for name, codes in AVERAGES.items()}
     tatoeba = {f"tatoeba-{size}": ("tatoeba", (*codes, "eng")) for size, codes in means.items()}
     return {name: (name, ()) for name in [*TASKS, *SUITES]} | tatoeba
-
-
-def _digest_of_test(name: str, data: Path) -> str:
-    """Digest of the data of a test."""
-    task, languages = _tests()[name]
-    digests = [data_digest(one, data, languages=codes) for one, codes in planned_tasks([task], languages=languages)]
-    return " ".join(digests)
 
 
 @lru_cache(8)
@@ -257,18 +248,17 @@ def make_encoder(recipe: Recipe, report: Report, *, seed: int, corpora: Sequence
     if isinstance(settings, StaticSettings):
         corpora = corpora or [corpus_of(recipe, stream) for stream in recipe.stages[0].streams]
         return _static(recipe, settings, corpora, seed=seed, report=report)
-    if isinstance(settings, TowersSettings):
-        towers = {tower.name: _backbone(recipe, tower, seed=seed) for tower in settings.towers}
-        try:
-            return Towers(towers, {tower.name: tower.scripts for tower in settings.towers})
-        except ValueError as error:
-            raise RecipeError(f"encoder.towers: {error}") from error
-    if isinstance(settings, TwinsSettings):
-        try:
-            return Twins(_backbone(recipe, settings, seed=seed), _backbone(recipe, settings, seed=seed))
-        except ValueError as error:
-            raise RecipeError(f"encoder: {error}") from error
-    return _backbone(recipe, settings, seed=seed)
+    several = settings.towers if isinstance(settings, TowersSettings) else [settings]
+    parts = [_backbone(recipe, one, seed=seed) for one in [*several] * (2 if settings.kind == "twins" else 1)]
+    try:
+        if isinstance(settings, TowersSettings):
+            names = [tower.name for tower in settings.towers]
+            return Towers(
+                dict(zip(names, parts, strict=True)), {tower.name: tower.scripts for tower in settings.towers}
+            )
+        return Twins(*parts) if len(parts) == 2 else parts[0]
+    except ValueError as error:
+        raise RecipeError(f"encoder{'.towers' if settings.kind == 'towers' else ''}: {error}") from error
 
 
 def open_objectives(
@@ -285,38 +275,19 @@ def open_objectives(
     languages  codes of the languages of its text, as the batches number them
     sizes      one more than the greatest value of each integer column of the batches; of `teacher`, the width
     """
+    build = partial(build_objective, languages=languages, sizes=sizes, seed=seed, resolve=recipe.resolve)
     terms: list[tuple[float, Objective]] = []
     for place, one in enumerate(settings.objectives):
         where = f"streams.{settings.name}.objectives.{place}"
-        objective = copy.deepcopy(one.held)
-        if objective is None:
-            objective = build_objective(
-                one.name, one.options, encoder,
-                languages=languages, sizes=sizes, seed=seed, resolve=recipe.resolve, where=where,
-            )  # fmt: skip
-        terms.append((one.weight, objective))
+        made = build(one.name, one.options, encoder, where=where) if one.held is None else copy.deepcopy(one.held)
+        terms.append((one.weight, made))
     return Sum(*terms)
 
 
 def _backbone(recipe: Recipe, settings: BackboneSettings, *, seed: int) -> Encoder:
     """A transformer, ready to be trained."""
     try:
-        return load(
-            _local(recipe, settings.model),
-            pooling=settings.pooling,
-            prompt=settings.prompt,
-            max_length=settings.max_length,
-            head=settings.head,
-            layers=settings.layers,
-            dim=settings.dim,
-            dropout=settings.dropout,
-            freeze_embeddings=settings.freeze_embeddings,
-            sparse_embeddings=settings.sparse_embeddings,
-            train_layers=settings.train_layers,
-            adapter=settings.adapter,
-            seed=seed,
-            device="cpu",
-        )
+        return load(_local(recipe, settings.model), **settings.options(BackboneSettings), seed=seed, device="cpu")
     except (TypeError, ValueError) as error:  # of another kind, or settings that contradict each other
         raise EncoderError(
             f"{settings.model}: cannot be trained as a transformer with these settings: {error}"
@@ -328,12 +299,9 @@ def _static(
 ) -> StaticEncoder:
     """A static encoder, continued or new."""
     if settings.model:
-        encoder = load(
-            _local(recipe, settings.model),
-            max_length=settings.max_length,
-            device="cpu",
-            token_weights=settings.token_weights or None,
-        )
+        weights = settings.token_weights or None
+        name = _local(recipe, settings.model)
+        encoder = load(name, max_length=settings.max_length, device="cpu", token_weights=weights)
         if not isinstance(encoder, StaticEncoder):
             raise EncoderError(f'{settings.model}: not a static encoder; write kind = "transformer" in [encoder]')
         return encoder
@@ -376,12 +344,9 @@ def _tokenizer(recipe: Recipe, settings: StaticSettings, streams: Sequence[Corpu
             names = ", ".join(stream.name for stream in streams)
             raise CorpusError(f"stream {names}: no text is left to train a tokenizer on; check languages and leakage")
         tokenizer = train_tokenizer(
-            chain([first], texts),
-            settings.vocabulary,
-            model=settings.algorithm,
-            lowercase=settings.lowercase,
-            sentences=settings.sentences,
-        )
+            chain([first], texts), settings.vocabulary,
+            model=settings.algorithm, lowercase=settings.lowercase, sentences=settings.sentences,
+        )  # fmt: skip
     with atomic_write(path) as stream:
         stream.write(tokenizer.to_str())
     return Tokenizer.from_file(str(path))

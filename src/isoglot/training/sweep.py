@@ -61,8 +61,7 @@ from isoglot.processes import end_with_parent
 from isoglot.progress import clock
 from isoglot.recipe import PACKAGED
 from isoglot.report.charts import COLOURS, MARKERS, WIDTH, canvas, image_kind, plain, save
-from isoglot.report.tables import NOTHING, Grid, scale, to_markdown, to_text
-from isoglot.report.tables import shown as value_shown
+from isoglot.report.tables import NOTHING, Grid, scale, to_document, to_text
 from isoglot.score import Score, main_metrics
 from isoglot.settings import Recipe
 from isoglot.training.loop import run as train
@@ -159,10 +158,10 @@ class Design(_Table):
         if len(set(columns)) < len(columns):
             raise ValueError(f"two columns have the name {max(columns, key=columns.count)!r}; give each its own")
         for task in dict.fromkeys(part.task for column in self.columns for part in column.parts):
-            own = [(column, part.subset) for column in self.columns for part in column.parts if part.task == task]
-            if len({column.data for column, _ in own}) > 1:
+            entries = [(column, part.subset) for column in self.columns for part in column.parts if part.task == task]
+            if len({column.data for column, _ in entries}) > 1:
                 raise ValueError(f"columns of {task} name different data; all columns of a task must name the same")
-            if len({column.languages for column, _ in own}) > 1 and any(subset == "mean" for _, subset in own):
+            if len({column.languages for column, _ in entries}) > 1 and any(subset == "mean" for _, subset in entries):
                 raise ValueError(f"columns of {task} name different languages, and one is the mean over all of them")
         if bare := [arm.name for arm in self.arms if not (arm.recipe or arm.model or self.recipe)]:
             raise ValueError(f"arm {bare[0]!r} has no recipe; set one in the arm, or one for all")
@@ -224,18 +223,11 @@ def arms_over(arms: Sequence[Arm], over: Sequence[str]) -> tuple[Arm, ...]:
         return tuple(arms)
     names = _short([axis[0][0] for axis in grid])
     made = []
-    for arm in arms:
-        for point in itertools.product(*grid):
-            label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
-            made.append(
-                arm.model_copy(
-                    update={
-                        "name": f"{arm.name}, {label}" if len(arms) > 1 else label,
-                        "set": (*arm.set, *(f"{key}={_toml(value)}" for key, value in point)),
-                        "at": arm.at | dict(point),
-                    }
-                )
-            )
+    for arm, point in itertools.product(arms, itertools.product(*grid)):
+        label = ", ".join(f"{names[key]}={_word(value)}" for key, value in point)
+        name = f"{arm.name}, {label}" if len(arms) > 1 else label
+        changes = (*arm.set, *(f"{key}={_toml(value)}" for key, value in point))
+        made.append(arm.model_copy(update={"name": name, "set": changes, "at": arm.at | dict(point)}))
     return tuple(made)
 
 
@@ -280,52 +272,42 @@ class Sweep:
         return [self._means(), *([self._tests()] if len(self.arms) > 1 else [])]
 
     def _means(self) -> Grid:
-        places = {name: at for at, name in enumerate(self.comparison.systems)}
-        rows, table = [], self.comparison.tables[0]
+        table, rows = self.comparison.tables[0], []
         for arm in self.arms:
-            place, cells = places[arm.name], []
+            place, cells = self.comparison.systems.index(arm.name), []
             for row in table.rows:
                 mark = ""
-                if place and (found := row.differences[place - 1]).better is not None:
-                    known = [p for p in (found.p, found.p_seeds) if p is not None]
-                    sure = bool(known) and max(known) <= LEVEL
-                    mark = (" ▲" if found.better else " ▼") * sure
+                if place and (change := row.differences[place - 1]).better is not None:
+                    p_values = [p for p in (change.p, change.p_seeds) if p is not None]
+                    mark = (" ▲" if change.better else " ▼") * (bool(p_values) and max(p_values) <= LEVEL)
                 cells.append(spread(row.values[place], row.unit) + mark)
             took = clock(self.seconds[arm.name]) if arm.name in self.seconds else NOTHING
-            count = len(self.values[self.columns[0]][arm.name])
-            rows.append((arm.name, str(count), *cells, took))
-        arrows = [row.subset + " ↓" * row.lower_is_better for row in table.rows]
+            rows.append((arm.name, str(len(self.values[self.columns[0]][arm.name])), *cells, took))
+        header = ("", "runs", *(row.subset + " ↓" * row.lower_is_better for row in table.rows), "training")
         notes = ["mean ± sample standard deviation over the seeds"]
         if len(self.arms) > 1:
             notes.append(f"▲ better, ▼ worse than {self.control}: p ≤ {LEVEL} over the items and over the seeds")
         notes += [f"skipped: {line}" for line in self.comparison.left_out]
-        return Grid(self.title, ("", "runs", *arrows, "training"), tuple(rows), notes=tuple(notes))
+        return Grid(self.title, header, tuple(rows), notes=tuple(notes))
 
     def _tests(self) -> Grid:
-        rows = []
-        for row in self.comparison.tables[0].rows:
-            for name, found in zip(self.comparison.systems[1:], row.differences, strict=True):
-                ends = [value_shown(end, row.unit, sign=True) for end in found.interval or ()]
-                change = value_shown(found.value, row.unit, sign=True)
-                change += f" [{', '.join(ends)}]" if ends else ""
-                rows.append((row.subset, name, change, p_shown(found.p), p_shown(found.p_seeds)))
-        return Grid(
-            f"Differences from {self.control}",
-            ("", "arm", "difference", "p (items)", "p (seeds)"),
-            tuple(rows),
-            notes=(
-                "brackets: 95 % interval over the test items; p: two-sided paired tests, permutations of items and "
-                "t over seeds, not corrected for the number of arms",
-            ),
+        rows = tuple(
+            (row.subset, name, change.words(row.unit), p_shown(change.p), p_shown(change.p_seeds))
+            for row in self.comparison.tables[0].rows
+            for name, change in zip(self.comparison.systems[1:], row.differences, strict=True)
         )
+        note = "brackets: 95 % interval over the test items; p: two-sided paired tests, permutations of items and "
+        note += "t over seeds, not corrected for the number of arms"
+        header = ("", "arm", "difference", "p (items)", "p (seeds)")
+        return Grid(f"Differences from {self.control}", header, rows, notes=(note,))
 
     def __str__(self) -> str:
         """All tables as text."""
-        return "\n".join(to_text(grid) + "".join(f"{note}\n" for note in grid.notes) for grid in self.grids())
+        return to_text(self.grids())
 
     def to_markdown(self) -> str:
         """All tables in Markdown."""
-        return "\n".join(f"## {grid.title}\n\n{to_markdown(grid)}" for grid in self.grids())
+        return to_document(self.grids())
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `sweep.json`; `plot_sweep` reads it."""
@@ -388,7 +370,8 @@ def sweep(
     a folder contains runs of other settings, and as training and evaluation do.
     """
     output, root = Path(output), Path(data) if data is not None else environment.data_folder()
-    design = design if isinstance(design, Design) else _single(str(design))
+    if not isinstance(design, Design):
+        design = Design(title=str(design), arms=(Arm(name=str(design), recipe=str(design)),))
     arms = tuple(
         arm
         if arm.model
@@ -410,7 +393,9 @@ def sweep(
     }
     job = _Job(Path(files), root, output, steps, keep, device, precision, wanted, folders)
     ready = [job.recipe(arm) for arm in arms if not arm.model]  # check all arms before the first run
-    dev = len(ready) == len(arms) and _common_dev(ready)
+    # The dev score is compared if all arms choose their checkpoint by the same one.
+    devs = [[one.model_dump(exclude={"every", "patience"}) for one in recipe.evaluation] for recipe in ready]
+    dev = len(ready) == len(arms) and bool(devs[0]) and all(one == devs[0] for one in devs)
     if not dev and not wanted:
         raise RecipeError("nothing to compare: pass tasks, or write [evaluation] in the recipe")
     for task, codes in wanted.items():
@@ -428,44 +413,34 @@ def sweep(
     check_outputs(*tables, inputs=[path for path in inputs if not path.is_dir()])
     for arm, seed in runs:
         check_output(job.folder(arm, seed), inputs=[arm.model or None], folder=True, whole=True)
-    found = _all(job, runs, jobs=jobs, report=report)
-    made = _gather(design, arms, chosen, found, dev=dev, tasks=tasks)
+    results = _all(job, runs, jobs=jobs, report=report)
+    made = _gather(design, arms, chosen, results, dev=dev, tasks=tasks)
     made.save(output)
     if find_spec("matplotlib"):  # of an extra
         plot_sweep(output, output / "sweep.svg")
     return made
 
 
-def _single(recipe: str) -> Design:
-    """The design of one recipe."""
-    return Design(title=recipe, arms=(Arm(name=recipe, recipe=recipe),))
-
-
 def _tasks_of(design: Design, tasks: Sequence[str], languages: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The tasks to run, each with its languages; none means all."""
-    found: dict[str, tuple[str, ...]] = {}
+    languages_of: dict[str, tuple[str, ...]] = {}
     for column in design.columns:
         for part in column.parts:
-            own, known = tuple(column.languages.split()), found.get(part.task)
-            found[part.task] = own if known is None else tuple(dict.fromkeys((*known, *own))) if known and own else ()
-    for task, own in planned_tasks(list(tasks), languages=list(languages)) if tasks else ():
-        known = found.get(task.name)
+            codes, before = tuple(column.languages.split()), languages_of.get(part.task)
+            union = tuple(dict.fromkeys((*before, *codes))) if before and codes else ()
+            languages_of[part.task] = codes if before is None else union
+    for task, codes in planned_tasks(list(tasks), languages=list(languages)) if tasks else ():
+        before = languages_of.get(task.name)
         if any(column.data for column in design.columns for part in column.parts if part.task == task.name):
             raise RecipeError(f"{task.name}: its columns name data of their own; leave it out of the tasks")
-        if known is not None and tuple(own) != known and not languages:
+        if before is not None and tuple(codes) != before and not languages:
             raise RecipeError(f"{task.name}: its columns name other languages than the tasks; leave it out of one")
-        found[task.name] = tuple(own)
+        languages_of[task.name] = tuple(codes)
     if languages:
-        found = dict.fromkeys(found, tuple(languages))
-    if unknown := [task for task in found if task not in TASKS]:
+        languages_of = dict.fromkeys(languages_of, tuple(languages))
+    if unknown := [task for task in languages_of if task not in TASKS]:
         raise RecipeError(f"columns: unknown task {shown(unknown[0])}; {nearest(unknown[0], TASKS)}")
-    return found
-
-
-def _common_dev(ready: Sequence[Recipe]) -> bool:
-    """Whether all arms choose their checkpoint by the same dev score, so that it can be compared."""
-    tasks = [[e.model_dump(exclude={"every", "patience"}) for e in recipe.evaluation] for recipe in ready]
-    return bool(tasks[0]) and all(one == tasks[0] for one in tasks)
+    return languages_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -489,8 +464,8 @@ class _Job:
         stages = recipe.stages
         if self.steps:
             stages = tuple(stage.model_copy(update={"steps": self.steps, "epochs": None}) for stage in stages)
-        own = {"folder": self.files} if recipe.folder.is_relative_to(PACKAGED) else {}
-        recipe = recipe.model_copy(update={"data": self.data, "stages": stages, **own})
+        place = {"folder": self.files} if recipe.folder.is_relative_to(PACKAGED) else {}
+        recipe = recipe.model_copy(update={"data": self.data, "stages": stages, **place})
         check_files(recipe, arm.recipe)
         return recipe
 
@@ -515,13 +490,13 @@ class _Job:
         recipe, folder = None if arm.model else self.recipe(arm), self.folder(arm, seed)
         digest = self.digest(arm, recipe)
         if (folder / "results.json").exists():
-            known = read_results(folder)
-            if known.settings.get("made of") != digest:
+            earlier = read_results(folder)
+            if earlier.settings.get("made of") != digest:
                 raise EvaluationError(
                     f"{folder}: contains a run of another recipe, or of other data, weights or tasks; remove it, or "
                     "choose another output"
                 )
-            return known
+            return earlier
         report(f"{arm.name}, seed {seed}")
         settings: dict[str, Any] = {"recipe": arm.recipe, "seed": seed, "version": __version__, "made of": digest}
         settings |= {} if self.precision is None else {"precision": self.precision}
@@ -530,8 +505,8 @@ class _Job:
             encoder: Model = load(arm.model, device=self.device)
         elif arm.untrained:
             fresh = make_encoder(recipe, report, seed=seed).exports()[0].eval().to(resolve(self.device))
-            encoder = _fitted(arm, fresh, recipe, seed)
-            scores = _dev_of_untrained(recipe, encoder)
+            encoder = _fitted(arm, fresh, recipe, seed).eval()
+            scores = [_dev_score(one.score(encoder)[0], lower=one.lower) for one in choices_of(recipe)[:1]]
         else:
             begun = (folder / "run.json").exists()
             place, name = resolve(self.device), arm.recipe
@@ -563,26 +538,18 @@ def _fitted(arm: Arm, encoder: Encoder, recipe: Recipe, seed: int) -> Encoder:
     return fit_flow(encoder, texts, seed=seed).encoder
 
 
-def _dev_of_untrained(recipe: Recipe, encoder: Encoder) -> list[Score]:
-    choices = choices_of(recipe)
-    if not choices:
-        return []
-    encoder.eval()
-    return [_dev_score(choices[0].score(encoder)[0], lower=choices[0].lower)]
-
-
 def _dev_score(value: float, *, lower: bool) -> Score:
     return Score(DEV, "best", "score", value, 0, lower_is_better=lower)
 
 
 def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Report | None) -> dict[str, list[Scores]]:
     """The scores of all runs by the names of their arms."""
-    found: dict[str, list[Scores]] = {arm.name: [] for arm, _ in runs}
+    results: dict[str, list[Scores]] = {arm.name: [] for arm, _ in runs}
     if jobs == 1:
         for arm, seed in runs:
             with Display(quiet=report is not None) as display:
-                found[arm.name].append(job.run(arm, seed, report or display.report, display.update))
-        return found
+                results[arm.name].append(job.run(arm, seed, report or display.report, display.update))
+        return results
     threads = max(1, torch.get_num_threads() // jobs)
     # Spawn processes: a forked one would inherit the locks of torch's threads.
     with ProcessPoolExecutor(
@@ -596,8 +563,8 @@ def _all(job: _Job, runs: Sequence[tuple[Arm, int]], *, jobs: int, report: Repor
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     for arm, made in begun:
-        found[arm.name].append(made.result())
-    return found
+        results[arm.name].append(made.result())
+    return results
 
 
 def _start_run(threads: int) -> None:
@@ -620,7 +587,7 @@ def _gather(
     design: Design,
     arms: Sequence[Arm],
     seeds: tuple[int, ...],
-    found: Mapping[str, list[Scores]],
+    results: Mapping[str, list[Scores]],
     *,
     dev: bool,
     tasks: Sequence[str],
@@ -628,7 +595,7 @@ def _gather(
     """The table of all runs."""
     columns = [Column(DEV, ((DEV, "best", "score"),))] if dev else []
     columns += [Column(c.name, tuple((p.task, p.subset, p.metric) for p in c.parts)) for c in design.columns]
-    first = next(iter(found.values()))[0]
+    first = next(iter(results.values()))[0]
     asked = {task.name for task, _ in planned_tasks(list(tasks))} if tasks else set()
     for name, suite in ((name, SUITES[name]) for name in tasks if name in SUITES):
         taken = {column.label for column in columns}
@@ -641,25 +608,24 @@ def _gather(
     names = [arm.name for arm in design.arms]
     at = names.index(design.control) if design.control else 0
     control = arms[at * len(arms) // len(names)].name  # of a grid: with the first of all values
-    order = [control, *(name for name in found if name != control)]
-    pairs = [(name, run) for name in order for run in found[name]]
+    order = [control, *(name for name in results if name != control)]
+    pairs = [(name, run) for name in order for run in results[name]]
     comparison = compare(*(run for _, run in pairs), names=[name for name, _ in pairs], columns=columns)
     labels = [row.subset for row in comparison.tables[0].rows]
     by_label = {column.label: column for column in columns}
+    by_key = {
+        name: [{(one.task, one.subset, one.metric): one.value for one in run} for run in runs]
+        for name, runs in results.items()
+    }
     values = {
-        label: {name: [_value(by_label[label], run) for run in found[name]] for name in found} for label in labels
+        label: {name: [by_label[label].mean(run) for run in runs] for name, runs in by_key.items()} for label in labels
     }
     seconds = {
-        name: statistics.mean(known)
-        for name, every in found.items()
-        if (known := [float(s) for run in every if isinstance(s := run.settings.get("seconds"), int | float)])
+        name: statistics.mean(measured)
+        for name, every in results.items()
+        if (measured := [float(s) for run in every if isinstance(s := run.settings.get("seconds"), int | float)])
     }
     return Sweep(design.title or "Sweep", tuple(arms), control, seeds, tuple(labels), comparison, values, seconds)
-
-
-def _value(column: Column, scores: Scores) -> float:
-    known = {(score.task, score.subset, score.metric): score.value for score in scores}
-    return column.mean({key: known[key] for key in column.keys})
 
 
 def _columns_of(scores: Sequence[Score]) -> list[Column]:
@@ -668,10 +634,10 @@ def _columns_of(scores: Sequence[Score]) -> list[Column]:
     columns = []
     for task, metrics in chosen.items():
         for metric in metrics:
-            own = [score for score in scores if (score.task, score.metric) == (task, metric)]
-            kept = [score for score in own if score.over] or own
-            for score in kept:
-                words = [task, *([score.subset] if len(own) > 1 else []), *([metric] if len(metrics) > 1 else [])]
+            of_metric = [score for score in scores if (score.task, score.metric) == (task, metric)]
+            averages = [score for score in of_metric if score.over] or of_metric
+            for score in averages:
+                words = [task, *([score.subset] if len(of_metric) > 1 else []), *([metric] if len(metrics) > 1 else [])]
                 columns.append(Column(" ".join(words), ((task, score.subset, metric),)))
     return columns
 
@@ -732,10 +698,10 @@ def _panel(
     """One column: its values times `factor`, at numbers along the horizontal axis, or at words below each other."""
     for place, (name, points) in enumerate(lines.items()):
         style = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-        found = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
-        where, middle = [at for at, _ in found], [statistics.mean(seeds) for _, seeds in found]
-        ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in found]
-        every = [(at, value) for at, seeds in found for value in seeds]
+        series = [(at if numeric else ticks.index(at), [factor * value for value in values[arm]]) for at, arm in points]
+        where, middle = [at for at, _ in series], [statistics.mean(seeds) for _, seeds in series]
+        ends = [statistics.stdev(seeds) if len(seeds) > 1 else 0.0 for _, seeds in series]
+        every = [(at, value) for at, seeds in series for value in seeds]
         if numeric:
             axes.errorbar(where, middle, yerr=ends, capsize=3, label=plain(name), **style)
         else:

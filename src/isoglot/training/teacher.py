@@ -29,7 +29,7 @@ from isoglot.errors import CorpusError, EncoderError
 from isoglot.evaluation.base import Encode
 from isoglot.model import Model
 from isoglot.model.base import cache_key
-from isoglot.settings import Recipe, TeacherSettings
+from isoglot.settings import OpenedSettings, Recipe, TeacherSettings
 from isoglot.store import BLOCK, Rows, VectorStore
 from isoglot.training import ranks
 
@@ -78,13 +78,7 @@ def open_teacher(recipe: Recipe, settings: TeacherSettings, device: torch.device
         return settings.held
     path = recipe.resolve(settings.model)
     try:
-        return load(
-            path if path.is_dir() else settings.model,
-            pooling=settings.pooling,
-            prompt=settings.prompt,
-            max_length=settings.max_length,
-            device=device,
-        )
+        return load(path if path.is_dir() else settings.model, **settings.options(OpenedSettings), device=device)
     except (TypeError, ValueError) as error:
         raise EncoderError(f"{settings.model}: cannot be a teacher with these settings: {error}") from error
 

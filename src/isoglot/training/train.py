@@ -258,9 +258,9 @@ def _recipe_of(name: str, encoder: Encoder, arguments: Mapping[str, Any]) -> tup
     call = SimpleNamespace(**plain)
     if call.epochs is not None and call.steps is not None:
         raise ValueError("pass epochs or steps, not both")
-    for argument, least in (("patience", 0), ("evaluate_every", 1)):  # of no setting without dev
-        if (number := getattr(call, argument)) is not None and number < least:
-            raise ValueError(f"{argument} must be at least {least}, got {number}")
+    for argument, minimum in (("patience", 0), ("evaluate_every", 1)):  # of no setting without dev
+        if (number := getattr(call, argument)) is not None and number < minimum:
+            raise ValueError(f"{argument} must be at least {minimum}, got {number}")
     if call.teacher is not None and not isinstance(call.teacher, str | Path | Model):
         raise TypeError(f"teacher must be an encoder or what isoglot.load opens, got {shown(call.teacher)}")
     groups: list[Group] = []
@@ -307,16 +307,10 @@ def _settings_of(name: str, encoder: Encoder, call: SimpleNamespace, groups: lis
         objectives=objectives,
         teacher=None if teacher is None else TeacherSettings(model=teacher.name).holding(teacher),
     )
-    stage = StageSettings(
-        streams=(stream,),
-        optimizer=OptimizerSettings(
-            lr=rate if call.lr is None else call.lr,
-            warmup=call.warmup,
-            precision=PRECISIONS.get(call.precision, call.precision),
-        ),
-        epochs=1.0 if call.epochs is None and call.steps is None else call.epochs,
-        steps=call.steps,
-    )
+    lr, precision = rate if call.lr is None else call.lr, PRECISIONS.get(call.precision, call.precision)
+    epochs = 1.0 if call.epochs is None and call.steps is None else call.epochs
+    optimizer = OptimizerSettings(lr=lr, warmup=call.warmup, precision=precision)
+    stage = StageSettings(streams=(stream,), optimizer=optimizer, epochs=epochs, steps=call.steps)
     trained = {name: getattr(call, name) for name in RESTRICTION} | {"adapter": adapter, "model": name}
     recipe = Recipe(
         name=name,
@@ -438,7 +432,7 @@ def _evaluation(call: SimpleNamespace) -> tuple[EvaluationSettings, ...]:
         folder = str(environment.data_folder() if call.dev_data is None else call.dev_data)
         tasks = [(task, folder, tuple(languages)) for task, languages in tasks_of(names)]
     elif call.dev is not None:
-        task = Retrieval(tuple(_sided(group) for group in groups_of(call.dev, call.languages)), name="dev")
+        task = Retrieval(tuple(map(_sided, groups_of(call.dev, call.languages))), name="dev")
         if not task.subsets(Path()):
             raise ValueError("dev contains no pair of sentences; pass pairs, or the names of tasks")
         if number := short_row(task.groups or ()):
@@ -504,11 +498,9 @@ def train_seeds(
 def summarise(outcomes: Sequence[Outcome], path: Path) -> None:
     """Write mean and deviation of the best dev scores over seeds, and the best of all; nothing without scores."""
     scores = [outcome.best for outcome in outcomes if outcome.best is not None]
-    if not scores:
-        return
-    lower = outcomes[0].lower_is_better
-    deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
-    summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
-    summary |= {"best": (min if lower else max)(scores), "lower_is_better": lower}
-    with atomic_write(path) as stream:
-        json.dump(summary, stream, indent=1)
+    if scores:
+        lower = outcomes[0].lower_is_better
+        deviation = statistics.stdev(scores) if len(scores) > 1 else None  # seeds without a finite score are left out
+        summary = {"scores": scores, "mean": statistics.mean(scores), "standard_deviation": deviation, "n": len(scores)}
+        with atomic_write(path) as stream:
+            json.dump(summary | {"best": (min if lower else max)(scores), "lower_is_better": lower}, stream, indent=1)

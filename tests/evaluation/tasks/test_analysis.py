@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from scipy.special import hyp0f1
 
 from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.tasks.analysis import (
-    ALIGNMENT,
     FEW,
     GROUPS,
     MARKED,
@@ -400,7 +400,7 @@ def test_random_vectors_give_the_value_of_theory(dims):
 
 def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
     stsb_dev(tmp_path)
-    aligned, uniform = ALIGNMENT["alignment"].run(by_text, tmp_path)
+    aligned, uniform = TASKS["alignment"].run(by_text, tmp_path)
     left, right = (by_text([f"b {side} {i}" for i in range(POSITIVE)]).tolist() for side in ("left", "right"))
     rest = by_text([f"b {side}{i}" for side in ("left a", "right b") for i in range(OTHER)]).tolist()
     squares = [square_in_a_loop(a, b) for a, b in zip(left, right, strict=True)]
@@ -414,7 +414,7 @@ def test_a_run_equals_the_protocol_in_a_loop(tmp_path):
 def test_a_gold_of_exactly_four_counts_and_a_text_that_stands_twice_is_one_sentence(tmp_path):
     table = [("a 0", "a 1", 4), ("a 0", "a 2", 3.999), ("a 0", "a 0", 5)]
     export(tmp_path / "STS17/ko-ko", table)
-    aligned, uniform = ALIGNMENT["alignment/sts17"].run(one_hot, tmp_path)
+    aligned, uniform = TASKS["alignment/sts17"].run(one_hot, tmp_path)
     assert (aligned.value, aligned.n, aligned.items.tolist()) == (1, 2, [2, 0])
     assert (uniform.value, uniform.n) == (pytest.approx(-4), 3)
 
@@ -424,21 +424,21 @@ def test_no_pair_of_one_meaning_is_an_error(tmp_path):
     with pytest.raises(
         EvaluationError, match=r"^alignment/sts17 kor-kor: none of its 2 labelled pairs .* of 4 or more"
     ):
-        ALIGNMENT["alignment/sts17"].run(by_text, tmp_path)
+        TASKS["alignment/sts17"].run(by_text, tmp_path)
     write(tmp_path / "STS/STSBenchmark/sts-dev.csv", "g\tf\ty\t1\t7\ta\tb\n")
     with pytest.raises(EvaluationError, match=r"^alignment eng: .*sts-dev.csv:1: the score '7' is not a number"):
-        ALIGNMENT["alignment"].run(by_text, tmp_path)
+        TASKS["alignment"].run(by_text, tmp_path)
 
 
 def test_a_vector_that_is_not_finite_is_told_with_its_side_and_line(tmp_path):
     export(tmp_path / "STS17/ko-ko", [("a 0", "a 1", None), ("a 0", "a 2", 4), ("a 3", "a 0", 5)])
     with pytest.raises(EvaluationError, match=r"kor-kor, sentence 2, language kor: \S*ko-ko/test.jsonl:2: .*NaN"):
-        ALIGNMENT["alignment/sts17"].run(lambda texts: [[np.nan if t == "a 2" else 1.0] for t in texts], tmp_path)
+        TASKS["alignment/sts17"].run(lambda texts: [[np.nan if t == "a 2" else 1.0] for t in texts], tmp_path)
 
 
 def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
     sts17(tmp_path)
-    task = ALIGNMENT["alignment/sts17"]
+    task = TASKS["alignment/sts17"]
     assert task.subsets(tmp_path)[-1] == POOLED
     assert POOLED not in task.subsets(tmp_path, languages=["ar"])
     found = {(score.subset, score.metric): score for score in task.run(by_text, tmp_path)}
@@ -457,5 +457,5 @@ def test_the_pool_is_over_all_pairs_of_ten_sets(tmp_path):
 def test_the_dev_split_has_264_pairs_of_one_meaning():
     if not (SHARED / "senteval-en").is_dir():
         pytest.skip(f"{SHARED} has no senteval-en; set ISOGLOT_DATA to the folder of the data sets")
-    scores = ALIGNMENT["alignment"].run(lambda texts: np.array([[len(t), t.count(" ") + 1] for t in texts]), SHARED)
+    scores = TASKS["alignment"].run(lambda texts: np.array([[len(t), t.count(" ") + 1] for t in texts]), SHARED)
     assert [(score.metric, score.n) for score in scores] == [("alignment", 264), ("uniformity", 2909)]

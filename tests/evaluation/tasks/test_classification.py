@@ -19,10 +19,10 @@ from threadpoolctl import threadpool_limits
 
 from isoglot.data.sets.normal import Row, Rows
 from isoglot.errors import EvaluationError
+from isoglot.evaluation import TASKS
 from isoglot.evaluation.evaluate import evaluate
 from isoglot.evaluation.sets import sources
 from isoglot.evaluation.tasks.classification import (
-    CLASSIFICATION,
     STRENGTHS,
     Outcome,
     accuracy,
@@ -41,7 +41,7 @@ SHARED = Path(os.environ.get("ISOGLOT_DATA", Path(__file__).parents[4] / "shared
 
 
 MTOP, SIB, SIB_ZERO, MLDOC, MLDOC_RAW, XNLI, PAWSX = (
-    CLASSIFICATION[name] for name in ("mtop", "sib-200", "sib-200/zero-shot", "mldoc", "mldoc/raw", "xnli", "paws-x")
+    TASKS[name] for name in ("mtop", "sib-200", "sib-200/zero-shot", "mldoc", "mldoc/raw", "xnli", "paws-x")
 )
 
 

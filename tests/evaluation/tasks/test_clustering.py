@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.tasks.clustering import CLUSTERING, MEWSC_LANGUAGES, RESTARTS, SEEDS, compare, kmeans, score
 
-MEWSC_16, STC, TNEWS, TABLES = CLUSTERING.values()
+MEWSC_16, STC, TNEWS, TABLES = CLUSTERING
 
 
 partitions = st.integers(1, 30).flatmap(

@@ -45,8 +45,7 @@ from isoglot.evaluation.tasks.sts import (
     MTEB_11,
     MULTILINGUAL,
     TRACKS_5,
-    combine,
-    correlation,
+    correlations,
     judge,
     mistakes,
     sides,
@@ -78,7 +77,8 @@ def cosine_in_a_loop(a, b):
 
 
 def score(items, kind):
-    return correlation("sts", "deu", kind, items=np.array(items, np.float32)).value
+    scores = correlations("sts", "deu", [np.array(items, np.float32)], ("",))
+    return next(score.value for score in scores if score.metric == kind)
 
 
 @settings(deadline=None, max_examples=60)
@@ -162,7 +162,7 @@ def test_mistakes_are_the_ten_largest_differences_of_rank():
     cosine[[2, 17]] = cosine[[17, 2]]
     cosine[[5, 9]] = cosine[[9, 5]]
     pairs = Rows(Row((f"a{i}", "b" * 500), ("",), score) for i, score in enumerate(gold))
-    detail = mistakes(pairs, np.stack([gold, cosine], 1).astype(np.float32))
+    (detail,) = mistakes(pairs, np.stack([gold, cosine], 1).astype(np.float32))
     assert (detail.kind, len(detail.rows)) == ("mistakes", 10)
     assert detail.columns == ("sentence 1", "sentence 2", "gold", "cosine", "rank difference")
     assert [row[0] for row in detail.rows[:5]] == ["a2", "a17", "a5", "a9", "a0"]
@@ -219,7 +219,7 @@ def shifted():
 
 
 def test_all_differs_from_the_means_where_corpora_lie_at_different_heights():
-    found = values(combine(shifted(), task="sts13", kind="spearman"))
+    found = values(correlations("sts13", "eng", shifted(), ("all", "wmean", "mean")))
     assert [found["spearman/wmean"], found["spearman/mean"]] == pytest.approx([1, 1])
     assert found["spearman/all"] == pytest.approx(spearmanr([0, 1, 2, 3, 4], [0.7, 0.8, 0.9, 0.1, 0.2]).statistic)
     assert found["spearman/all"] < 0
@@ -227,7 +227,7 @@ def test_all_differs_from_the_means_where_corpora_lie_at_different_heights():
 
 def test_wmean_weighs_by_pairs_and_mean_does_not():
     low, high = shifted()
-    found = values(combine([low, high * [1, -1]], task="sts13", kind="spearman"))
+    found = values(correlations("sts13", "eng", [low, high * [1, -1]], ("all", "wmean", "mean")))
     assert found["spearman/wmean"] == pytest.approx((3 * 1 + 2 * -1) / 5)
     assert found["spearman/mean"] == pytest.approx(0)
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, combinations, islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -37,10 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.data.languages import canonical, is_language
-from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
 from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
-from isoglot.evaluation.sets import Source, among
+from isoglot.evaluation.sets import SetTask, Source, among, in_split
 from isoglot.evaluation.tasks import retrieval, sts
 from isoglot.evaluation.tasks.retrieval import N_WAY, check_aligned
 from isoglot.evaluation.vectors import embed, unit
@@ -78,7 +77,7 @@ Tables = Mapping[str, Doubles]
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment(BaseTask):
+class Alignment(SetTask):
     """Both values of each subset of a similarity set.
 
     `pools` are further subsets, each the union of the subsets it names, present if all of them were evaluated. `lists`
@@ -86,18 +85,15 @@ class Alignment(BaseTask):
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = ALIGNED
-    name: str
-    reads: tuple[str, ...]
-    split: str = "test"
     pools: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
         """The subsets whose files are there, then the pools."""
-        parts = sts.split_sources(self.name, self.reads, self.split, data, languages=languages)
-        pools = {pool: over for pool, over in self.pools.items() if set(over) <= set(parts)}
-        single = {subset: (source,) for subset, source in parts.items()}
-        return {**single, **{pool: tuple(parts[subset] for subset in over) for pool, over in pools.items()}}
+        parts = in_split(self.name, self.reads, self.split, data, languages, merge=True)
+        unions = {subset: (subset,) for subset in parts} | dict(self.pools)
+        return {
+            name: tuple(parts[subset] for subset in over) for name, over in unions.items() if parts.keys() >= {*over}
+        }
 
     def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
         """Without the pools; no mean of one subset."""
@@ -107,8 +103,23 @@ class Alignment(BaseTask):
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """`alignment` and `uniformity` of each subset and pool."""
         for subset, parts in subsets.items():
+            where = f"{self.name} {subset}"
             pairs = sts.joined(part.read(f"{self.name} {part.part.subset}") for part in parts)
-            yield from _aligned_scores(encode, pairs, task=self.name, subset=subset)
+            first: dict[str, int] = {}
+            for row, text in enumerate([*pairs.texts(0), *pairs.texts(1)]):
+                first.setdefault(text, row)
+            positive = np.array(pairs.labels) >= POSITIVE
+            if len(first) < 2:
+                raise EvaluationError(f"{where}: all sentences are identical; use another set")
+            if not positive.any():
+                raise EvaluationError(
+                    f"{where}: none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; "
+                    "give a set with pairs of one meaning, on the scale 0 to 5"
+                )
+            tables = sts.embed_sides(encode, pairs, where=where, languages=sts.sides(subset))
+            squares = alignment(*(table[positive] for table in tables)).astype(np.float32)
+            yield ALIGNED[0].mean_of(self.name, subset, squares, item_set=item_set_of(pairs.labels))
+            yield ALIGNED[1].score(self.name, subset, uniformity(np.concatenate(tables)[[*first.values()]]), len(first))
 
 
 def alignment(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
@@ -133,35 +144,10 @@ def uniformity(rows: NDArray[Any], *, block: int = _BLOCK) -> float:
     return float(np.log(total / (len(units) * (len(units) - 1) / 2)))
 
 
-def _aligned_scores(encode: Encode, pairs: Rows, *, task: str, subset: str) -> list[Score]:
-    texts = list(chain(pairs.texts(0), pairs.texts(1)))
-    distinct = sorted({text: row for row, text in reversed(list(enumerate(texts)))}.values())
-    positive = np.array(pairs.labels) >= POSITIVE
-    if len(distinct) < 2:
-        raise EvaluationError(f"{task} {subset}: all sentences are identical; use another set")
-    if not positive.any():
-        raise EvaluationError(
-            f"{task} {subset}: none of its {len(pairs)} labelled pairs has a score of {POSITIVE:g} or more; "
-            "give a set with pairs of one meaning, on the scale 0 to 5"
-        )
-    first, second = sts.embed_sides(encode, pairs, where=f"{task} {subset}", languages=sts.sides(subset))
-    squares = alignment(first[positive], second[positive]).astype(np.float32)
-    rows = np.concatenate([first, second])[distinct]
-    return [
-        ALIGNED[0].mean_of(task, subset, squares, item_set=item_set_of(pairs.labels)),
-        ALIGNED[1].score(task, subset, uniformity(rows), len(rows)),
-    ]
-
-
-ALIGNMENT: dict[str, Alignment] = {
-    task.name: task
-    for task in (
-        Alignment("alignment", ("senteval-en",), "sts-b-dev"),
-        Alignment(
-            "alignment/sts17", sts.STS17_SETS, pools={POOLED: sts.EXTENDED_10}, lists={"extended-10": sts.EXTENDED_10}
-        ),
-    )
-}
+ALIGNMENT: tuple[Alignment, ...] = (
+    Alignment("alignment", ("senteval-en",), split="sts-b-dev"),
+    Alignment("alignment/sts17", sts.STS17_SETS, {"extended-10": sts.EXTENDED_10}, pools={POOLED: sts.EXTENDED_10}),
+)
 
 
 # Groups of translations
@@ -227,14 +213,14 @@ def vectors(encode: Encode, groups: Sequence[Translations], *, task: str) -> dic
     tables: dict[str, Doubles] = {}
     for code in codes(groups):
         places = shared(groups, [code])
-        rows = _embed(encode, [groups[place] for place in places], code, f"{task} {code}")
-        table = np.zeros((len(groups), rows.shape[1]))
-        table[places] = unit(rows)
-        tables[code] = table
+        texts, read_at = ([getattr(groups[place], name)[code] for place in places] for name in ("texts", "places"))
+        rows = embed(encode, texts, where=f"{task} {code}", place=read_at.__getitem__)
+        tables[code] = np.zeros((len(groups), rows.shape[1]))
+        tables[code][places] = unit(rows)
     return tables
 
 
-def square(languages: Sequence[str], values: Mapping[tuple[str, str], float], *, same: float) -> Detail:
+def square(languages: Sequence[str], values: Mapping[tuple[str, ...], float], *, same: float) -> Detail:
     """A table of all languages against all; a pair without a value is an empty cell, `same` stands in the diagonal."""
 
     def cell(a: str, b: str) -> str | float:
@@ -263,29 +249,23 @@ def _language(code: str) -> str:
     return code.partition(":")[0]
 
 
-def _embed(encode: Encode, groups: Sequence[Translations], code: str, where: str) -> NDArray[np.float32]:
-    texts = [group.texts[code] for group in groups]
-    return embed(encode, texts, where=where, place=lambda row: groups[row].places[code])
-
-
 def _narrow(groups: Iterator[Translations], languages: Sequence[str]) -> Iterator[Translations]:
     for group in groups:
-        chosen = sorted(
-            (code for code in group.texts if _english(code) or among(_language(code), languages)), key=_order
-        )
-        if len(chosen) >= 2:
-            texts, places = ({code: by_code[code] for code in chosen} for by_code in (group.texts, group.places))
+        wanted = [code for code in group.texts if _english(code) or among(_language(code), languages)]
+        if len(wanted) >= 2:
+            wanted.sort(key=_order)
+            texts, places = ({code: by_code[code] for code in wanted} for by_code in (group.texts, group.places))
             yield Translations(group.name, texts, places)
 
 
 def _own(data: Path, task: str, paraphrases: bool) -> Iterator[Translations]:
-    for number, group in retrieval.read_groups(data, task=task):
+    for place, group in retrieval.read_groups(data, task=task):
         met, texts = Counter[str](), {}
         for code, text in zip(group.langs, group.texts, strict=True):
             met[code] += 1
             if met[code] == 1 or paraphrases:
                 texts[code if met[code] == 1 else f"{code}:{met[code]}"] = text
-        yield Translations(item_set_of(group.texts), texts, dict.fromkeys(texts, retrieval.origin(data, number)))
+        yield Translations(item_set_of(group.texts), texts, dict.fromkeys(texts, place))
 
 
 def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> Iterator[Translations]:
@@ -297,10 +277,20 @@ def _aligned(data: Path, source: str, task: str, languages: Sequence[str]) -> It
     for code in others:
         check_aligned((tables[first], tables[code]), where=f"{where}, languages {first} and {code}")
     for rows in zip(*tables.values(), strict=True):
-        sentences, places = ([row[at][0] for row in rows] for at in (0, 1))
-        yield Translations(
-            f"{source} {rows[0].id}", dict(zip(tables, sentences, strict=True)), dict(zip(tables, places, strict=True))
-        )
+        texts, places = ({code: row[at][0] for code, row in zip(tables, rows, strict=True)} for at in (0, 1))
+        yield Translations(f"{source} {rows[0].id}", texts, places)
+
+
+class Subset(NamedTuple):
+    """All groups, the languages of a subset, and the places of the groups that have every one of these."""
+
+    groups: Sequence[Translations]
+    languages: tuple[str, ...]
+    places: list[int]
+
+    def sides(self, tables: Tables) -> list[Doubles]:
+        """The vectors of each language in these groups."""
+        return [tables[code][self.places] for code in self.languages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +307,7 @@ class OfGroups(BaseTask):
     reads_one_set: ClassVar[bool] = True  # that with the most of the languages
     paraphrases: ClassVar[bool] = False  # whether all sentences of a language in a group count
     together: ClassVar[bool] = True  # whether three or more languages together are a subset
+    table: ClassVar[tuple[Metric, float] | None] = None  # of which metric the mean has one, and its diagonal
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Subset]:
         """Pairs of languages, and all languages joined."""
@@ -331,30 +322,25 @@ class OfGroups(BaseTask):
         """The pairs of languages."""
         return [subset for subset in subsets if subset.count("-") == 1]
 
+    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+        """The scores of each subset, see `compare`; all subsets share their groups."""
+        tables = vectors(encode, next(iter(subsets.values())).groups, task=self.name)
+        for name, subset in subsets.items():
+            yield from self.compare(name, subset, tables)
 
-class Subset(NamedTuple):
-    """All groups, the languages of a subset, and the places of the groups that have every one of these."""
+    def compare(self, name: str, subset: Subset, tables: Tables) -> Iterator[Score]:
+        """The scores of a subset."""
+        raise NotImplementedError
 
-    groups: Sequence[Translations]
-    languages: tuple[str, ...]
-    places: list[int]
-
-
-def groups_of(subsets: Mapping[str, Subset]) -> Sequence[Translations]:
-    """The groups, which all subsets share."""
-    return next(iter(subsets.values())).groups
-
-
-def add_table(scores: list[Score], metric: Metric, subsets: Mapping[str, Subset], *, same: float) -> list[Score]:
-    """The scores, the `mean` of a metric having a table of its values in all languages against all."""
-    values = {
-        subsets[score.subset].languages: score.value
-        for score in scores
-        if score.metric == metric.name and score.subset in subsets
-    }
-    table = (square(codes(groups_of(subsets)), values, same=same),) if subsets else ()  # type: ignore[arg-type]
-    named = "mean", metric.name
-    return [replace(score, details=table) if (score.subset, score.metric) == named else score for score in scores]
+    def add_details(self, scores: list[Score], subsets: dict[str, Subset]) -> list[Score]:
+        """The mean of the metric of `table` has a table of its values in all languages against all."""
+        if self.table is None:
+            return scores
+        metric, same = self.table
+        chosen = {score.subset: score for score in scores if score.metric == metric.name}
+        values = {subsets[name].languages: score.value for name, score in chosen.items() if name in subsets}
+        table = square(codes(next(iter(subsets.values())).groups), values, same=same)
+        return [replace(score, details=(table,)) if score is chosen.get("mean") else score for score in scores]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,37 +353,29 @@ class Similarity(OfGroups):
     metrics: ClassVar[tuple[Metric, ...]] = (TRANSLATIONS, CONTRAST, LEAST, SPREAD)
     name: ClassVar[str] = "similarity"
     paraphrases: ClassVar[bool] = True
+    # A sentence is its own translation, so it is not compared with the other sentences of its language.
+    table: ClassVar[tuple[Metric, float] | None] = (TRANSLATIONS, 1.0)
 
-    def add_details(self, scores: list[Score], subsets: dict[str, Subset]) -> list[Score]:
-        """The mean has a table of all languages against all."""
-        # A sentence is its own translation, so it is not compared with the other sentences of its language.
-        return add_table(scores, TRANSLATIONS, subsets, same=1.0)
-
-    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+    def compare(self, name: str, subset: Subset, tables: Tables) -> Iterator[Score]:
         """`cosine/translations` and `cosine/contrast` of pairs, `cosine/min` and `cosine/std` of all languages."""
-        groups = groups_of(subsets)
-        tables = vectors(encode, groups, task=self.name)
-        for subset, (_, languages, places) in subsets.items():
-            if len(languages) == 2:
-                a, b = (tables[code][places] for code in languages)
-                item_set = item_set_of(groups[place].name for place in places)
-                same, others = np.einsum("nd,nd->n", a, b), len(a) - 1
-                # The cosines of a sentence with all of the other language add up to its product with their sum.
-                sums = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same
-                for metric, items in ((TRANSLATIONS, same), (CONTRAST, same - sums / (2 * others))):
-                    yield metric.mean_of(self.name, subset, items, item_set=item_set)
-                continue
-            cosines = np.array(
-                [np.einsum("nd,nd->n", tables[a][places], tables[b][places]) for a, b in combinations(languages, 2)]
-            )
-            example = _example(groups[places[0]], languages, cosines[:, 0])
-            yield LEAST.mean_of(self.name, subset, cosines.min(axis=0), details=(example,))
-            yield SPREAD.mean_of(self.name, subset, cosines.std(axis=0))
+        groups, languages, places = subset
+        same = [np.einsum("nd,nd->n", a, b) for a, b in combinations(subset.sides(tables), 2)]
+        if len(languages) > 2:
+            example = _example(groups[places[0]], languages, [float(cosines[0]) for cosines in same])
+            yield LEAST.mean_of(self.name, name, np.min(same, axis=0), details=(example,))
+            yield SPREAD.mean_of(self.name, name, np.std(same, axis=0))
+            return
+        a, b = subset.sides(tables)
+        item_set = item_set_of(groups[place].name for place in places)
+        # The cosines of a sentence with all of the other language add up to its product with their sum.
+        sums = a @ b.sum(axis=0) + b @ a.sum(axis=0) - 2 * same[0]
+        for metric, items in ((TRANSLATIONS, same[0]), (CONTRAST, same[0] - sums / (2 * (len(a) - 1)))):
+            yield metric.mean_of(self.name, name, items, item_set=item_set)
 
 
-def _example(group: Translations, languages: Sequence[str], cosines: Doubles) -> Detail:
+def _example(group: Translations, languages: Sequence[str], cosines: Sequence[float]) -> Detail:
     """The matrix of one group, its sentences naming the rows."""
-    values = dict(zip(combinations(languages, 2), map(float, cosines), strict=True))
+    values: dict[tuple[str, ...], float] = dict(zip(combinations(languages, 2), cosines, strict=True))
     table = square(languages, values, same=1.0)
     rows = tuple((f"{code}: {group.texts[code]}", *row[1:]) for code, row in zip(languages, table.rows, strict=True))
     return replace(table, rows=rows)
@@ -410,20 +388,13 @@ class Centroids(OfGroups):
     metrics: ClassVar[tuple[Metric, ...]] = (DISTANCE,)
     name: ClassVar[str] = "centroids"
     together: ClassVar[bool] = False
+    table: ClassVar[tuple[Metric, float] | None] = (DISTANCE, 0.0)
 
-    def add_details(self, scores: list[Score], subsets: dict[str, Subset]) -> list[Score]:
-        """The mean has a table of all languages against all."""
-        return add_table(scores, DISTANCE, subsets, same=0.0)
-
-    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+    def compare(self, name: str, subset: Subset, tables: Tables) -> Iterator[Score]:
         """`distance` of each pair; an encoder that gives all sentences of a language the same vector is an error."""
-        tables = vectors(encode, groups_of(subsets), task=self.name)
-        for subset, (_, (a, b), places) in subsets.items():
-            yield DISTANCE.score(
-                self.name, subset, self._distance((a, b), tables[a][places], tables[b][places]), len(places)
-            )
+        yield DISTANCE.score(self.name, name, self._distance(name, *subset.sides(tables)), len(subset.places))
 
-    def _distance(self, pair: tuple[str, str], a: Doubles, b: Doubles) -> float:
+    def _distance(self, subset: str, a: Doubles, b: Doubles) -> float:
         """Between the centres of unit vectors (N, D), over the mean of both root mean square distances from them."""
         apart = float(np.linalg.norm(a.mean(axis=0) - b.mean(axis=0)))
         spread = sum(float(np.sqrt(np.square(side - side.mean(axis=0)).sum(axis=1).mean())) for side in (a, b)) / 2
@@ -431,7 +402,7 @@ class Centroids(OfGroups):
             return 0.0
         if spread <= _ROUNDING:
             raise EvaluationError(
-                f"{self.name} {'-'.join(pair)}: all {len(a)} sentences of a language have the same vector, and the "
+                f"{self.name} {subset}: all {len(a)} sentences of a language have the same vector, and the "
                 "languages differ; check the encoder's weights and its tokenizer"
             )
         return apart / spread
@@ -444,24 +415,16 @@ class SentenceMap(OfGroups):
     metrics: ClassVar[tuple[Metric, ...]] = VARIANCE
     name: ClassVar[str] = "map"
 
-    def score(self, encode: Encode, subsets: dict[str, Subset]) -> Iterator[Score]:
+    def compare(self, name: str, subset: Subset, tables: Tables) -> Iterator[Score]:
         """`variance/meaning` and `variance/language` of each; those of all languages have the two pictures."""
-        groups = groups_of(subsets)
-        tables = vectors(encode, groups, task=self.name)
-        every = everyone(groups, minimum=2)
-        for subset, (_, languages, places) in subsets.items():
-            cube = np.stack([tables[code][places] for code in languages], axis=1)  # (groups, languages, D)
-            shares = explained(cube), explained(cube.transpose(1, 0, 2))
-            shown: tuple[tuple[Detail, ...], ...] = ((), ())
-            if languages == every:
-                many = places[: max(MARKED, POINTS // len(languages))]
-                shown = (
-                    (_map(groups, tables, places[:FEW], marked=FEW),),
-                    (_map(groups, tables, many, marked=MARKED),),
-                )
-            n = len(places) * len(languages)
-            for metric, value, details in zip(VARIANCE, shares, shown, strict=True):
-                yield metric.score(self.name, subset, value, n, details=details)
+        groups, languages, places = subset
+        cube = np.stack(subset.sides(tables), axis=1)  # (groups, languages, D)
+        maps = [(FEW, FEW), (max(MARKED, POINTS // len(languages)), MARKED)]
+        pictured = languages == everyone(groups, minimum=2)
+        for metric, axes, (count, marked) in zip(VARIANCE, ((0, 1, 2), (1, 0, 2)), maps, strict=True):
+            details = (_map(groups, tables, places[:count], marked=marked),) if pictured else ()
+            value, n = explained(cube.transpose(axes)), len(places) * len(languages)
+            yield metric.score(self.name, name, value, n, details=details)
 
 
 def explained(cube: Doubles) -> float:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import ClassVar
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, worst
 from isoglot.evaluation.sets import Source, among, sources
 from isoglot.evaluation.tasks.retrieval import first_places
 from isoglot.evaluation.vectors import embed_rows
@@ -35,7 +35,7 @@ from isoglot.search.threshold import Quality, quality, tune
 
 SAMPLE, TRAINING = "sample", "training"
 POSITIVE = float(np.nextafter(0, 1))  # the smallest threshold above 0
-MISTAKES = 10
+_COLUMNS = ("source", "found", "expected", "score")
 METRICS = Metric("f1", main=True), Metric("precision"), Metric("recall")
 SEARCHED = Metric("accuracy"), Metric("precision"), Metric("recall"), Metric("f1", main=True)
 
@@ -126,9 +126,8 @@ def _halves(sample: Mined) -> Iterator[Cut]:
     gold = [tuple(pair for pair in sample.split.gold if half[pair[0]] == part) for part in (0, 1)]
     if not gold[0] or not gold[1]:
         raise EvaluationError(f"{sample.split.where}: one half of the source ids has no gold pair; add gold pairs")
-    source, target, score = sample.pairs.source, sample.pairs.target, sample.pairs.score
-    masks = [half[source] == part for part in (0, 1)]
-    pairs = [Pairs(source[mask], target[mask], score[mask]) for mask in masks]
+    masks = [half[sample.pairs.source] == part for part in (0, 1)]
+    pairs = [Pairs(sample.pairs.source[m], sample.pairs.target[m], sample.pairs.score[m]) for m in masks]
     for scored, tuned in ((0, 1), (1, 0)):
         best = tune(pairs[tuned], gold[tuned])
         tuned_on, scored_on = (f"{sample.split.name}, half {part + 1}" for part in (tuned, scored))
@@ -181,7 +180,15 @@ class Mining(BaseTask):
         splits, design = DESIGNS[self.design]
         for pair, parts in subsets.items():
             mined = [self._mine(encode, load(pair, parts[split], task=self.name)) for split in splits]
-            yield from self._score(pair, mined[-1], list(design(*mined)))
+            cuts, split = list(design(*mined)), mined[-1].split
+            pairs = _together([cut.kept for cut in cuts])
+            result, items = quality(pairs, split.gold), _items(pairs, split)
+            details: tuple[Detail, ...] = (self._mining(cuts), *_mistakes(pairs, split))
+            for metric in METRICS:
+                value, shown = getattr(result, metric.name), details if metric.main else ()
+                yield metric.score(
+                    self.name, pair, value, len(items), items=items, statistic=metric.name, details=shown
+                )
 
     def _mine(self, encode: Encode, split: Split) -> Mined:
         chosen, source_sure = _distinct(split.source, self.repeated)
@@ -196,27 +203,17 @@ class Mining(BaseTask):
         sure = source_sure[pairs.source] & target_sure[pairs.target]
         return Mined(split, Pairs(chosen[pairs.source[sure]], targets[pairs.target[sure]], pairs.score[sure]))
 
-    def _score(self, subset: str, mined: Mined, cuts: Sequence[Cut]) -> list[Score]:
-        pairs = _together([cut.kept for cut in cuts])
-        result, items = quality(pairs, mined.split.gold), _items(pairs, mined.split)
-        details = (self._mining(cuts), _mistakes(pairs, mined.split))
-        values = result.f1, result.precision, result.recall
-        f1, *others = (
-            metric.score(self.name, subset, value, len(items), items=items, statistic=metric.name)
-            for metric, value in zip(METRICS, values, strict=True)
-        )
-        return [replace(f1, details=details), *others]
-
     def _mining(self, cuts: Sequence[Cut]) -> Detail:
         columns = ("tuned on", "scored on", "threshold", "f1 tuned", "kept", "gold", "margin", "k", "direction")
-        rows: list[tuple[str | float, ...]] = []
-        for cut in cuts:
-            threshold = cut.tuned.threshold if np.isfinite(cut.tuned.threshold) else "none: nothing right was mined"
-            counts = (len(cut.kept), len(cut.gold))
-            rows.append(
-                (cut.tuned_on, cut.scored_on, threshold, cut.tuned.f1, *counts, self.margin, self.k, self.direction)
+        rows = tuple(
+            (
+                *(cut.tuned_on, cut.scored_on),
+                cut.tuned.threshold if np.isfinite(cut.tuned.threshold) else "none: nothing right was mined",
+                *(cut.tuned.f1, len(cut.kept), len(cut.gold), self.margin, self.k, self.direction),
             )
-        return Detail("mining", columns, tuple(rows))
+            for cut in cuts
+        )
+        return Detail("mining", columns, rows)
 
 
 MINING: tuple[Mining, ...] = (
@@ -253,15 +250,18 @@ def _items(pairs: Pairs, split: Split) -> NDArray[np.float32]:
     return np.stack([np.bincount(side, minlength=len(split.source)) for side in sides], axis=1).astype(np.float32)
 
 
-def _mistakes(pairs: Pairs, split: Split) -> Detail:
+def _mistakes(pairs: Pairs, split: Split) -> tuple[Detail, ...]:
     """The wrong pairs of the best scores; where a source has several translations, the first is the one expected."""
     gold, expected = set(split.gold), dict(reversed(split.gold))
-    rows: list[tuple[str | float, ...]] = []
-    for source, target, score in zip(pairs.source.tolist(), pairs.target.tolist(), pairs.score.tolist(), strict=True):
-        if (source, target) not in gold and len(rows) < MISTAKES:
-            right = split.target[expected[source]].texts[0] if source in expected else ""
-            rows.append((split.source[source].texts[0], split.target[target].texts[0], right, score))
-    return Detail("mistakes", ("source", "found", "expected", "score"), tuple(rows))
+    mined = list(zip(pairs.source.tolist(), pairs.target.tolist(), strict=True))
+    wrong = [place for place, pair in enumerate(mined) if pair not in gold]
+
+    def row(at: int) -> tuple[str | float, ...]:
+        source, target = mined[wrong[at]]
+        right = split.target[expected[source]].texts[0] if source in expected else ""
+        return split.source[source].texts[0], split.target[target].texts[0], right, float(pairs.score[wrong[at]])
+
+    return worst(_COLUMNS, pairs.score[wrong], row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,25 +289,22 @@ class Bitext(BaseTask):
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, Source, Source]]) -> Iterator[Score]:
         """Accuracy, precision, recall and F1 of each pair, foreign to English."""
         for pair, parts in subsets.items():
-            yield from self._score(encode, pair, load(pair, parts, task=self.name))
-
-    def _score(self, encode: Encode, pair: str, split: Split) -> list[Score]:
-        queries = Rows(split.source[source] for source, _ in split.gold)
-        labels = np.array([target for _, target in split.gold], np.int64)
-        corpus = split.target
-        if self.corpus == "gold":
-            corpus, labels = Rows(split.target[row] for row in labels), np.arange(len(labels))
-        vectors = [
-            embed_rows(encode, rows, where=f"{self.name} {pair}, language {language}")
-            for rows, language in zip((queries, corpus), split.languages, strict=True)
-        ]
-        result = neighbours(vectors[0], vectors[1], 1, metric="cosine")
-        answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
-        details = (_wrong(queries, corpus, labels, answers, result.forward_scores[:, 0]),)
-        return [
-            metric.mean_of(self.name, pair, items, details=shown)
-            for metric, items, shown in zip(SEARCHED, _outcomes(labels, answers), (details, (), (), ()), strict=True)
-        ]
+            split = load(pair, parts, task=self.name)
+            queries = Rows(split.source[source] for source, _ in split.gold)
+            labels = np.array([target for _, target in split.gold], np.int64)
+            corpus = split.target
+            if self.corpus == "gold":
+                corpus, labels = Rows(corpus[row] for row in labels), np.arange(len(labels))
+            vectors = [
+                embed_rows(encode, rows, where=f"{self.name} {pair}, language {language}")
+                for rows, language in zip((queries, corpus), split.languages, strict=True)
+            ]
+            result = neighbours(vectors[0], vectors[1], 1, metric="cosine")
+            answers = first_places(corpus.texts())[result.forward_ids[:, 0]]
+            details = _wrong(queries, corpus, labels, answers, result.forward_scores[:, 0])
+            for metric, items in zip(SEARCHED, _outcomes(labels, answers), strict=True):
+                yield metric.mean_of(self.name, pair, items, details=details)
+                details = ()
 
 
 BITEXT: tuple[Bitext, ...] = (Bitext("bucc/mteb"), Bitext("bucc/mteb-v2", corpus="gold"))
@@ -325,10 +322,12 @@ def _outcomes(labels: NDArray[np.int64], answers: NDArray[np.int64]) -> list[NDA
 
 def _wrong(
     queries: Rows, corpus: Rows, labels: NDArray[np.int64], answers: NDArray[np.int64], cosines: NDArray[np.float32]
-) -> Detail:
+) -> tuple[Detail, ...]:
     wrong = np.flatnonzero(answers != labels)
-    rows = [
-        (queries[i].texts[0], corpus[answers[i]].texts[0], corpus[labels[i]].texts[0], float(cosines[i]))
-        for i in wrong[np.argsort(-cosines[wrong], kind="stable")][:MISTAKES].tolist()
-    ]
-    return Detail("mistakes", ("source", "found", "expected", "score"), tuple(rows))
+
+    def row(at: int) -> tuple[str | float, ...]:
+        query = wrong[at]
+        texts = queries[query], corpus[answers[query]], corpus[labels[query]]
+        return *(text.texts[0] for text in texts), float(cosines[query])
+
+    return worst(_COLUMNS, cosines[wrong], row)

@@ -30,7 +30,7 @@ import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, item_set_of
-from isoglot.evaluation.sets import Source, among, sources, words
+from isoglot.evaluation.base import Detail, Encode, Metric, Score, item_set_of, worst
+from isoglot.evaluation.sets import SetTask, Source, among, sources, words
 from isoglot.evaluation.tasks.linear import Floats, Ids, apply, best_layers
 from isoglot.evaluation.vectors import embed, embed_rows
 
@@ -52,7 +52,6 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10_000.0)  # C of scikit-learn
 KEPT_APART = 0.2  # the part of the training data by which a strength is chosen
 SEED = 0
 ITERATIONS = 200  # of the probes of pairs and languages
-MISTAKES = 10
 ACCURACY = Metric("accuracy", main=True)
 MACRO_F1 = Metric("f1/macro")
 
@@ -142,13 +141,22 @@ def chosen_strength(train: Floats, gold: Ids, groups: Sequence[str | int], *, it
 
 
 def accuracy(
-    task: str, subset: str, outcome: Outcome, *, metric: Metric = ACCURACY, details: tuple[Detail, ...] = ()
+    task: str,
+    subset: str,
+    outcome: Outcome,
+    *,
+    metric: Metric = ACCURACY,
+    item_set: str = "",
+    details: tuple[Detail, ...] = (),
 ) -> Score:
-    """The share of right answers, mean over the classifiers; the items are the share of classifiers that were right."""
+    """The share of right answers, mean over the classifiers; the items are the share of classifiers that were right.
+
+    The items are identified by their gold labels, or by another `item_set`.
+    """
     right = outcome.predicted == outcome.gold
     items = right.mean(axis=0, dtype=np.float64).astype(np.float32)
     value = float(right.mean(axis=1, dtype=np.float64).mean())
-    item_set = item_set_of(outcome.gold)
+    item_set = item_set or item_set_of(outcome.gold)
     return metric.score(task, subset, value, len(items), items=items, item_set=item_set, details=details)
 
 
@@ -181,47 +189,46 @@ def wrong_answers(
     `names` maps labels to the names to show instead.
     """
     best = outcome.probability.argmax(axis=1)
-    # Rounded before sorting: values that differ only by rounding stay in the order of the data.
-    certainty = outcome.probability[np.arange(len(best)), best].astype(np.float64).round(4)
     wrong = np.flatnonzero(best != outcome.gold)
-    worst = wrong[np.argsort(-certainty[wrong], kind="stable")][:MISTAKES]
+    # Rounded before sorting: values that differ only by rounding stay in the order of the data.
+    certainty = outcome.probability[wrong, best[wrong]].astype(np.float64).round(4)
 
     def named(number: int) -> str:
         label = outcome.classes[number]
         return (names or {}).get(label, str(label))
 
-    rows = tuple(
-        (*(side[i] for side in texts.values()), named(outcome.gold[i]), named(best[i]), float(certainty[i]))
-        for i in worst
-    )
-    return (Detail("mistakes", (*texts, *labels, "probability"), rows),) if rows else ()
+    def row(place: int) -> tuple[str | float, ...]:
+        text = wrong[place]
+        sides = (side[text] for side in texts.values())
+        return *sides, named(outcome.gold[text]), named(best[text]), float(certainty[place])
+
+    return worst((*texts, *labels, "probability"), certainty, row)
 
 
-def find_labelled(
-    task: str,
-    sets: Sequence[str],
-    data: Path,
-    languages: Sequence[str],
-    *,
-    split: str = "test",
-    train: Sequence[tuple[str, str]] = (),
-) -> dict[str, tuple[Source, ...]]:
-    """For each wanted language the parts `train` (split, language), then its split that is scored.
+@dataclass(frozen=True, slots=True)
+class Labelled(SetTask):
+    """A task that learns labels. `learns` are the parts (split, language) that all languages have in common."""
 
-    Of the first set that is there; parts without labels count as absent. None unless all parts to learn from are there.
-    """
-    parts = {key: source for key, source in sources(task, sets, data).items() if source.part.labelled}
-    if not parts.keys() >= set(train):
-        return {}
-    learnt = tuple(parts[key] for key in train)
-    chosen = {code: source for (part, code), source in parts.items() if part == split and among(code, languages)}
-    return {code: (*learnt, source) for code, source in chosen.items()}
+    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
+    learns: tuple[tuple[str, str], ...] = ()
 
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
+        """For each requested language the parts to learn from, then the split that is scored; see `sources`.
 
-def read_part(task: str, source: Source) -> tuple[Rows, str]:
-    """The rows of a part, and how messages name it."""
-    where = f"{task} {source.part.subset}, split {source.part.split}"
-    return source.read(where), where
+        Parts without labels count as absent. None unless all parts to learn from are there.
+        """
+        parts = {key: source for key, source in sources(self.name, self.reads, data).items() if source.part.labelled}
+        learnt = tuple(parts[key] for key in self.learns if key in parts)
+        return {
+            code: (*learnt, source)
+            for (part, code), source in parts.items()
+            if part == self.split and len(learnt) == len(self.learns) and among(code, languages)
+        }
+
+    def read(self, source: Source) -> tuple[Rows, str]:
+        """The rows of a part, and how messages name it."""
+        where = f"{self.name} {source.part.subset}, split {source.part.split}"
+        return source.read(where), where
 
 
 def undersample(
@@ -245,39 +252,30 @@ def undersample(
     return draws
 
 
-@dataclass(frozen=True, slots=True)
-class FewShot(BaseTask):
-    """A set of topics, each language on its own: the tasks `mtop` and `sib-200`. Subsets are the set's codes.
+class FewShot(Labelled):
+    """A set of topics, each language on its own: the tasks `mtop` and `sib-200`. Subsets are the set's codes."""
 
-    `split` is the part that is scored: `test`, or `dev` to choose by.
-    """
+    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
+        """The languages with their training split, if they have one, and the split that is scored.
 
-    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
-    name: str
-    reads: tuple[str, ...]
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    split: str = "test"
+        None where nothing has a training split.
+        """
+        tests, trains = super().find(data, languages), Labelled.find(replace(self, split="train"), data)
+        return {code: (*trains.get(code, ()), *test) for code, test in tests.items()} if trains else {}
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source | None, Source]]:
-        """The languages with the split that is scored, and their training split; none where nothing has that."""
-        tests = find_labelled(self.name, self.reads, data, languages, split=self.split)
-        trains = find_labelled(self.name, self.reads, data, (), split="train")
-        return {code: (trains.get(code, (None,))[0], test) for code, (test,) in tests.items()} if trains else {}
-
-    def score(self, encode: Encode, subsets: dict[str, tuple[Source | None, Source]]) -> Iterator[Score]:
+    def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy and macro F1 of each language."""
-        for code, (source, tested) in subsets.items():
-            if source is None:
+        for code, parts in subsets.items():
+            if len(parts) < 2:
                 raise EvaluationError(
                     f"{self.name} {code}, split train: the data folder has no train split for {code}; add that file"
                 )
-            (train, at_train), (test, at_test) = read_part(self.name, source), read_part(self.name, tested)
+            (train, at_train), (test, at_test) = map(self.read, parts)
             classes = classes_of(train, at_train)
             gold, expected = (gold_of(part, classes, where=at_test) for part in (train, test))
             draws = undersample(train.labels)
             union = sorted(set().union(*draws))  # only texts of some experiment are encoded
-            sampled = Rows(train[row] for row in union)
-            vectors = embed_rows(encode, sampled, where=at_train)
+            vectors = embed_rows(encode, Rows(train[row] for row in union), where=at_train)
             table = embed_rows(encode, test, where=at_test)
             answers = [logistic(vectors[np.searchsorted(union, draw)], gold[draw])(table) for draw in draws]
             outcome = combined(classes, expected, answers)
@@ -297,33 +295,23 @@ def clean(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class ZeroShot(BaseTask):
+class ZeroShot(Labelled):
     """A set of topics learnt in English: the tasks `mldoc`, `mldoc/raw` and `sib-200/zero-shot`.
 
     `prepare` is done to each text before it is encoded; without it the text is encoded unchanged. Subsets are the
     set's codes, English among them; the averages leave it out.
     """
 
-    metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY, MACRO_F1)
-    name: str
-    reads: tuple[str, ...]
-    pivot: str
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prepare: Callable[[str], str] | None = None
-
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
-        """The languages with a test split; none where English cannot be learnt from."""
-        train = [(split, self.pivot) for split in ("train", "dev")]
-        return find_labelled(self.name, self.reads, data, languages, train=train)
 
     def averaged(self, subsets: Iterable[str]) -> Iterable[str]:
         """Those not learnt from."""
-        return [code for code in subsets if code != self.pivot]
+        return [code for code in subsets if code != self.learns[0][1]]
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy and macro F1 of each language, mean over three seeds."""
         train, dev, _ = next(iter(subsets.values()))
-        classes = classes_of(*read_part(self.name, train))
+        classes = classes_of(*self.read(train))
         learnt = [self._embed(encode, source, classes)[:2] for source in (train, dev)]
         layers = best_layers(*learnt, classes=len(classes))
         for code, (_, _, source) in subsets.items():
@@ -334,7 +322,7 @@ class ZeroShot(BaseTask):
 
     def _embed(self, encode: Encode, source: Source, classes: Sequence[Label]) -> tuple[Floats, Ids, Rows]:
         """Vectors and classes of a part, and its rows."""
-        rows, where = read_part(self.name, source)
+        rows, where = self.read(source)
         gold = gold_of(rows, classes, where=where)
         texts = rows.texts() if self.prepare is None else [self.prepare(text) for text in rows.texts()]
         return embed(encode, texts, where=where, place=rows.place()), gold, rows
@@ -346,14 +334,12 @@ def features(first: Floats, second: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class PairProbe(BaseTask):
+class PairProbe(Labelled):
     """A set of pairs: the tasks `xnli` and `paws-x`. Subsets are the codes of the languages with labels."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
-    name: str
-    reads: tuple[str, ...]
-    classes: tuple[str, ...]
-    lists: Mapping[str, tuple[str, ...]]
+    learns: tuple[tuple[str, str], ...] = (("dev", "en"),)
+    classes: tuple[str, ...] = ()
     copies: tuple[str, ...] = ()  # published copies of the set with all that the probe needs
 
     @property
@@ -361,27 +347,22 @@ class PairProbe(BaseTask):
         """What is downloaded, the first by preference."""
         return self.copies + self.reads
 
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
-        """The languages with a labelled test split; none where the English dev split is missing."""
-        return find_labelled(self.name, self.reads, data, languages, train=[("dev", "en")])
-
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy of each language."""
         (train, _), *_ = subsets.values()
-        rows, where = read_part(self.name, train)
+        rows, where = self.read(train)
         if lacking := set(self.classes) - set(rows.labels):
             raise EvaluationError(f"{where}: no pair has the label {min(lacking)!r}; get it again")
-        gold, vectors = number_labels(rows, self.classes), self._features(encode, rows, where)
+        gold, vectors = gold_of(rows, self.classes, where=where), self._features(encode, rows, where)
         strength = chosen_strength(vectors, gold, rows.texts(0), iterations=ITERATIONS)
         classify = logistic(vectors, gold, strength=strength, iterations=ITERATIONS)
         for code, (_, source) in subsets.items():
-            test, where = read_part(self.name, source)
+            test, where = self.read(source)
             answer = classify(self._features(encode, test, where))
-            outcome = combined(self.classes, number_labels(test, self.classes), [answer])
+            outcome = combined(self.classes, gold_of(test, self.classes, where=where), [answer])
             details = wrong_answers({"sentence 1": test.texts(0), "sentence 2": test.texts(1)}, outcome)
             # Pairs are translated row by row, but a few labels of PAWS-X differ between languages.
-            item_set = item_set_of(range(len(test)))
-            yield replace(accuracy(self.name, code, outcome, details=details), item_set=item_set)
+            yield accuracy(self.name, code, outcome, item_set=item_set_of(range(len(test))), details=details)
 
     def _features(self, encode: Encode, part: Rows, where: str) -> Floats:
         first, second = (embed_rows(encode, part, where=where, side=side) for side in (0, 1))
@@ -395,32 +376,26 @@ class PairProbe(BaseTask):
         return table
 
 
-def number_labels(part: Rows, classes: Sequence[str]) -> Ids:
-    """The number (N,) of each label among the classes of the set."""
-    return np.array([classes.index(label) for label in part.labels], np.int64)
-
-
 _SIB_200 = ("sib-200", "sib200")
 _MTOP = ("MTOPDomainClassification",), {"mtop-6": ("de", "en", "es", "fr", "hi", "th")}
-_MLDOC = ("mldoc",), "eng", {"mldoc-7": ("deu", "fra", "ita", "jpn", "rus", "spa", "zho")}
+_MLDOC = ("mldoc",), {"mldoc-7": ("deu", "fra", "ita", "jpn", "rus", "spa", "zho")}
+_XTREME_15 = words("ar bg de el en es fr hi ru sw th tr ur vi zh")
+
+
+def _english(code: str) -> tuple[tuple[str, str], ...]:
+    return ("train", code), ("dev", code)
+
+
 PAWS_X = PairProbe(
-    "paws-x", ("pawsx",), ("0", "1"), {"xtreme-7": words("de en es fr ja ko zh")}, copies=("xtreme-pawsx",)
+    "paws-x", ("pawsx",), {"xtreme-7": words("de en es fr ja ko zh")}, classes=("0", "1"), copies=("xtreme-pawsx",)
 )
-CLASSIFICATION: dict[str, FewShot | ZeroShot | PairProbe] = {
-    task.name: task
-    for task in (
-        FewShot("mtop", *_MTOP),
-        FewShot("mtop/dev", *_MTOP, split="dev"),
-        FewShot("sib-200", _SIB_200),
-        ZeroShot("sib-200/zero-shot", _SIB_200, "eng_Latn"),
-        ZeroShot("mldoc", *_MLDOC, prepare=clean),
-        ZeroShot("mldoc/raw", *_MLDOC),
-        PairProbe(
-            "xnli",
-            ("xtreme-xnli",),
-            ("contradiction", "entailment", "neutral"),
-            {"xtreme-15": words("ar bg de el en es fr hi ru sw th tr ur vi zh")},
-        ),
-        PAWS_X,
-    )
-}
+CLASSIFICATION: tuple[Labelled, ...] = (
+    FewShot("mtop", *_MTOP),
+    FewShot("mtop/dev", *_MTOP, split="dev"),
+    FewShot("sib-200", _SIB_200),
+    ZeroShot("sib-200/zero-shot", _SIB_200, learns=_english("eng_Latn")),
+    ZeroShot("mldoc", *_MLDOC, learns=_english("eng"), prepare=clean),
+    ZeroShot("mldoc/raw", *_MLDOC, learns=_english("eng")),
+    PairProbe("xnli", ("xtreme-xnli",), {"xtreme-15": _XTREME_15}, classes=("contradiction", "entailment", "neutral")),
+    PAWS_X,
+)

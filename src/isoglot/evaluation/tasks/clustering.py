@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
-from isoglot.evaluation.sets import Source, among, sources, words
+from isoglot.evaluation.base import Detail, Encode, Metric, Score
+from isoglot.evaluation.sets import SetTask, Source, words
 from isoglot.evaluation.vectors import embed_rows
 
 SEEDS = (0, 1, 2)
@@ -35,19 +34,10 @@ Ints = NDArray[np.int64]
 METRICS = Metric("accuracy", main=True), Metric("purity/micro"), Metric("purity/macro"), Metric("v-measure")
 
 
-@dataclass(frozen=True, slots=True)
-class Clustering(BaseTask):
+class Clustering(SetTask):
     """A clustering task: which set its texts come from; the protocol is the same for all."""
 
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
-    name: str
-    reads: tuple[str, ...]
-    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
-        """The languages, or sets of a language, whose files are there."""
-        parts = sources(self.name, self.reads, data)
-        return {subset: part for (_, subset), part in parts.items() if among(part.part.languages[0], languages)}
 
     def score(self, encode: Encode, subsets: dict[str, Source]) -> Iterator[Score]:
         """Accuracy, both purities and v-measure. Raises `EvaluationError` for texts that all have the same label."""
@@ -69,15 +59,14 @@ def score(vectors: NDArray[np.float32], labels: Sequence[str], *, task: str, sub
     whose first share is the accuracy of assigning every text to the largest class.
     """
     classes, gold = np.unique(np.asarray(labels, dtype=object), return_inverse=True)
-    subsets = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
-    matched = np.mean([one.matched for one in subsets], axis=0)
-    pure = np.mean([one.majority for one in subsets], axis=0)
-    n = len(labels)
+    parts = [compare(gold, clusters) for clusters in kmeans(vectors, len(classes))]
+    names = "matched", "majority", "macro", "v_measure"
+    matched, pure, macro, v_measure = (np.mean([getattr(part, name) for part in parts], axis=0) for name in names)
     return [
         METRICS[0].mean_of(task, subset, matched, details=(_table(matched, labels),)),
         METRICS[1].mean_of(task, subset, pure),
-        METRICS[2].score(task, subset, float(np.mean([one.macro for one in subsets])), len(classes)),
-        METRICS[3].score(task, subset, float(np.mean([one.v_measure for one in subsets])), n),
+        METRICS[2].score(task, subset, float(macro), len(classes)),
+        METRICS[3].score(task, subset, float(v_measure), len(labels)),
     ]
 
 
@@ -153,16 +142,11 @@ def _table(matched: NDArray[np.float64], labels: Sequence[str]) -> Detail:
 
 
 MEWSC_LANGUAGES = words("ar ca cs de en eo es fa fr ja ko pl pt ru sv tr")
-_SHORT_TEXTS = "agnews biomedical googlenews_s googlenews_t googlenews_ts searchsnippets stackoverflow tweet"
+_SHORT_TEXTS = words("agnews biomedical googlenews_s googlenews_t googlenews_ts searchsnippets stackoverflow tweet")
 
-CLUSTERING: dict[str, Clustering] = {
-    task.name: task
-    for task in (
-        Clustering("mewsc-16", ("mewsc16",), {"ease-16": MEWSC_LANGUAGES}),
-        Clustering(
-            "stc", ("short-text-clustering",), {"ease-8": tuple(f"eng-{name}" for name in _SHORT_TEXTS.split())}
-        ),
-        Clustering("tnews", ("tnews",)),
-        Clustering("clustering", ("own/clusters",)),
-    )
-}
+CLUSTERING: tuple[Clustering, ...] = (
+    Clustering("mewsc-16", ("mewsc16",), {"ease-16": MEWSC_LANGUAGES}),
+    Clustering("stc", ("short-text-clustering",), {"ease-8": tuple(f"eng-{name}" for name in _SHORT_TEXTS)}),
+    Clustering("tnews", ("tnews",)),
+    Clustering("clustering", ("own/clusters",)),
+)

@@ -13,25 +13,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import BaseTask, Encode, Metric, Score, item_set_of
+from isoglot.evaluation.base import Encode, Metric, Score, item_set_of
 from isoglot.evaluation.sets import Source
-from isoglot.evaluation.tasks.classification import (
-    ACCURACY,
-    PAWS_X,
-    Outcome,
-    accuracy,
-    find_labelled,
-    number_labels,
-    read_part,
-)
+from isoglot.evaluation.tasks.classification import ACCURACY, PAWS_X, Labelled, Outcome, accuracy, gold_of
 from isoglot.evaluation.tasks.linear import Ids
 from isoglot.model.torch_half import torch_half
 
@@ -43,27 +34,23 @@ _UNKNOWN = np.zeros((0, 2), np.float32)  # no probabilities
 
 
 @dataclass(frozen=True, slots=True)
-class PawsXFinetune(BaseTask):
+class PawsXFinetune(Labelled):
     """The task `paws-x/finetune`. It needs the encoder itself (`encode.model`), and does not modify it.
 
     `seed` is the random seed of the classifier, the order and the dropout; the other fields are the protocol's.
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (ACCURACY,)
+    needs_model: ClassVar[bool] = True  # vectors are not enough
     name: str = "paws-x/finetune"
+    reads: tuple[str, ...] = PAWS_X.reads
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: PAWS_X.lists)
+    learns: tuple[tuple[str, str], ...] = (("train", "en"), ("dev", "en"))
     seed: int = 0
     epochs: int = 5
     rate: float = 2e-5
     batch: int = 32
     length: int = 128
-
-    reads: ClassVar[tuple[str, ...]] = PAWS_X.reads
-    lists: ClassVar[Mapping[str, tuple[str, ...]]] = PAWS_X.lists
-    needs_model: ClassVar[bool] = True  # vectors are not enough
-
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, tuple[Source, ...]]:
-        """The languages with a labelled test split; none where English cannot be learnt from."""
-        return find_labelled(self.name, self.reads, data, languages, train=[("train", "en"), ("dev", "en")])
 
     def score(self, encode: Encode, subsets: dict[str, tuple[Source, ...]]) -> Iterator[Score]:
         """Accuracy of each language. Raises `EvaluationError` when `encode` has no transformer behind it."""
@@ -75,14 +62,14 @@ class PawsXFinetune(BaseTask):
             raise EvaluationError(
                 f"{self.name}: {what} cannot be fine-tuned; use a transformer encoder, or leave this task out"
             )
-        tests = {code: read_part(self.name, parts[-1])[0] for code, parts in subsets.items()}
-        train, dev = (read_part(self.name, source)[0] for source in next(iter(subsets.values()))[:2])
+        tests = {code: self.read(parts[-1]) for code, parts in subsets.items()}
+        train, dev = (self.read(source)[0] for source in next(iter(subsets.values()))[:2])
         classifier = self._learn(model, train, dev)
-        for code, test in tests.items():
-            answers = predict(classifier, test)[None]
-            outcome = Outcome(PAWS_X.classes, number_labels(test, PAWS_X.classes), answers, _UNKNOWN)
+        for code, (test, where) in tests.items():
+            gold = gold_of(test, PAWS_X.classes, where=where)
+            outcome = Outcome(PAWS_X.classes, gold, predict(classifier, test)[None], _UNKNOWN)
             # Rows are translations, see `PairProbe`.
-            yield replace(accuracy(self.name, code, outcome), item_set=item_set_of(range(len(test))))
+            yield accuracy(self.name, code, outcome, item_set=item_set_of(range(len(test))))
 
     def _learn(self, model: Any, train: Rows, dev: Rows) -> PairClassifier:
         """The classifier of the epoch that is best on the dev split, of equals the first."""
@@ -91,7 +78,7 @@ class PawsXFinetune(BaseTask):
         from torch.nn.utils import clip_grad_norm_
 
         device = next(model.backbone.parameters()).device
-        gold, expected = (number_labels(rows, PAWS_X.classes) for rows in (train, dev))
+        gold, expected = (gold_of(rows, PAWS_X.classes, where=self.name) for rows in (train, dev))
         labels = torch.from_numpy(gold).to(device)
         with torch_half("encoders.device").same_randomness_after(device):
             torch.manual_seed(self.seed)  # of the classifier, the order and the dropout

@@ -17,8 +17,8 @@ import numpy as np
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score
-from isoglot.evaluation.sets import Source, among, sources
+from isoglot.evaluation.base import Encode, Metric, Score
+from isoglot.evaluation.sets import SetTask, Source, among, in_split
 from isoglot.evaluation.tasks.classification import (
     ACCURACY,
     ITERATIONS,
@@ -47,12 +47,11 @@ def probe(tables: dict[str, Floats]) -> Outcome:
     `tables` holds the vectors (N, D) of each language, the same row being the same sentence where they are aligned.
     """
     halves = [_halves(len(table)) for table in tables.values()]
-    learnt, tested = (
-        np.concatenate([table[half[side]] for table, half in zip(tables.values(), halves, strict=True)])
-        for side in (0, 1)
-    )
-    gold, expected = (
-        np.concatenate([np.full(len(half[side]), number, np.int64) for number, half in enumerate(halves)])
+    (learnt, gold), (tested, expected) = (
+        (
+            np.concatenate([table[half[side]] for table, half in zip(tables.values(), halves, strict=True)]),
+            np.repeat(np.arange(len(halves), dtype=np.int64), [len(half[side]) for half in halves]),
+        )
         for side in (0, 1)
     )
     groups = np.concatenate([half[0] for half in halves])  # a sentence and its translations share their number
@@ -62,7 +61,7 @@ def probe(tables: dict[str, Floats]) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageId(BaseTask):
+class LanguageId(SetTask):
     """The task `language-id`: two sets of four languages, over premises of the test split of XNLI.
 
     The first 1000 English premises that differ are taken, and the rows that translate them. Subsets are the codes of
@@ -70,25 +69,21 @@ class LanguageId(BaseTask):
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
-    reads: ClassVar[tuple[str, ...]] = ("xtreme-xnli",)
     name: str = "language-id"
+    reads: tuple[str, ...] = ("xtreme-xnli",)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The sets all of whose languages are there, and one of which is requested."""
-        parts = sources(self.name, self.reads, data).items()
-        tests = {code: source for (split, code), source in parts if split == "test"}
-        asked = [
-            codes for codes in SETS if tests.keys() >= set(codes) and any(among(code, languages) for code in codes)
-        ]
-        return {"-".join(codes): tests for codes in asked}
+        tests = in_split(self.name, self.reads, self.split, data)
+        asked = (codes for codes in SETS if any(among(code, languages) for code in codes))
+        return {"-".join(codes): tests for codes in asked if tests.keys() >= {*codes}}
 
     def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
         """The accuracy of each set."""
         for subset, tests in subsets.items():
             tables = {code: self._table(encode, tests, subset, code) for code in subset.split("-")}
             outcome = probe({code: vectors for code, (_, vectors) in tables.items()})
-            details = _taken_for_another(outcome, [texts for texts, _ in tables.values()])
-            yield accuracy(self.name, subset, outcome, metric=TOLD, details=details)
+            yield _scored(self.name, subset, outcome, [texts for texts, _ in tables.values()])
 
     def _table(self, encode: Encode, tests: Mapping[str, Source], subset: str, code: str) -> Table:
         where = f"{self.name} {subset}, language {code}"
@@ -106,7 +101,7 @@ class LanguageId(BaseTask):
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageIdLingua(BaseTask):
+class LanguageIdLingua(SetTask):
     """The task `language-id/lingua`: one probe over every language there is a file of.
 
     Each language is a subset: the share of its sentences recognised. `languages` choose which of them are shown;
@@ -114,12 +109,12 @@ class LanguageIdLingua(BaseTask):
     """
 
     metrics: ClassVar[tuple[Metric, ...]] = (TOLD,)
-    reads: ClassVar[tuple[str, ...]] = ("lingua-langid",)
     name: str = "language-id/lingua"
+    reads: tuple[str, ...] = ("lingua-langid",)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The requested languages, each with the files of all; none with fewer than two files."""
-        every = {code: source for (_, code), source in sources(self.name, self.reads, data).items()}
+        every = in_split(self.name, self.reads, self.split, data)
         return {code: every for code in every if among(code, languages)} if len(every) > 1 else {}
 
     def score(self, encode: Encode, subsets: dict[str, dict[str, Source]]) -> Iterator[Score]:
@@ -131,8 +126,7 @@ class LanguageIdLingua(BaseTask):
             if code in subsets:
                 answers = [(outcome.predicted[0][rows], outcome.probability[rows])]
                 part = combined(outcome.classes, outcome.gold[rows], answers)
-                details = _taken_for_another(part, [tables[code][0]])
-                yield accuracy(self.name, code, part, metric=TOLD, details=details)
+                yield _scored(self.name, code, part, [tables[code][0]])
 
     def _table(self, encode: Encode, code: str, source: Source) -> Table:
         where = f"{self.name} {code}"
@@ -142,10 +136,11 @@ class LanguageIdLingua(BaseTask):
         return rows.texts(), embed_rows(encode, rows, where=where)
 
 
-def _taken_for_another(outcome: Outcome, sides: Sequence[Sequence[str]]) -> tuple[Detail, ...]:
-    """The classifier's mistakes, not the encoder's: `sides` are all sentences of each language, its half tested."""
+def _scored(task: str, subset: str, outcome: Outcome, sides: Sequence[Sequence[str]]) -> Score:
+    """The score with the classifier's mistakes; `sides` are all sentences of each language, half of them tested."""
     tested = [texts[row] for texts in sides for row in _halves(len(texts))[1]]
-    return wrong_answers({"sentence": tested}, outcome, labels=("language", "taken for"))
+    details = wrong_answers({"sentence": tested}, outcome, labels=("language", "taken for"))
+    return accuracy(task, subset, outcome, metric=TOLD, details=details)
 
 
 def _halves(count: int) -> tuple[Ids, Ids]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ from isoglot.search.exact import Floats, neighbours
 ACCURACY = Metric("accuracy", main=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Language:
+class _Language(NamedTuple):
     """The distinct sentences of a language, the place of each, and the entities that it links to, rows of the table."""
 
     code: str
@@ -84,29 +83,22 @@ class Linked(BaseTask):
 
     def _read(self, data: Path) -> dict[str, _Language]:
         """The sentences by language. A sentence with several links is there once, with all its entities."""
-        file = _file(data)
+        names = [f"{folder}{SENTENCES}{ending}" for folder in ("", "wikipedia/") for ending in ("", *COMPRESSED)]
+        file = next((data / name for name in names if (data / name).is_file()), None)
         if file is None:
             return {}
-        sentences: dict[str, dict[str, tuple[int, set[int]]]] = {}
+        sentences: dict[str, dict[str, tuple[str, set[int]]]] = {}
         try:
             numbers = (number for number, _ in read_lines(file))
             for number, group in zip(numbers, read_entities(file.parent, hard=0), strict=True):
                 texts_of = sentences.setdefault(group.langs[0], {})
-                texts_of.setdefault(group.texts[0], (number, set()))[1].add(int(group.extras["entity"]))  # type: ignore[arg-type]
+                _, links = texts_of.setdefault(group.texts[0], (f"{file}:{number}", set()))
+                links.add(int(group.extras["entity"]))  # type: ignore[arg-type]
         except CorpusError as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         return {
             code: _Language(
-                code,
-                list(texts),
-                [f"{file}:{line}" for line, _ in texts.values()],
-                [entities for _, entities in texts.values()],
+                code, [*texts], [place for place, _ in texts.values()], [links for _, links in texts.values()]
             )
             for code, texts in sorted(sentences.items())
         }
-
-
-def _file(data: Path) -> Path | None:
-    """The file of sentences in a folder or in its folder `wikipedia`."""
-    names = [folder / f"{SENTENCES}{ending}" for folder in (data, data / "wikipedia") for ending in ("", *COMPRESSED)]
-    return next((path for path in names if path.is_file()), None)

@@ -15,7 +15,6 @@ choose models, prompts and lengths with, and `retrieval/questions` the others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,10 +22,10 @@ import numpy as np
 
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import EvaluationError
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import Source, among, sources
-from isoglot.evaluation.tasks.retrieval import mistakes
-from isoglot.evaluation.vectors import embed_rows, in_role, unit
+from isoglot.evaluation.base import Encode, Metric, Score, averages, item_set_of
+from isoglot.evaluation.sets import SetTask, Source, among, sources
+from isoglot.evaluation.tasks.retrieval import cosine_mistakes
+from isoglot.evaluation.vectors import embed_rows, in_role
 from isoglot.search.exact import Floats, Ids, neighbours
 
 DEPTH = 10  # places that are judged
@@ -41,19 +40,10 @@ METRICS = (
 Relevance = Sequence[Mapping[int, float]]
 
 
-@dataclass(frozen=True, slots=True)
-class Questions(BaseTask):
+class Questions(SetTask):
     """Retrieval of paragraphs for questions, in one language (`fra`) and across two (`bem-eng`)."""
 
     metrics: ClassVar[tuple[Metric, ...]] = METRICS
-    name: str
-    source: str
-    split: str = "test"
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """The set."""
-        return (self.source,)
 
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, dict[str, Source]]:
         """The questions, paragraphs and judgements of each language, or of that of the questions and the paragraphs."""
@@ -77,10 +67,14 @@ class Questions(BaseTask):
             )
             nearest = neighbours(asked, searched, DEPTH, metric="cosine").forward_ids
             items = judge(nearest, relevance)
-            wrong = _wrong((questions, paragraphs), (asked, searched), nearest[:, 0], relevance)
+            first, relevant = nearest[:, 0], np.array([min(gains) for gains in relevance])
+            wrong = np.flatnonzero(items[:, 1] == 0)  # recall@1
+            texts = questions.texts(), paragraphs.texts()
+            details = cosine_mistakes(texts, (asked, searched), wrong, relevant[wrong], first[wrong])
             item_set = item_set_of(questions.texts())
-            for metric, values, details in zip(METRICS, items.T, (wrong, (), (), ()), strict=True):
-                scores.append(metric.mean_of(self.name, subset, values, item_set=item_set, details=details))
+            for metric, values in zip(METRICS, items.T, strict=True):
+                shown = details if metric.main else ()
+                scores.append(metric.mean_of(self.name, subset, values, item_set=item_set, details=shown))
         yield from scores
         across = [subset for subset in subsets if "-" in subset]
         alone = [subset for subset in subsets if subset not in across]
@@ -123,24 +117,8 @@ def _judged(questions: Rows, paragraphs: Rows, gold: Rows, *, where: str) -> tup
     return judged, [gains[row.id] for row in judged]
 
 
-def _wrong(
-    rows: tuple[Rows, Rows], vectors: tuple[Floats, Floats], first: Ids, relevance: Relevance
-) -> tuple[Detail, ...]:
-    """The questions whose nearest paragraph (N,) is not relevant, with their own first one, worst first."""
-    relevant = np.array([min(gains) for gains in relevance])
-    wrong = np.flatnonzero([number not in gains for number, gains in zip(first.tolist(), relevance, strict=True)])
-    asked, expected, answers = (
-        unit(table[places])
-        for table, places in ((vectors[0], wrong), (vectors[1], relevant[wrong]), (vectors[1], first[wrong]))
-    )
-    cosines = np.einsum("nd,nd->n", asked, expected), np.einsum("nd,nd->n", asked, answers)
-    paragraphs = rows[1].texts()
-    sentences = [*(paragraphs[number] for number in relevant), *paragraphs]  # a question's own at its number, then all
-    return mistakes((rows[0].texts(), sentences), wrong, first[wrong] + len(relevant), cosines)
-
-
 QUESTIONS: tuple[Questions, ...] = (
-    Questions("retrieval/questions", "qa-retrieval"),
-    Questions("retrieval/questions-dev", "qa-retrieval", "dev"),
-    Questions("retrieval/questions-own", "own/questions"),
+    Questions("retrieval/questions", ("qa-retrieval",)),
+    Questions("retrieval/questions-dev", ("qa-retrieval",), split="dev"),
+    Questions("retrieval/questions-own", ("own/questions",)),
 )

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations, pairwise, permutations, product
 from pathlib import Path
@@ -36,14 +36,11 @@ from isoglot.data.files import COMPRESSED
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
-from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of
-from isoglot.evaluation.sets import Source, among, sources, words
+from isoglot.evaluation.base import BaseTask, Detail, Encode, Metric, Score, averages, item_set_of, worst
+from isoglot.evaluation.sets import SetTask, Source, among, sources, words
 from isoglot.evaluation.vectors import embed, embed_rows, unit
 from isoglot.search.exact import Floats, Ids, neighbours
 from isoglot.search.pairs import MARGINS, Doubles, margins
-
-SHOWN = 10  # worst mistakes of a direction that are kept as a detail
-
 
 XTREME_14 = words("ara bul cmn deu ell fra hin rus spa swh tha tur urd vie")
 XTREME_36 = words(
@@ -60,64 +57,55 @@ LASER_112 = words(
 AVERAGES = {"xtreme-14": XTREME_14, "xtreme-36": XTREME_36, "laser-112": LASER_112}
 
 
-Place = Callable[[int], str]
-
-
 class Aligned(NamedTuple):
-    """A pair of languages: its two sides, and where each row was read and the id of its group."""
+    """Aligned sentences of a pair of languages: its two sides, where each sentence was read (nothing of those in
+    memory), and a key for each row.
+    """
 
     pair: tuple[str, str]
     sides: tuple[list[str], list[str]]
-    places: list[str]
+    places: tuple[list[str], list[str]]
     keys: list[str]
 
 
-_COLUMNS = ("sentence", "expected", "found", "cosine expected", "cosine found", "margin")
 _SUFFIXES = ("jsonl", "tsv", "tmx")
-_ENDINGS = ("", *COMPRESSED)
 
 
 def nearest(
-    encode: Encode,
-    sides: tuple[Sequence[str], Sequence[str]],
-    *,
-    task: str,
-    languages: tuple[str, str],
-    names: tuple[str, str] = ("xx", "yy"),
-    places: tuple[Place, Place] | None = None,
-    f1: bool = False,
-) -> list[Score]:
+    encode: Encode, rows: Aligned, *, task: str, names: tuple[str, str], item_set: str = "", f1: bool = False
+) -> Iterator[Score]:
     """Three accuracies of N aligned pairs: first language to second, second to first, and their mean.
 
     A sentence is correct if the sentence of greatest cosine on the other side is its partner, compared by row and not
     by text: if a text occurs twice on the other side, the first one is found. `names` are the two sides in the metrics
-    (`accuracy/xx-en`); `places` are where the rows of each side were read (see `embed`). With `f1` the main score of
-    MTEB is added for the first direction, the mean over sentences of the F1 of each as a class: a sentence that is
-    found too often loses precision. The score of a direction has its worst mistakes as a detail. Raises
-    `EvaluationError`, see `embed`.
+    (`accuracy/xx-en`). With `f1` the main score of MTEB is added for the first direction, the mean over sentences of
+    the F1 of each as a class: a sentence that is found too often loses precision. The score of a direction has its
+    worst mistakes as a detail. Raises `EvaluationError`, see `embed`.
     """
-    subset = "-".join(languages)
+    subset, sides = "-".join(rows.pair), rows.sides
     tables = [
-        embed(encode, side, where=f"{task} {subset}, language {language}", unit="pair", place=place)
-        for side, language, place in zip(sides, languages, places or (None, None), strict=True)
-    ]
+        embed(
+            encode, side, where=f"{task} {subset}, language {language}", unit="pair",
+            place=places.__getitem__ if places else None,
+        )
+        for language, side, places in zip(*rows[:3], strict=True)
+    ]  # fmt: skip
     near = neighbours(tables[0], tables[1], 1, metric="cosine")
-    forward = first_places(sides[1])[near.forward_ids[:, 0]]
-    backward = first_places(sides[0])[near.backward_ids[:, 0]]
-    forward_hits, backward_hits = (np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in (forward, backward))
-    ways: list[tuple[Floats, tuple[Detail, ...]]] = [
-        (forward_hits, _mistakes(sides, (tables[0], tables[1]), forward)),
-        (backward_hits, _mistakes(sides[::-1], (tables[1], tables[0]), backward)),
-        (np.divide(forward_hits + backward_hits, 2, dtype=np.float32), ()),
-    ]
-    scores = [
-        metric.mean_of(task, subset, hits, details=more)
-        for metric, (hits, more) in zip(accuracies(*names), ways, strict=True)
-    ]
+    places_found = near.forward_ids[:, 0], near.backward_ids[:, 0]
+    answers = [first_places(side)[ids] for side, ids in zip(sides[::-1], places_found, strict=True)]
+    hits = [np.equal(ids, np.arange(len(ids))).astype(np.float32) for ids in answers]
+    wrong = [np.flatnonzero(right == 0) for right in hits]
+    forward, backward = (
+        cosine_mistakes(sides[::way], tables[::way], places, places, ids[places])
+        for way, places, ids in zip((1, -1), wrong, answers, strict=True)
+    )
+    mean = np.divide(hits[0] + hits[1], 2, dtype=np.float32)
+    for metric, items, details in zip(accuracies(*names), (*hits, mean), (forward, backward, ()), strict=True):
+        yield metric.mean_of(task, subset, items, item_set=item_set, details=details)
     if f1:
-        items = forward_hits * np.divide(2, np.bincount(forward, minlength=len(forward_hits)) + 1, dtype=np.float32)
-        scores.append(Metric(f"f1/{names[0]}-{names[1]}").mean_of(task, subset, items))
-    return scores
+        times = np.bincount(answers[0], minlength=len(mean))  # that each sentence was found
+        items = hits[0] * np.divide(2, times + 1, dtype=np.float32)
+        yield Metric(f"f1/{'-'.join(names)}").mean_of(task, subset, items, item_set=item_set)
 
 
 def accuracies(first: str, second: str) -> tuple[Metric, Metric, Metric]:
@@ -139,7 +127,7 @@ def first_places(texts: Sequence[str]) -> Ids:
     return np.array([first.setdefault(text, place) for place, text in enumerate(texts)], np.int64)
 
 
-def warn_of_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
+def warn_of_repeated(texts: Sequence[str], places: Sequence[str], *, where: str) -> bool:
     """Whether any of N sentences stands twice, which is logged, once, with the places of the first that does.
 
     Not an error, since translation memories have such rows; but no encoder can get all of them right: the first of
@@ -149,8 +137,9 @@ def warn_of_repeated(texts: Sequence[str], *, where: str, place: Place) -> bool:
     again = np.flatnonzero(first != np.arange(len(first)))
     if len(again):
         _warn(
-            f"{where}: {place(again[0])} repeats the sentence of {place(first[again[0]])}; {len(again)} of {len(first)}"
-            " rows do so, and of equal ones at most one is right in either direction, with any encoder; remove them"
+            f"{where}: {places[again[0]]} repeats the sentence of {places[first[again[0]]]}; {len(again)} of "
+            f"{len(first)} rows do so, and of equal ones at most one is right in either direction, with any encoder; "
+            "remove them"
         )
     return bool(len(again))
 
@@ -162,31 +151,25 @@ def _warn(message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Tatoeba(BaseTask):
+class Tatoeba(SetTask):
     """The task `tatoeba`. Subsets are named by the codes of the files: `kor-eng`, `cmn-eng`."""
 
     metrics: ClassVar[tuple[Metric, ...]] = (*accuracies("xx", "en"), Metric("f1/xx-en"))
-    reads: ClassVar[tuple[str, ...]] = ("tatoeba-laser",)
-    lists: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        name: tuple(f"{code}-eng" for code in codes) for name, codes in AVERAGES.items()
-    }
     name: str = "tatoeba"
-
-    def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Source]:
-        """The pairs found in the folder, or in a folder below it that LASER's layouts name, or else MTEB's."""
-        parts = sources(self.name, self.reads, data)
-        return {pair: source for (_, pair), source in parts.items() if among(pair[:-4], languages)}
+    reads: tuple[str, ...] = ("tatoeba-laser",)
+    lists: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: {name: tuple(f"{code}-eng" for code in codes) for name, codes in AVERAGES.items()}
+    )
 
     def score(self, encode: Encode, subsets: dict[str, Source]) -> Iterator[Score]:
         """Three accuracies of each language, and the F1 of MTEB."""
         for subset, source in subsets.items():
-            rows, pair = source.read(f"{self.name} {subset}"), (subset[:-4], "eng")
-            sides, places = (rows.texts(0), rows.texts(1)), (rows.place(0), rows.place(1))
-            for side, language, place in zip(sides, pair, places, strict=True):
-                warn_of_repeated(side, where=f"{self.name} {subset}, language {language}", place=place)
-            yield from nearest(
-                encode, sides, task=self.name, languages=pair, names=("xx", "en"), places=places, f1=True
-            )
+            rows = source.read(f"{self.name} {subset}")
+            places = tuple([*map(rows.place(side), range(len(rows)))] for side in (0, 1))
+            pair = Aligned((subset[:-4], "eng"), (rows.texts(0), rows.texts(1)), places, [])  # type: ignore[arg-type]
+            for language, side, lines in zip(*pair[:3], strict=True):
+                warn_of_repeated(side, lines, where=f"{self.name} {subset}, language {language}")
+            yield from nearest(encode, pair, task=self.name, names=("xx", "en"), f1=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,110 +193,88 @@ class Retrieval(BaseTask):
     def find(self, data: Path, languages: Sequence[str] = ()) -> dict[str, Aligned]:
         """Pairs of languages that occur together in a group."""
         pairs: dict[tuple[str, str], Aligned] = {}
-        numbered = read_groups(data, task=self.name) if self.groups is None else enumerate(self.groups)
-        for number, group in numbered:
-            place = origin(data, number) if self.groups is None else ""
+        in_memory = None if self.groups is None else (("", group) for group in self.groups)
+        for place, group in in_memory or read_groups(data, task=self.name):
             firsts = dict(zip(reversed(group.langs), reversed(group.texts), strict=True))
             codes = sorted(firsts, key=lambda language: (language == "eng", language))
             key = item_set_of(group.texts)  # of the whole group, so that it is the same in every pair of languages
             for pair in combinations(codes, 2):
                 if all(language == "eng" or among(language, languages) for language in pair):
-                    aligned = pairs.setdefault(pair, Aligned(pair, ([], []), [], []))
-                    aligned.places.append(place)
+                    aligned = pairs.setdefault(pair, Aligned(pair, ([], []), ([], []), []))
                     aligned.keys.append(key)
-                    for side, language in zip(aligned.sides, pair, strict=True):
+                    for side, places, language in zip(aligned.sides, aligned.places, pair, strict=True):
                         side.append(firsts[language])
+                        places += [place] if place else []
         return {"-".join(pair): aligned for pair, aligned in sorted(pairs.items())}
 
     def score(self, encode: Encode, subsets: dict[str, Aligned]) -> Iterator[Score]:
         """The three accuracies of each pair of languages."""
         warned: set[str] = set()
-        for subset, (pair, sides, places, keys) in subsets.items():
-            place: Place | None = places.__getitem__ if self.groups is None else None
-            for side, language in zip(sides, pair, strict=True):
+        for subset, rows in subsets.items():
+            for language, side, places in zip(*rows[:3], strict=True):
                 where = f"{self.name} {subset}, language {language}"
-                if place and language not in warned and warn_of_repeated(side, where=where, place=place):
+                if places and language not in warned and warn_of_repeated(side, places, where=where):
                     warned.add(language)  # once, as a language has many pairs
-            item_set, names = item_set_of(keys), ("xx", "en" if pair[1] == "eng" else "yy")
-            both = (place, place) if place else None
-            for score in nearest(encode, sides, task=self.name, languages=pair, names=names, places=both):
-                yield replace(score, item_set=item_set)
+            names = "xx", "en" if rows.pair[1] == "eng" else "yy"
+            yield from nearest(encode, rows, task=self.name, names=names, item_set=item_set_of(rows.keys))
 
 
-def _mistakes(
-    sides: tuple[Sequence[str], Sequence[str]], tables: tuple[Floats, Floats], answers: Ids
+def cosine_mistakes(
+    texts: Sequence[Sequence[str]], tables: Sequence[Floats], wrong: Ids, expected: Ids, answers: Ids
 ) -> tuple[Detail, ...]:
-    """Queries (of the first side) that found (N,) another than their partner, by the greatest margin first."""
-    wrong = np.flatnonzero(answers != np.arange(len(answers)))
-    queries, expected, taken = (
-        unit(table[places]) for table, places in ((tables[0], wrong), (tables[1], wrong), (tables[1], answers[wrong]))
+    """The worst of W wrong answers by cosine, see `mistakes`; `tables` are the vectors of the texts of each side."""
+    queries, right, chosen = (
+        unit(table[rows]) for table, rows in zip((tables[0], *[tables[1]] * 2), (wrong, expected, answers), strict=True)
     )
-    expected_cosines, answer_cosines = (np.einsum("nd,nd->n", queries, other) for other in (expected, taken))
-    return mistakes(sides, wrong, answers[wrong], (expected_cosines, answer_cosines))
+    cosines = np.einsum("nd,nd->n", queries, right), np.einsum("nd,nd->n", queries, chosen)
+    return mistakes(texts, (wrong, expected, answers), cosines, ("cosine expected", "cosine found", "margin"))
 
 
 def mistakes(
-    sides: tuple[Sequence[str], Sequence[str]],
-    wrong: Ids,
-    answers: Ids,
-    scores: tuple[Doubles, Doubles],
-    *,
-    columns: tuple[str, ...] = _COLUMNS,
+    texts: Sequence[Sequence[str]], rows: tuple[Ids, Ids, Ids], scores: tuple[Doubles, Doubles], names: Sequence[str]
 ) -> tuple[Detail, ...]:
-    """The worst of W wrong answers, by how much they score above the translation; nothing without any.
+    """The worst of W wrong answers, by how much they score above the expected one; nothing without any.
 
-    `wrong` (W,) are rows of the first side and `answers` (W,) rows of the second; `scores` (W,) are those of the
-    translations, then of the answers. The last of the `columns` is their difference.
+    `rows` (W,) are those of the sentences, on the first side, and of what was expected and found, on the second;
+    `scores` (W,) are those of the expected and of the found. `names` are the columns of the scores and of their
+    difference.
     """
     # Rounded before they are sorted: differences that differ by rounding alone stay in the order of the data.
-    expected, taken = (score.round(6) for score in scores)
-    above = (taken - expected).round(6)
-    worst = np.argsort(-above, kind="stable")[:SHOWN]
-    rows = tuple(
-        (sides[0][query], sides[1][query], sides[1][answer], *map(float, values))
-        for query, answer, *values in zip(
-            *(part[worst] for part in (wrong, answers, expected, taken, above)), strict=True
-        )
-    )
-    return (Detail("mistakes", columns, rows),) if rows else ()
+    right, chosen = (score.round(6) for score in scores)
+    above = (chosen - right).round(6)
+
+    def row(at: int) -> tuple[str | float, ...]:
+        sentences = (side[places[at]] for side, places in zip((texts[0], texts[1], texts[1]), rows, strict=True))
+        return *sentences, float(right[at]), float(chosen[at]), float(above[at])
+
+    return worst(("sentence", "expected", "found", *names), above, row)
 
 
-def read_groups(data: Path, *, task: str) -> Iterator[tuple[int, Group]]:
+def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     """The user's groups in a file or folder; none if the folder has no file with one of the expected names.
 
-    Each comes with the number, from 0, of its line or unit; lines without text give no group. Raises
-    `EvaluationError` naming the task, file and line.
+    Each comes with its place, file and line or unit; lines without text give no group. Raises `EvaluationError` naming
+    the task, file and line.
     """
     from isoglot.data.readers import read
 
-    path = _file(data)
+    names = [f"retrieval.{suffix}{ending}" for suffix in _SUFFIXES for ending in ("", *COMPRESSED)]
+    paths = [data] if data.is_file() else [data / name for name in (*names, "retrieval")]
+    path = next((path for path in paths if path.exists()), None)
     if path is None:
         return
-    suffix = next((suffix for suffix in _SUFFIXES if f".{suffix}" in path.suffixes[-2:]), None)
-    if suffix is None and not path.is_dir():
+    suffixes = () if path.is_dir() else path.suffixes[-2:]
+    kind = next((suffix for suffix in _SUFFIXES if f".{suffix}" in suffixes), "folder" if path.is_dir() else "")
+    if not kind:
         raise EvaluationError(f"{task}: {path}: only .{', .'.join(_SUFFIXES)} are read; rename or convert the file")
+    before = {"folder": f"{path}, line ", "tmx": f"{path}, unit "}.get(kind, f"{path}:")
     passed = Counter[str]()
-    options = {"counts": passed} if suffix == "tmx" else {}
     try:
-        for number, group in enumerate(read("folder" if path.is_dir() else str(suffix), path, **options)):
-            yield number + passed["empty"], group
+        groups = read(kind, path, **({"counts": passed} if kind == "tmx" else {}))
+        for number, group in enumerate(groups, 2 if kind == "tsv" else 1):
+            yield f"{before}{number + passed['empty']}", group
     except CorpusError as error:
         raise EvaluationError(f"{task}: {error}") from error
-
-
-def origin(data: Path, number: int) -> str:
-    """The place of the group of this number in `read_groups`: file and line, or file and unit."""
-    path = _file(data)
-    if path is None or path.is_dir() or ".tmx" in path.suffixes[-2:]:
-        return f"{path}, {'line' if path and path.is_dir() else 'unit'} {number + 1}"
-    return f"{path}:{number + 1 + ('.tsv' in path.suffixes[-2:])}"
-
-
-def _file(data: Path) -> Path | None:
-    if data.is_file():
-        return data
-    names = [f"retrieval.{suffix}{ending}" for suffix in _SUFFIXES for ending in _ENDINGS]
-    return next((data / name for name in [*names, "retrieval"] if (data / name).exists()), None)
 
 
 # N-way sets: line-aligned sentences in many languages
@@ -415,8 +376,7 @@ ORDER = ("ratio", "distance", "absolute")  # LASER's default first
 Near = tuple[Floats, Ids, Floats]
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(NamedTuple):
     """One text: its sentences, their vectors (N, D), and the first place of an equal text (N,)."""
 
     rows: Rows
@@ -470,44 +430,36 @@ class XSim(BaseTask):
         """
         pivot = next((code for code in subsets if code in ENGLISH), next(iter(subsets), ""))
         scores: dict[tuple[str, str], list[Score]] = {}
-        for (a, b), (x, y) in self._pairs(encode, subsets):
-            near = neighbours(x.vectors, y.vectors, self.k, metric="cosine")
+
+        sides: dict[tuple[str, str], _Side] = {}
+
+        def side(code: str, partner: str) -> _Side:
+            key = code, partner if partner in subsets[code] else ""  # most languages have one text for all
+            if key not in sides:
+                rows = self.texts.read(subsets, code, partner=partner, where=self.name)
+                vectors = embed_rows(encode, rows, where=f"{self.name}, language {code}")
+                sides[key] = _Side(rows, vectors, first_places(rows.texts()))
+            return sides[key]
+
+        for a, b in combinations(subsets, 2):
+            x, y = side(a, b), side(b, a)
+            check_aligned((x.rows, y.rows), where=f"{self.name} {a}-{b}")
+            near, shown = neighbours(x.vectors, y.vectors, self.k, metric="cosine"), self.margins[: pivot in (a, b)]
             forward = near.forward_scores, near.forward_ids, near.backward_scores
             backward = near.backward_scores, near.backward_ids, near.forward_scores
-            item_set, shown = item_set_of(row.id for row in x.rows), self.margins[:1] if pivot in (a, b) else ()
-            scores[a, b] = self._errors(f"{a}-{b}", (x, y), forward, item_set=item_set, shown=shown)
-            scores[b, a] = self._errors(f"{b}-{a}", (y, x), backward, item_set=item_set, shown=shown)
+            scores[a, b] = list(self._errors(f"{a}-{b}", (x, y), forward, shown=shown))
+            scores[b, a] = list(self._errors(f"{b}-{a}", (y, x), backward, shown=shown))
         yield from (score for pair in permutations(subsets, 2) for score in scores[pair])
         for target in subsets:
             into = [score for source in subsets if source != target for score in scores[source, target]]
             yield from averages(into, f"xx-{target}")
 
-    def _pairs(self, encode: Encode, texts: Found) -> Iterator[tuple[tuple[str, str], tuple[_Side, _Side]]]:
-        sides: dict[tuple[str, str], _Side] = {}
-
-        def side(code: str, partner: str) -> _Side:
-            key = code, partner if partner in texts[code] else ""
-            if key not in sides:
-                rows = self.texts.read(texts, code, partner=partner, where=self.name)
-                where = f"{self.name}, language {code}"
-                vectors = embed_rows(encode, rows, where=where)
-                sides[key] = _Side(rows, vectors, first_places(rows.texts()))
-            return sides[key]
-
-        for pair in combinations(texts, 2):
-            x, y = side(*pair), side(*pair[::-1])
-            check_aligned((x.rows, y.rows), where=f"{self.name} {'-'.join(pair)}")
-            yield pair, (x, y)
-
-    def _errors(
-        self, subset: str, sides: tuple[_Side, _Side], near: Near, *, item_set: str, shown: Sequence[str]
-    ) -> list[Score]:
+    def _errors(self, subset: str, sides: tuple[_Side, _Side], near: Near, *, shown: Sequence[str]) -> Iterator[Score]:
         """Of each margin the errors by text, then those by index; the second side is the one searched.
 
         Of the margins `shown`, errors by text have their worst mistakes.
         """
-        scores: list[Score] = []
-        ids, firsts = near[1], sides[1].firsts
+        ids, firsts, item_set = near[1], sides[1].firsts, item_set_of(row.id for row in sides[0].rows)
         for margin in self.margins:
             values = margins(*near, margin=margin)
             # Equal texts have equal vectors, but a product may round them apart: the first place of a text counts.
@@ -518,8 +470,7 @@ class XSim(BaseTask):
                 by_index = by_text  # most sets have no duplicates, so this halves the memory of thousands of pairs
             details = _margin_mistakes(sides, near, answers, values.max(axis=1), margin) if margin in shown else ()
             for metric, items, more in zip(_metrics(margin), (by_text, by_index), (details, ()), strict=True):
-                scores.append(metric.mean_of(self.name, subset, items, item_set=item_set, details=more))
-        return scores
+                yield metric.mean_of(self.name, subset, items, item_set=item_set, details=more)
 
 
 def _metrics(margin: str) -> tuple[Metric, Metric]:
@@ -537,8 +488,8 @@ def _margin_mistakes(
     source_means, target_means = (cosines[wrong].mean(axis=1, dtype=np.float64) for cosines in (near[0], near[2]))
     expected = MARGINS[margin](np.einsum("nd,nd->n", x, y), (source_means + target_means) / 2)
     texts = sides[0].rows.texts(), sides[1].rows.texts()
-    columns = ("sentence", "expected", "found", f"{margin} expected", f"{margin} found", "difference")
-    return mistakes(texts, wrong, answers[wrong], (expected, values[wrong]), columns=columns)
+    names = f"{margin} expected", f"{margin} found", "difference"
+    return mistakes(texts, (wrong, wrong, answers[wrong]), (expected, values[wrong]), names)
 
 
 XSIM: dict[str, XSim] = {task.name: task for task in (XSim(one) for one in N_WAY.values() if one.name != "multi30k")}
@@ -546,7 +497,7 @@ XSIM: dict[str, XSim] = {task.name: task for task in (XSim(one) for one in N_WAY
 
 # Nearest sentences, for people to read
 
-NEAREST = (Metric("cosine/1", "cosine", main=True),)
+NEAREST = Metric("cosine/1", "cosine", main=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,7 +508,7 @@ class CorpusSearch(BaseTask):
     memory at a time (a million sentences of 384 values are 1.5 GB), the search itself is in blocks.
     """
 
-    metrics: ClassVar[tuple[Metric, ...]] = NEAREST
+    metrics: ClassVar[tuple[Metric, ...]] = (NEAREST,)
     top: int = 3
     shown: int = 50
     name: str = "nearest"
@@ -580,45 +531,33 @@ class CorpusSearch(BaseTask):
 
     def score(self, encode: Encode, subsets: dict[str, tuple[tuple[str, str], Source, Source]]) -> Iterator[Score]:
         """The mean cosine of the nearest, `cosine/1`, of each pair of languages, with the hits."""
-        corpora: dict[str, tuple[list[str], Floats]] = {}
+        current, texts, vectors = "", list[str](), np.empty((0, 0), np.float32)
         for subset, ((query, code), queries, corpus) in subsets.items():
-            if code not in corpora:
-                corpora.clear()  # pairs come corpus by corpus
-                corpora[code] = self._distinct(encode, corpus, code)
+            if code != current:  # pairs come corpus by corpus
+                where = f"{self.name}, corpus, language {code}"
+                rows = corpus.read(where)
+                current, texts, vectors = code, rows.texts(), embed_rows(encode, rows, where=where)
+                distinct = np.unique(first_places(texts))
+                if len(distinct) < len(texts):
+                    texts, vectors = [texts[place] for place in distinct], vectors[distinct]
             where = f"{self.name} {subset}, queries, language {query}"
-            yield self._search(encode, subset, queries, *corpora[code], where=where)
-
-    def _distinct(self, encode: Encode, source: Source, code: str) -> tuple[list[str], Floats]:
-        """The sentences of a corpus, each once, and their vectors."""
-        where = f"{self.name}, corpus, language {code}"
-        rows = source.read(where)
-        texts, vectors = rows.texts(), embed_rows(encode, rows, where=where)
-        distinct = np.unique(first_places(texts))
-        if len(distinct) < len(texts):
-            texts, vectors = [texts[place] for place in distinct], vectors[distinct]
-        return texts, vectors
-
-    def _search(
-        self, encode: Encode, subset: str, source: Source, texts: list[str], vectors: Floats, *, where: str
-    ) -> Score:
-        asked = source.read(where)
-        queries = asked.texts()
-        near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
-        hits = [
-            _hits(query, texts, ids, cosines)[: self.top]
-            for query, ids, cosines in zip(queries, near.forward_ids, near.forward_scores, strict=True)
-        ]
-        if not all(hits):
-            place = asked.place()([bool(row) for row in hits].index(False))
-            raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
-        rows = tuple(
-            (query, rank, text, cosine)
-            for query, row in zip(queries[: self.shown], hits, strict=False)
-            for rank, (text, cosine) in enumerate(row, 1)
-        )
-        items = np.array([row[0][1] for row in hits], np.float32)
-        detail = Detail("hits", ("query", "rank", "found", "cosine"), rows)
-        return NEAREST[0].mean_of(self.name, subset, items, details=(detail,))
+            asked = queries.read(where)
+            near = neighbours(embed_rows(encode, asked, where=where), vectors, self.top + 1, metric="cosine")
+            hits = [
+                _hits(text, texts, ids, cosines)[: self.top]
+                for text, ids, cosines in zip(asked.texts(), near.forward_ids, near.forward_scores, strict=True)
+            ]
+            if not all(hits):
+                place = asked.place()([bool(row) for row in hits].index(False))
+                raise EvaluationError(f"{where}: {place}: the corpus contains only this sentence; enlarge it")
+            table = tuple(
+                (row.texts[0], rank, text, cosine)
+                for row, found in zip(asked[: self.shown], hits, strict=False)
+                for rank, (text, cosine) in enumerate(found, 1)
+            )
+            items = np.array([row[0][1] for row in hits], np.float32)
+            detail = Detail("hits", ("query", "rank", "found", "cosine"), table)
+            yield NEAREST.mean_of(self.name, subset, items, details=(detail,))
 
 
 def _hits(query: str, texts: Sequence[str], ids: Ids, cosines: Floats) -> list[tuple[str, float]]:

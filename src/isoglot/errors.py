@@ -26,6 +26,7 @@ from pathlib import Path
 EXTRAS = {
     "sklearn": "evaluate", "scipy": "evaluate", "matplotlib": "evaluate", "plotly": "plot", "umap": "umap",
     "onnx": "torch",
+    "openpyxl": "xlsx",
     "torch": "torch",
     "transformers": "torch",
 }  # fmt: skip

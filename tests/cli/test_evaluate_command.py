@@ -35,7 +35,7 @@ def evaluate(data, *tasks):
 
 
 def test_a_broken_file_of_a_late_task_loses_no_finished_scores(data, capsys):
-    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a tab too many"):
+    with pytest.raises(EvaluationError, match=r"^retrieval: .*retrieval.tsv:3: a cell too many"):
         evaluate(data, "tatoeba", "retrieval", "similarity")
     assert list(read_results(data / "scores")) == isoglot.evaluate(by_text, ["tatoeba"], data=data)
     assert "finished: tatoeba; the next task failed" in capsys.readouterr().err

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import pytest
 from command_line import runner
 
 from conftest import SENTENCES
 from isoglot.cli.filter import filter as verb
-from isoglot.data.readers import read_jsonl
+from isoglot.data.readers import read_jsonl, read_tmx
 from isoglot.errors import CorpusError, IsoglotError, OutputError
 
 run = runner(filter=verb)
@@ -32,8 +35,17 @@ def test_wrong_pairs_are_dropped(project):
     assert f"eng-deu: {len(dropped)} dropped, {len(kept)} kept" in err
 
 
-@pytest.mark.parametrize("name", ["clean.tsv", "clean.tmx"])
-def test_the_output_is_json_lines_by_name_too(project, name):
+def test_columns_of_csv_become_a_translation_memory(project):
+    with Path("pairs.csv").open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([("key", "german", "english"), *((1, b, a) for a, b in project)])
+    with pytest.raises(CorpusError, match=r"pairs\.csv:1: .*the columns are key, german, english: .*--columns"):
+        run("pairs.csv", "-o", "out.tmx", "--model", "model")
+    run("pairs.csv", "-o", "out.tmx", "--model", "model", "--columns", "english=en, german=de", "--threshold", 0)
+    assert [group.texts[::-1] for group in read_tmx("out.tmx")] == project
+
+
+@pytest.mark.parametrize("name", ["clean.tsv", "clean.csv"])
+def test_the_output_is_json_lines_or_tmx_by_name_too(project, name):
     for words in (("-o", name), ("-o", "out.jsonl", "--dropped", name)):
         with pytest.raises(OutputError, match=name):
             run("pairs.tsv", *words, "--model", "model")

@@ -11,7 +11,7 @@ from command_line import as_function, runner
 
 from conftest import SENTENCES, build_tokenizer
 from isoglot.cli.fit import fit as fit_verb
-from isoglot.data.files import read_texts
+from isoglot.data.formats import read_texts
 from isoglot.encoders import StaticEncoder, load
 from isoglot.errors import CorpusError, EncoderError, OutputError
 from isoglot.model import encode

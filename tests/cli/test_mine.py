@@ -67,6 +67,20 @@ def test_without_an_output_the_pairs_are_printed(project):
     assert CliRunner().invoke(app, [*VECTORS, "--json"]).exit_code == 2  # both would be on stdout
 
 
+def test_tables_are_mined_as_their_column_of_text(project):
+    run(*VECTORS, "--output", "pairs.tsv")
+    for name in ("a.eng", "b.deu"):
+        lines = Path(name).read_text().splitlines()
+        Path(f"{name}.csv").write_text("note,name\n" + "".join(f'"{at},",{line}\n' for at, line in enumerate(lines)))
+    tables = ("a.eng.csv", "b.deu.csv", *VECTORS[2:], "--columns", "name")
+    run(*tables, "--output", "again.tsv")
+    assert Path("again.tsv").read_text() == Path("pairs.tsv").read_text()
+    run(*tables, "--output", "again.csv", "--languages", "en,de")
+    found = list(read_tsv("again.csv", languages="en,de"))
+    assert [list(group.texts) for group in found] == [cells[1:] for cells in table("pairs.tsv")]
+    assert found[0].langs == ("eng", "deu")
+
+
 def test_the_device_and_the_precision_of_encoding_are_reported(project):
     StaticEncoder.create(build_tokenizer(), 8, seed=1).save("model")
     err = run("model", "a.eng", "b.deu", "-o", "pairs.tsv", "--device", "cpu")
@@ -241,7 +255,7 @@ def test_approximate_says_what_it_found(project):
         ([*VECTORS, "-o", "p.tsv", "--cores", "2"], IsoglotError, "--cores and --gpus need --ray"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "much"], IsoglotError, "'much' is not a size"),
         ([*VECTORS, "-o", "p.tsv", "--budget", "1KB"], IsoglotError, "too small"),
-        ([*VECTORS, "-o", "p.tsv", "--format", "csv"], IsoglotError, "mine: --format is 'csv'"),
+        ([*VECTORS, "-o", "p.tsv", "--format", "xlsx"], IsoglotError, "mine: --format is 'xlsx'"),
         (
             [*VECTORS, "-o", "p.tsv", "--threshold", "1", "--gold", "a.eng"],
             IsoglotError,

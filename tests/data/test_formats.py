@@ -18,6 +18,7 @@ BLOCKS = [([0.12345678], [7], ["a\tb\nc"]), ([2.0], [None], ["ü"])]
     [
         ("tsv", True, "score\tid\ttext\n0.123457\t7\ta b c\n2.000000\t\tü\n"),
         ("tsv", False, "0.123457\t7\ta b c\n2.000000\t\tü\n"),
+        ("csv", False, 'score,id,text\n0.123457,7,"a\tb\nc"\n2.000000,,ü\n'),
         ("jsonl", True, '{"score": 0.123457, "id": 7, "text": "a\\tb\\nc"}\n{"score": 2.0, "text": "ü"}\n'),
     ],
 )
@@ -39,7 +40,7 @@ def test_a_format_is_given_or_in_the_name(name, given, form):
     assert format_of(Path(name), given=given) == form
 
 
-@pytest.mark.parametrize(("name", "given", "message"), [("x.csv", None, "'.csv'"), ("x.tsv", "csv", "'csv'")])
+@pytest.mark.parametrize(("name", "given", "message"), [("x.xlsx", None, "'.xlsx'"), ("x.tsv", "xlsx", "'xlsx'")])
 def test_what_is_not_a_format(name, given, message):
     with pytest.raises(OutputError, match=message):
         format_of(Path(name), given=given)

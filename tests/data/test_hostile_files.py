@@ -19,7 +19,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from isoglot.data import files, xml_stream
-from isoglot.data.files import json_object, read_lines, read_texts
+from isoglot.data.files import json_object, read_lines
+from isoglot.data.formats import read_texts
 from isoglot.data.languages import canonical
 from isoglot.data.numbers import LARGEST, LARGEST_WHOLE, finite, fits, whole
 from isoglot.data.readers import (

@@ -58,9 +58,9 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "eng\tdeu\none\n", ":2: 1 columns where the header has 2"),
+        ("a.tsv", "eng\tdeu\none\n", ":2: a column is missing: 1 columns where 2 are expected"),
         ("a.tsv", "eng\ten\na\tb\n", ":1: two columns"),
-        ("a.tsv", "eng\tnonsense\na\tb\n", ":1: unknown language 'nonsense'"),
+        ("a.tsv", "eng\tnonsense\na\tb\n", ":1: has the columns eng, nonsense, and 'nonsense' is not a language code"),
         ("a.tsv", "text\tlanguage\na\tqqqq\n", ":2: unknown language 'qqqq'"),
         ("a.jsonl", '{"text": 3}\n', ':1: "text" and'),
         ("a.jsonl", '{"id": "x"}\n', ":1: "),
@@ -72,7 +72,7 @@ def test_tables_and_objects_bring_ids_and_languages(tmp_path):
             "<tmx><body><tu><tuv xml:lang='xx-no'><seg>a</seg></tuv></tu></body></tmx>",
             ":1: translation unit 1",
         ),
-        ("a.parquet", "PAR1 and nothing more", ": can't be read as Parquet"),
+        ("a.parquet", "PAR1 and nothing more", ": cannot be read as Parquet"),
         ("a.jsonl", '{"text": "a", "id": [1]}\n', ':1: "text" and'),
         ("a.jsonl", "[1]\n", ":1: contains a JSON list; write one object per line"),
         ("a.jsonl", '{"text": "a"}\n{', ":2: is not JSON"),

@@ -158,7 +158,7 @@ def test_parquet_and_ids(pairs, tmp_path):
     assert (first["source_id"], first["target_id"]) == (pairs[0].source_id, pairs[0].target_id)
 
 
-@pytest.mark.parametrize("name", ["p.npy", "p.csv", "p.tsv.gz", "p.json", "p.xx-yy9"])
+@pytest.mark.parametrize("name", ["p.npy", "p.xlsx", "p.tsv.gz", "p.json", "p.xx-yy9"])
 def test_a_suffix_that_does_not_fit_writes_nothing(pairs, tmp_path, name):
     with pytest.raises(OutputError, match="format"):
         pairs.save(tmp_path / name)

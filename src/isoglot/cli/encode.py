@@ -103,7 +103,8 @@ def _encode(
     stored: str,
     calibration: Path | None,
 ) -> dict[str, Any]:
-    from isoglot.data.files import atomic_write, check_output, hidden, read_texts
+    from isoglot.data.files import atomic_write, check_output, hidden
+    from isoglot.data.formats import read_texts
     from isoglot.data.vectors import open_table, write_vectors
     from isoglot.model.output import quantize_vectors
     from isoglot.model.resumable import encode_file

@@ -37,7 +37,7 @@ def evaluate(
     tasks       tasks and suites, separated by commas (`isoglot tasks` lists them)
     function    Python function to evaluate, as module:name; takes a list of texts, returns vectors
     vectors     NumPy file of vectors to evaluate; requires --texts
-    texts       texts of --vectors: plain lines, or JSON strings (.jsonl)
+    texts       texts of --vectors: plain lines, JSON strings (.jsonl), or the column text of a table
     texts_only  write the texts of the tasks to OUTPUT and stop
     """
     from isoglot.evaluation.evaluate import evaluate

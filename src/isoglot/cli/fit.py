@@ -29,7 +29,8 @@ def fit(
     words      model (optional) and a text file, one sentence per line, or .jsonl with one JSON string per line; - for
                stdin
     """
-    from isoglot.data.files import check_output, read_texts
+    from isoglot.data.files import check_output
+    from isoglot.data.formats import read_texts
     from isoglot.encoders import fit_flow, fit_whitening
     from isoglot.errors import EncoderError, nearest
     from isoglot.model import layout

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isoglot.cli.console import Progress, from_stdin, on_interrupt, say
-from isoglot.cli.options import Device, Output, Settings, Workers, cluster_of, model_and_files
+from isoglot.cli.options import Columns, Device, Output, Settings, Workers, cluster_of, model_and_files
 from isoglot.cli.signatures import Of
 
 if TYPE_CHECKING:
@@ -24,14 +24,15 @@ def index(
     *,
     output: Output,
     language: str = "und",
+    columns: Columns = "",
     settings: Annotated[Settings, Of("index.index:Index.build", "kind", "prompt", "query_prompt", "pooling")],
     workers: Workers,
     device: Device = "auto",
 ) -> None:
     """Build a search index of sentences, or add sentences to one.
 
-    words     model (optional) and text, .tsv, .jsonl, .parquet or .tmx files, or - for lines of stdin; CODE=FILE sets
-              the language, deu,eng=FILE the languages of pairs
+    words     model (optional) and text, .tsv, .csv, .xlsx, .jsonl, .parquet or .tmx files, or - for lines of stdin;
+              CODE=FILE sets the language, deu,eng=FILE the languages of pairs
     output    folder of the index; sentences are added to an existing one
     language  language of files that do not specify one
     """
@@ -47,7 +48,7 @@ def index(
     cluster = cluster_of(workers)
     if cluster is not None and device != "auto":
         raise SearchError("index: --ray starts workers of its own, on accelerators with --gpus; remove --device")
-    sentences = chain.from_iterable(sentences_of(source, language=language) for source in sources)
+    sentences = chain.from_iterable(sentences_of(source, language=language, columns=columns) for source in sources)
     with Progress("indexing", unit="sentences") as bar:
         if cluster is not None:
             made = index_shards(model, sentences, output, cluster=cluster, progress=bar, report=say, **settings)
@@ -58,16 +59,17 @@ def index(
     typer.echo(output)
 
 
-def sentences_of(source: str, *, language: str = "und") -> Iterator[Sentence]:
+def sentences_of(source: str, *, language: str = "und", columns: str = "") -> Iterator[Sentence]:
     """The sentences of FILE or CODE=FILE; of `-` the lines of stdin, whose ids do not depend on their place.
 
     So lines of another call can be added to the same index, and a line that is in it already is skipped.
     """
+    from isoglot.data.formats import columns_of
     from isoglot.index import read_sentences
 
     code, _, path = source.rpartition("=")
     if path != "-":
-        yield from read_sentences(source, language=language)
+        yield from read_sentences(source, language=language, columns=columns_of(columns))
         return
     with from_stdin(Path(path)) as (text,):
         for one in read_sentences(str(text), language=code or language):

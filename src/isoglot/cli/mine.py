@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from isoglot.cli import console, options
-from isoglot.cli.options import Device, Json, Output, Settings, Workers
+from isoglot.cli.options import Columns, Device, Json, Output, Settings, Workers
 from isoglot.cli.signatures import Of
 
 
@@ -18,6 +18,7 @@ def mine(
     output: Output = Path("-"),
     settings: Annotated[Settings, Of("mining.pipeline:mine", k=options.NEIGHBOURS)],
     estimate: bool = False,
+    columns: Columns = "",
     filters: Annotated[Settings, Of("mining.pipeline:Filters")],
     check_language: str | None = None,
     vectors: list[Path] | None = None,
@@ -29,16 +30,18 @@ def mine(
 ) -> None:
     """Mine translation pairs from two files, or paraphrases from one.
 
-    words           model (optional) and two text files, or one file to mine paraphrases; - for stdin
+    words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl), or one to mine paraphrases; -
+                    for stdin
     threshold       minimum score; default: keep all pairs
     gold            file of known pairs (ids or line numbers) to tune the threshold on
     ids             read lines of id, tab, sentence
-    output          output file: .tsv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
+    output          output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
     estimate        estimate the threshold without known pairs
     check_language  drop lines in other languages, judged by script or by a Python function module:name
     vectors         NumPy file of vectors, instead of MODEL, one per text file; repeatable
     """
     from isoglot import mining
+    from isoglot.data.formats import columns_of
 
     if str(output) != "-":
         console.on_interrupt("run the same command again to resume")
@@ -58,8 +61,9 @@ def mine(
         console.to_stdout(output, destination.get("format", "tsv")) as target,
     ):
         pairs = mining.mine(
-            model, *texts, vectors=vectors or None, device=device, progress=bar, report=console.say,
-            filters=mining.Filters(**filters, check_language=judge), output=mining.Output(target, **destination),
+            model, *texts, columns=columns_of(columns), vectors=vectors or None, device=device, progress=bar,
+            report=console.say, filters=mining.Filters(**filters, check_language=judge),
+            output=mining.Output(target, **destination),
             computation=mining.Computation(**computation, cluster=options.cluster_of(workers)), **settings,
         )  # fmt: skip
     console.say(f"{len(pairs):,} pairs" + (f": {output}" if str(output) != "-" else ""))

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 Settings = dict[str, Any]
 
 
+Columns = Annotated[
+    str,
+    typer.Option(
+        help="Columns of a table to read, such as english=en,german=de, or name for the column of the sentences; "
+        "default: those named text, source and target, or by language."
+    ),
+]
 ModelName = Annotated[str, typer.Argument(help="Model: a folder, a packaged name, or a hub id in the local cache.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="Output folder.")]
 

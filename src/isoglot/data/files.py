@@ -83,8 +83,6 @@ _SIGNATURES: tuple[tuple[bytes, str, str], ...] = (
 _TAR = b"ustar"
 _TAR_AT = 257
 
-_STRUCTURED = (".tsv", ".csv", ".tmx", ".xml", ".xlf", ".xliff")  # endings of files whose lines are not sentences
-
 
 class CutShortError(CorpusError):
     """Compressed data that are truncated or damaged; everything before that place has been read."""
@@ -117,27 +115,13 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, str]]:
         yield from enumerate(_decode(last, path, number + 1), number + 1)
 
 
-def read_texts(path: str | Path) -> Iterator[tuple[int, str]]:
-    """The texts of a file with their lines: JSON strings in a file called `.jsonl`, plain or compressed, else lines.
-
-    A line of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, for a line of JSON that
-    contains anything but one string, and for files with columns or markup, whose lines are not sentences.
-    """
-    kind = Path(without_compression(Path(path).name)).suffix.lower()
-    quoted = kind == ".jsonl"
-    for number, line in read_lines(path):
-        if number == 1 and (kind in _STRUCTURED or line.startswith("<?xml ")):
-            what = "has columns" if kind in (".tsv", ".csv") else "has markup"
-            problem = f"{what}, and plain text is read here; save its sentences as a .txt file, one per line"
-            raise CorpusError(problem, file=path)
-        if not quoted or not line.strip():
-            yield number, line if not quoted else ""
-            continue
-        found = _json(line, path, number, "one JSON string per line")
-        if not isinstance(found, str):
-            problem = f"contains a JSON {type(found).__name__}; write one JSON string per line"
-            raise CorpusError(problem, file=path, line=number)
-        yield number, found
+def json_string(text: str, *, file: str | Path, line: int) -> str:
+    """The string in a line of JSON lines, empty for a blank line. Raises `CorpusError` for anything else."""
+    found = _json(text, file, line, "one JSON string per line") if text.strip() else ""
+    if not isinstance(found, str):
+        problem = f"contains a JSON {type(found).__name__}; write one JSON string per line"
+        raise CorpusError(problem, file=file, line=line)
+    return found
 
 
 def json_object(text: str, *, file: str | Path, line: int) -> dict[str, Any]:

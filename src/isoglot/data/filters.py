@@ -28,7 +28,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import read_lines, without_compression
+from isoglot.data.formats import input_format, table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import canonical_list, matches
 from isoglot.data.readers.jsonl import read_jsonl
@@ -133,9 +133,10 @@ def remove_leaks(
 def test_sentences(paths: str | Path | Iterable[str | Path]) -> frozenset[str]:
     """The normalised sentences of test files, given as names, patterns (`test/*.txt`) or folders with all below them.
 
-    Files are plain text, one sentence per line or several with tabs between them, or JSON lines (`.jsonl`) or TMX
-    (`.tmx`) as their readers take them; any may be compressed; blank lines are skipped. Hidden files and folders
-    are not read. Raises `CorpusError` for a pattern or folder without files, and for files that cannot be read.
+    Files are plain text, one sentence per line or several with tabs between them, CSV or workbooks, of which every cell
+    counts, or JSON lines, Parquet or TMX as their readers take them; any may be compressed; blank lines are skipped.
+    Hidden files and folders are not read. Raises `CorpusError` for a pattern or folder without files, and for files
+    that cannot be read.
     """
     given = [paths] if isinstance(paths, (str, Path)) else paths
     return frozenset(normalise(text) for path in given for file in files_in(path) for text in _sentences(file))
@@ -168,13 +169,13 @@ def _hidden(path: Path) -> bool:
 
 
 def _sentences(path: Path) -> Iterator[str]:
-    kind = Path(without_compression(path.name)).suffix
-    if kind in (".jsonl", ".tmx"):
-        for group in read_jsonl(path) if kind == ".jsonl" else read_tmx(path):
+    form = input_format(path)
+    if form in ("jsonl", "parquet", "tmx"):
+        for group in read_tmx(path) if form == "tmx" else read_jsonl(path):
             yield from group.texts
         return
-    for _, text in read_lines(path):
-        yield from (cell for cell in text.split("\t") if cell.strip())
+    for _, cells in table_cells(path):
+        yield from filter(str.strip, cells)
 
 
 def hash_sentence(text: str, language: str) -> bytes:

@@ -1,22 +1,339 @@
-"""The formats that tables of text are written in: how their names end, and how a row is written.
+"""The formats of files of text in one table: their suffixes, and how their rows are read and written.
 
-`mine` and `Index.export` write them. A format of lines is an entry of `SUFFIXES` and one of `LINES`.
+A format is an entry of `FORMATS`. All verbs and readers that choose a format by suffix look there.
+
+Tables have a header. TSV is cut at tabs and never quoted, so every character stands for itself. CSV is quoted as in
+RFC 4180; its separator is the comma, semicolon or tab that is most frequent in the first line outside of quotes; rows
+without any text are skipped. Of an XLSX workbook the first sheet is read: numbers and dates as text, formulas as stored
+values.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import atomic_write
+from isoglot.data.files import (
+    atomic_write,
+    collect,
+    first_bytes,
+    json_object,
+    json_string,
+    read_lines,
+    without_compression,
+)
 from isoglot.data.vectors import write_parquet
-from isoglot.errors import OutputError, nearest
+from isoglot.errors import CorpusError, OutputError, naming_extras, nearest
 
-SUFFIXES = {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx", ".parquet": "parquet"}
 _BREAKS = re.compile(r"[\t\r\n]")
+_LARGEST_WORKBOOK = 1 << 30  # bytes when unpacked
+_BLOCK = 4096  # rows of Parquet read at a time
+_ASIDE = ("id", "score")  # columns that are not sentences
+_MARKUP = (".tmx", ".xml", ".xlf", ".xliff")
+
+Cells = Iterator[tuple[int, list[str]]]
+Records = Iterator[tuple[int, dict[str, Any]]]
+
+
+# Reading
+
+
+def input_format(path: str | Path, default: str = "lines") -> str:
+    """The format of a file that is read, by the suffix of its name, compressed or not; the default for any other."""
+    return SUFFIXES_READ.get(Path(without_compression(Path(path).name)).suffix.lower(), default)
+
+
+def columns_of(text: str) -> dict[str, str]:
+    """What `english=en,german=de` says: names of columns, with what they are. A name alone is the column `text`."""
+    pairs = (part.partition("=") for part in text.split(",") if part.strip())
+    return {name.strip(): role.strip() or "text" for name, _, role in pairs}
+
+
+def read_table(
+    path: str | Path,
+    columns: Mapping[str, str] | None = None,
+    *,
+    form: str = "",
+    implied: Callable[[list[str]], Sequence[str] | None] = lambda _: None,
+) -> tuple[list[str], Cells]:
+    """The names of the columns of a table, and its rows, each with its line or row number and a cell for each name.
+
+    columns  names of columns, with what to call them; others are left out
+    form     a format with cells; by default that of the suffix, else TSV
+    implied  the names of the columns, if the first row is not a header
+
+    Raises `CorpusError` for a table without a header and a row below it, and for a row of another width.
+    """
+    columns = columns or None
+    rows = table_cells(path, form)
+    line, first = next(rows, (1, []))
+    header = [cell.strip() for cell in first]
+    if (names := implied(first)) is not None:
+        return [*names], _fitted(path, [*names], [*range(len(names))], line, first, rows)
+    places = [place for place, name in enumerate(header) if columns is None or name in columns]
+    if not places:
+        wanted = ", ".join(columns or ())
+        raise CorpusError(f"has the columns {', '.join(header)}, and none is called {wanted}", file=path, line=line)
+    names = [columns[header[place]] if columns else header[place] for place in places]
+    return names, _fitted(path, header, places, line, None, rows)
+
+
+def _fitted(
+    path: str | Path, names: list[str], places: list[int], line: int, first: list[str] | None, rows: Cells
+) -> Cells:
+    empty = first is None
+    if first is not None:
+        yield line, _fit(first, names, path, line)
+    for line, cells in rows:
+        empty = False
+        row = _fit(cells, names, path, line)
+        yield line, row if len(places) == len(names) else [row[place] for place in places]
+    if empty:
+        raise CorpusError("contains a header and no text below it", file=path)
+
+
+def _fit(cells: list[str], names: list[str], path: str | Path, line: int) -> list[str]:
+    if len(cells) == len(names):
+        return cells
+    if cells == [""]:
+        raise CorpusError("is empty; remove the line", file=path, line=line)
+    kind = "a column is missing" if len(cells) < len(names) else "a cell too many"
+    expected = f"{len(cells)} columns where {len(names)} are expected ({', '.join(names)})"
+    raise CorpusError(f"{kind}: {expected}", file=path, line=line)
+
+
+def read_records(path: str | Path, *, skip_blank: bool = False) -> Records:
+    """The objects of JSON lines, or the rows of a file named `.parquet` without its vectors, with their numbers from 1.
+
+    A blank line is an error unless `skip_blank`.
+    """
+    if input_format(path) == "parquet":
+        yield from _parquet_records(path)
+        return
+    for number, line in read_lines(path):
+        if line.strip() or not skip_blank:
+            yield number, json_object(line, file=path, line=number)
+
+
+def read_texts(path: str | Path, columns: Mapping[str, str] | None = None) -> Iterator[tuple[int, str]]:
+    """The texts of a file with their lines: one column of a table, JSON strings in a file called `.jsonl`, else lines.
+
+    Of a table that is the column `text`, or the only one besides `id` and `score`; `columns` as in `read_table`. A line
+    of JSON that is blank is an empty text. Raises `CorpusError` as `read_lines` does, for a line of JSON that contains
+    anything but one string, and for files with markup, whose lines are not sentences.
+    """
+    form = input_format(path)
+    if form in TABLES:
+        names, rows = read_table(path, columns)
+        place = text_column(names, path)
+        yield from ((line, cells[place]) for line, cells in rows)
+        return
+    markup = Path(without_compression(Path(path).name)).suffix.lower() in _MARKUP
+    for number, line in read_lines(path):
+        if number == 1 and (markup or line.startswith("<?xml ")):
+            problem = "has markup, and plain text is read here; save its sentences as a .txt file, one per line"
+            raise CorpusError(problem, file=path)
+        yield number, line if form != "jsonl" else json_string(line, file=path, line=number)
+
+
+def text_column(names: Sequence[str], path: str | Path) -> int:
+    """The place of the column with the sentences. Raises `CorpusError`, which lists the columns, if it is not clear."""
+    if "text" in names:
+        return names.index("text")
+    others = [place for place, name in enumerate(names) if name not in _ASIDE]
+    if len(others) != 1:
+        problem = f"has the columns {', '.join(names)}, and none is called text"
+        raise CorpusError(f"{problem}; choose one, as in --columns {names[others[0]] if others else 'NAME'}", file=path)
+    return others[0]
+
+
+def table_cells(path: str | Path, form: str = "") -> Cells:
+    """The rows of a table, with their lines or numbers; TSV, unless the format or the suffix is that of another one."""
+    return ((FORMATS[name].cells if (name := form or input_format(path)) in TABLES else None) or _tab_cells)(path)
+
+
+def _tab_cells(path: str | Path) -> Cells:
+    return ((number, line.split("\t")) for number, line in read_lines(path))
+
+
+def csv_cells(path: str | Path, *, separator: str = "") -> Cells:
+    """The rows of quoted CSV with the number of their first line. Raises `CorpusError` for wrong quotes."""
+    lines = (text for _, text in read_lines(path))
+    first = next(lines, "")
+    separator = separator or max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
+    # The reader is given line ends, as a quoted cell may contain one, and counts the lines itself.
+    rows = csv.reader((f"{text}\n" for part in ([first], lines) for text in part), delimiter=separator, strict=True)
+    while True:
+        line = rows.line_num + 1
+        try:
+            cells = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            problem = f"is not quoted as CSV ({error}); correct the quotes of this row or get the file again"
+            raise CorpusError(problem, file=path, line=line) from None
+        if any(map(str.strip, cells)):
+            yield line, cells
+
+
+def _xlsx_cells(path: str | Path) -> Cells:
+    from zipfile import BadZipFile, ZipFile
+
+    with naming_extras():
+        from openpyxl import load_workbook
+    first_bytes(path)  # raises for a missing file, a folder or a pipe
+    collect([path])
+    try:
+        with ZipFile(path) as archive:
+            if (size := sum(member.file_size for member in archive.infolist())) > _LARGEST_WORKBOOK:
+                problem = f"has {size >> 20:,} MiB when unpacked, more than {_LARGEST_WORKBOOK >> 20:,}"
+                raise CorpusError(f"{problem}; save the sheet as CSV", file=path)
+        book = load_workbook(path, read_only=True, data_only=True)
+        try:
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what the file says of its size may be wrong
+            width = 0
+            for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+                cells = ["" if cell is None else _plain(cell) for cell in row]
+                while len(cells) > width and not cells[-1].strip():
+                    del cells[-1]
+                if cells and any(map(str.strip, cells)):
+                    width = width or len(cells)
+                    yield number, cells + [""] * (width - len(cells))
+        finally:
+            book.close()
+    except (BadZipFile, KeyError, ValueError, TypeError, IndexError, SyntaxError, EOFError) as error:
+        # zipfile, openpyxl and the XML parser raise these for damaged files
+        raise CorpusError(f"cannot be read as an XLSX workbook ({error}); save it again", file=path) from error
+
+
+def _plain(cell: object) -> str:
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _parquet_records(path: str | Path) -> Records:
+    parquet, failed = _pyarrow(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            names = [name for name in file.schema_arrow.names if name != "vector"]
+            batches = file.iter_batches(_BLOCK, columns=names)
+            yield from enumerate((row for batch in batches for row in batch.to_pylist()), 1)
+    except (failed, OSError) as error:
+        raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
+
+
+def parquet_metadata(path: str | Path, name: str) -> str:
+    """A value in the metadata of a Parquet file; "" if there is none."""
+    parquet, failed = _pyarrow(path)
+    try:
+        return str((parquet.read_schema(path).metadata or {}).get(name.encode(), b"").decode())
+    except (failed, OSError) as error:
+        raise CorpusError(f"cannot be read as Parquet ({error}); write or export it again", file=path) from error
+
+
+def _pyarrow(path: str | Path) -> tuple[Any, Any]:
+    collect([path])
+    if not Path(path).is_file():
+        raise CorpusError("no such file; check the name", file=path)
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError as error:
+        raise CorpusError('Parquet needs pyarrow: pip install "isoglot[parquet]"', file=path) from error
+    return parquet, ArrowException
+
+
+# Writing
+
+
+def one_line(text: str) -> str:
+    """The text with spaces for tabs and line ends."""
+    return _BREAKS.sub(" ", text)
+
+
+def _texts(cells: Iterable[Any]) -> list[str]:
+    return [f"{cell:.6f}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in cells]
+
+
+def _tsv_line(row: Mapping[str, Any]) -> str:
+    return "\t".join(map(one_line, _texts(row.values())))
+
+
+def _csv_line(row: Mapping[str, Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line, lineterminator="\n").writerow(_texts(row.values()))  # cells with this line end are quoted
+    return line.getvalue()[:-1]
+
+
+def _json_line(row: Mapping[str, Any]) -> str:
+    cells = {name: round(cell, 6) if isinstance(cell, float) else cell for name, cell in row.items()}
+    return json.dumps({name: cell for name, cell in cells.items() if cell is not None}, ensure_ascii=False)
+
+
+def write_table(
+    path: Path,
+    form: str,
+    columns: Mapping[str, str | int],
+    blocks: Iterable[Sequence[Any]],
+    *,
+    header: bool = True,
+    metadata: Mapping[str, str] | None = None,
+) -> int:
+    """Write a table in Parquet or a format with lines, as a whole or not at all. Returns the number of rows.
+
+    columns, blocks  as `write_parquet` takes them
+    header           of TSV: the first line has the names; that of CSV always has
+    metadata         of Parquet
+
+    Text has six decimals of a float. None is an empty cell, and left out in JSON lines. Raises `OutputError`.
+    """
+    if form == "parquet":
+        with atomic_write(path, binary=True) as stream:
+            return write_parquet(stream, columns, blocks, metadata=metadata)
+    line = FORMATS[form].line
+    assert line is not None
+    rows = (dict(zip(columns, cells, strict=True)) for block in blocks for cells in zip(*block, strict=True))
+    count = 0
+    with atomic_write(path) as lines:
+        if FORMATS[form].cells and (header or form == "csv"):
+            lines.write(line(dict(zip(columns, columns, strict=True))) + "\n")
+        for count, row in enumerate(rows, 1):  # noqa: B007 - it is returned
+            lines.write(line(row) + "\n")
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of files.
+
+    suffix   of names
+    cells    reads the rows of a table, header included
+    line     writes a row as a line; of a table also the header
+    written  whether pairs and sentences can be written in it
+    """
+
+    suffix: str
+    cells: Callable[[str | Path], Cells] | None = None
+    line: Callable[[Mapping[str, Any]], str] | None = None
+    written: bool = True
+
+
+FORMATS = {
+    "tsv": Format(".tsv", _tab_cells, _tsv_line),
+    "jsonl": Format(".jsonl", None, _json_line),
+    "tmx": Format(".tmx"),
+    "parquet": Format(".parquet"),
+    "csv": Format(".csv", csv_cells, _csv_line),
+    "xlsx": Format(".xlsx", _xlsx_cells, written=False),
+}
+SUFFIXES_READ = {form.suffix: name for name, form in FORMATS.items()}
+SUFFIXES = {form.suffix: name for name, form in FORMATS.items() if form.written}
+TABLES = tuple(name for name, form in FORMATS.items() if form.cells)
 
 
 def format_of(path: Path, suffixes: Mapping[str, str] = SUFFIXES, *, given: str | None = None, advice: str = "") -> str:
@@ -29,51 +346,3 @@ def format_of(path: Path, suffixes: Mapping[str, str] = SUFFIXES, *, given: str 
         problem = f"{path}: can't infer a format from {path.suffix!r}; {nearest(suffix, filter(None, suffixes))}"
         raise OutputError(f"{problem} {advice}".strip())
     return suffixes[suffix]
-
-
-def one_line(text: str) -> str:
-    """The text with spaces for tabs and line ends."""
-    return _BREAKS.sub(" ", text)
-
-
-def _tsv_line(row: Mapping[str, Any]) -> str:
-    cells = (f"{cell:.6f}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row.values())
-    return "\t".join(map(one_line, cells))
-
-
-def _json_line(row: Mapping[str, Any]) -> str:
-    cells = {name: round(cell, 6) if isinstance(cell, float) else cell for name, cell in row.items()}
-    return json.dumps({name: cell for name, cell in cells.items() if cell is not None}, ensure_ascii=False)
-
-
-LINES: dict[str, Callable[[Mapping[str, Any]], str]] = {"tsv": _tsv_line, "jsonl": _json_line}
-
-
-def write_table(
-    path: Path,
-    form: str,
-    columns: Mapping[str, str | int],
-    blocks: Iterable[Sequence[Any]],
-    *,
-    header: bool = True,
-    metadata: Mapping[str, str] | None = None,
-) -> int:
-    """Write a table in Parquet or a format of `LINES`, as a whole or not at all. Returns the number of rows.
-
-    columns, blocks  as `write_parquet` takes them
-    header           of TSV: the first line has the names
-    metadata         of Parquet
-
-    Text has six decimals of a float. None is an empty cell of TSV, and left out in JSON lines. Raises `OutputError`.
-    """
-    if form == "parquet":
-        with atomic_write(path, binary=True) as stream:
-            return write_parquet(stream, columns, blocks, metadata=metadata)
-    rows = (dict(zip(columns, cells, strict=True)) for block in blocks for cells in zip(*block, strict=True))
-    count = 0
-    with atomic_write(path) as lines:
-        if form == "tsv" and header:
-            lines.write("\t".join(columns) + "\n")
-        for count, row in enumerate(rows, 1):  # noqa: B007 - it is returned
-            lines.write(LINES[form](row) + "\n")
-    return count

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from hashlib import blake2b
@@ -140,13 +140,18 @@ def group_of(row: Mapping[str, Any], languages: Sequence[str] = (), *, skipped: 
         if row.keys() == _PAIRED and (plain := _plain_row(row)):
             return plain
         group = _written_out(row, languages, skipped)
-    elif roles := next((roles for roles in _ROLES if roles[0] in row and (not roles[1] or roles[1] in row)), None):
+    elif roles := roles_in(row):
         group = _by_role(row, roles, languages)
     else:
         group = _by_language(_unnested(row), skipped)
     if not group.texts and skipped is None:
         raise CorpusError("contains no text in any language; remove it")
     return group
+
+
+def roles_in(names: Container[str]) -> tuple[str, str, str] | None:
+    """The names among these that specify the role of a sentence and not its language; None if there are none."""
+    return next((roles for roles in _ROLES if roles[0] in names and (not roles[1] or roles[1] in names)), None)
 
 
 def _rows(data: Any) -> Iterator[dict[str, Any]] | None:

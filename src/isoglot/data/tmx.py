@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
@@ -19,30 +20,41 @@ _HEADER = """<?xml version="1.0" encoding="UTF-8"?>
 srclang={source} datatype="plaintext"/>
 <body>
 """
-Unit = tuple[Mapping[str, str], Sequence[tuple[str, str]]]
+Properties = Mapping[str, str]
+Sentences = Sequence[tuple[str, str]]
+Unit = tuple[Properties, Sentences]
 
 
 def write_tmx(path: str | Path, units: Iterable[Unit], *, source: str = ALL) -> int:
-    """Write translation units as a whole or not at all. Returns their number.
-
-    units   of each unit its properties, and its sentences with their language codes
-    source  language code of the first sentences
-
-    Tabs, line ends and characters that XML forbids become spaces. Raises `CorpusError` for an unknown language.
-    """
+    """Write translation units as a whole or not at all, as `tmx_writer` does. Returns their number."""
     count = 0
+    with tmx_writer(path, source=source) as write:
+        for count, unit in enumerate(units, 1):  # noqa: B007 - it is returned
+            write(*unit)
+    return count
+
+
+@contextmanager
+def tmx_writer(path: str | Path, *, source: str = ALL) -> Iterator[Callable[[Properties, Sentences], None]]:
+    """A function that writes a translation unit to a new file, which appears as a whole when the block ends.
+
+    It takes the properties of the unit, and its sentences with their language codes. `source` is the language code of
+    the first sentences. Tabs, line ends and characters that XML forbids become spaces. Raises `CorpusError` for an
+    unknown language.
+    """
+
+    def write(properties: Properties, sentences: Sentences) -> None:
+        stream.write("<tu>")
+        for name, value in properties.items():
+            stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
+        for code, text in sentences:
+            stream.write(f"<tuv xml:lang={quoteattr(_tag(code))}><seg>{_xml(text)}</seg></tuv>")
+        stream.write("</tu>\n")
+
     with atomic_write(Path(path)) as stream:
         stream.write(_HEADER.format(source=quoteattr(source if source == ALL else _tag(source))))
-        for properties, sentences in units:
-            count += 1
-            stream.write("<tu>")
-            for name, value in properties.items():
-                stream.write(f"<prop type={quoteattr(name)}>{_xml(value)}</prop>")
-            for code, text in sentences:
-                stream.write(f"<tuv xml:lang={quoteattr(_tag(code))}><seg>{_xml(text)}</seg></tuv>")
-            stream.write("</tu>\n")
+        yield write
         stream.write("</body>\n</tmx>\n")
-    return count
 
 
 def _tag(code: str) -> str:

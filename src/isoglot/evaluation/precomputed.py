@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isoglot import environment
-from isoglot.data.files import atomic_write, check_output, read_texts
+from isoglot.data.files import atomic_write, check_output
+from isoglot.data.formats import read_texts
 from isoglot.data.vectors import open_table, require_finite
 from isoglot.errors import CorpusError, EvaluationError
 from isoglot.evaluation.base import Task
@@ -44,8 +45,9 @@ def export_texts(
 class Precomputed:
     """A function that looks texts up: row i of the `.npy` table (N, D) `vectors` belongs to line i of `texts`.
 
-    `texts` contains JSON strings if its name ends in `.jsonl`, else plain lines. Raises `EvaluationError` for files
-    that do not fit and for a row that is not finite and, when it is called, for a text that is not there.
+    `texts` contains JSON strings if its name ends in `.jsonl`, is a table by its suffix, else plain lines. Raises
+    `EvaluationError` for files that do not fit and for a row that is not finite and, when it is called, for a text that
+    is not there.
     """
 
     def __init__(self, vectors: str | Path, texts: str | Path) -> None:

@@ -5,6 +5,7 @@
 `*.parquet`  rows of the same columns
 `*.tsv`      a header of the same columns, or language codes, each cell a sentence; without one `score`, sentence and
              translation, as `isoglot mine` writes them, with or without ids
+`*.csv`, `*.xlsx`  the same, always with a header
 `*.tmx`      a translation memory
 `*.de-en`    two Moses files, unless a file has this name
 others       one sentence per line
@@ -16,54 +17,52 @@ default id is `FILE:LINE`, of translations `FILE:LINE:CODE`. Blank lines and cel
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from isoglot.arguments import check_arguments
-from isoglot.data.files import json_object, read_lines, without_compression
+from isoglot.data.files import read_lines
+from isoglot.data.formats import TABLES, input_format, parquet_metadata, read_records, read_table
 from isoglot.data.groups import group_of
 from isoglot.data.languages import UNKNOWN, canonical, canonical_list, is_language
 from isoglot.data.numbers import finite
 from isoglot.data.readers.moses import read_moses
 from isoglot.data.readers.tmx import read_tmx
 from isoglot.data.readers.tsv import IGNORED, SCORE
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, shown
 from isoglot.index.store import Sentence
 
 _PLAIN = {"id", "text", "language", "translation", "translation_language", SCORE}
 _MINED = {3: ("source", "target"), 5: ("source_id", "target_id", "source", "target")}  # columns after the score
 _IDS = {"id", "source_id", "target_id"}
 _ASIDE = {"id", SCORE, IGNORED}  # columns of a table of languages that are not sentences
-_ROWS = 4096  # rows of Parquet read at a time
 
 
 @check_arguments()
-def read_sentences(source: str, *, language: str = UNKNOWN) -> Iterator[Sentence]:
+def read_sentences(
+    source: str, *, language: str = UNKNOWN, columns: Mapping[str, str] | None = None
+) -> Iterator[Sentence]:
     """The sentences of `FILE` or `CODE=FILE`; where the file has no language, it is `CODE`, else `language`.
 
-    `CODE` may be two codes, `deu,eng=FILE`, of the two sides of mined pairs. Raises `CorpusError` naming file and line.
+    `CODE` may be two codes, `deu,eng=FILE`, of the two sides of mined pairs. `columns` are the columns of a table that
+    are read, with what they are: a language, or one of the names above. Raises `CorpusError` naming file and line.
     """
     path, codes = _source(source, language)
-    name = without_compression(Path(path).name).lower()
-    if name.endswith(".tmx"):
-        for unit, group in enumerate(read_tmx(path), 1):
+    form = input_format(path)
+    if form == "tmx" or ("-" in Path(path).suffix and not Path(path).exists()):
+        groups = read_tmx(path) if form == "tmx" else read_moses(path, languages=codes if len(codes) == 2 else None)
+        for unit, group in enumerate(groups, 1):
             yield from _versions(f"{path}:{unit}", group.texts, group.langs)
-    elif "-" in Path(path).suffix and not Path(path).exists():
-        for line, group in enumerate(read_moses(path, languages=codes if len(codes) == 2 else None), 1):
-            yield from _versions(f"{path}:{line}", group.texts, group.langs)
-    elif name.endswith(".jsonl"):
-        lines = ((line, text) for line, text in read_lines(path) if text.strip())
-        rows = ((line, json_object(text, file=path, line=line)) for line, text in lines)
-        yield from chain.from_iterable(_of_row(row, path, line, codes) for line, row in rows)
-    elif name.endswith(".parquet"):
-        yield from _parquet(path, codes)
-    elif name.endswith(".tsv"):
-        yield from _table(path, codes)
+    elif form in TABLES:
+        yield from _table(path, codes, columns)
+    elif form in ("jsonl", "parquet"):
+        if form == "parquet" and (pair := parquet_metadata(path, "isoglot.languages")):
+            codes = canonical_list(pair, file=path)
+        for line, item in read_records(path, skip_blank=True):
+            yield from _of_row({name: cell for name, cell in item.items() if cell is not None}, path, line, codes)
     else:
-        for line, text in read_lines(path):
-            if text.strip():
-                yield Sentence(f"{path}:{line}", text, _one(codes, path))
+        lines = ((line, text) for line, text in read_lines(path) if text.strip())
+        yield from (Sentence(f"{path}:{line}", text, _one(codes, path)) for line, text in lines)
 
 
 def _source(source: str, language: str) -> tuple[str, tuple[str, ...]]:
@@ -112,60 +111,41 @@ def _versions(key: str, texts: Sequence[str], languages: Sequence[str]) -> Itera
         yield Sentence(name, text, code, *other)
 
 
-def _table(path: str, codes: Sequence[str]) -> Iterator[Sentence]:
-    header: list[str] = []
-    for number, line in read_lines(path):
-        cells = line.split("\t")
-        if not header:
-            if len(cells) in _MINED and _is_number(cells[0]):
-                header = [SCORE, *_MINED[len(cells)]]
-            else:
-                header = _header(cells, path)
-                continue
-        if len(cells) != len(header):
-            raise CorpusError(f"{len(cells)} columns where the header has {len(header)}", file=path, line=number)
-        row = {name: cell for name, cell in zip(header, cells, strict=True) if cell.strip()}
-        if "source" in header:
+def _table(path: str, codes: Sequence[str], columns: Mapping[str, str] | None) -> Iterator[Sentence]:
+    names, rows = read_table(path, columns, implied=_mined)
+    names = _header(names, path)
+    for number, cells in rows:
+        row = {name: cell for name, cell in zip(names, cells, strict=True) if cell.strip()}
+        if "source" in names:
             if "source" in row and "target" in row:
                 yield from _of_row(row, path, number, codes)
-        elif "text" in header:
+        elif "text" in names:
             yield from _plain({"text": "", **row}, path, number, codes)
         else:
             texts = {name: text for name, text in row.items() if name not in _ASIDE}
             yield from _versions(row.get("id") or f"{path}:{number}", [*texts.values()], [*texts])
 
 
-def _header(cells: list[str], path: str) -> list[str]:
-    names = [cell.strip() for cell in cells]
+def _mined(first: list[str]) -> list[str] | None:
+    """The columns of what `isoglot mine` writes as TSV, which has no header."""
+    return [SCORE, *_MINED[len(first)]] if len(first) in _MINED and _is_number(first[0]) else None
+
+
+def _header(names: list[str], path: str) -> list[str]:
     if ("text" in names and set(names) <= _PLAIN) or {"source", "target"} <= set(names):
         found = names
     else:
-        found = [name if name in _ASIDE else canonical(name, file=path, line=1) for name in names]
+        if unknown := [name for name in names if name not in _ASIDE and not is_language(name)]:
+            raise CorpusError(
+                f"has the columns {shown(', '.join(names), quotes=False)}, and {shown(unknown[0], most=40)} is not a "
+                "language code; choose columns with --columns, as in --columns english=en,german=de or --columns name",
+                file=path,
+                line=1,
+            )
+        found = [name if name in _ASIDE else canonical(name) for name in names]
     if len(set(found)) != len(found):
         raise CorpusError(f"two columns have the same name: {', '.join(found)}", file=path, line=1)
     return found
-
-
-def _parquet(path: str, codes: Sequence[str]) -> Iterator[Sentence]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise CorpusError('Parquet requires pyarrow: pip install "isoglot[parquet]"', file=path) from error
-    if not Path(path).is_file():
-        raise CorpusError("no such file; check the name", file=path)
-    try:
-        with parquet.ParquetFile(path) as file:
-            known = (file.schema_arrow.metadata or {}).get(b"isoglot.languages", b"").decode()
-            codes = canonical_list(known, file=path) if known else codes
-            names = [name for name in file.schema_arrow.names if name != "vector"]
-            line = 0
-            for batch in file.iter_batches(_ROWS, columns=names):
-                for row in batch.to_pylist():
-                    line += 1
-                    given = {name: value for name, value in row.items() if value is not None}
-                    yield from _of_row(given, path, line, codes)
-    except ArrowException as error:
-        raise CorpusError(f"can't be read as Parquet: {error}", file=path) from error
 
 
 def _one(codes: Sequence[str], path: str) -> str:

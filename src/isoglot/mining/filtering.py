@@ -10,8 +10,8 @@ compete with each other. So 1 (ratio) and 0 (distance) mean: as near as unrelate
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ from isoglot.data.files import atomic_write, check_outputs, metered
 from isoglot.data.groups import Languages, groups_of
 from isoglot.data.readers import files_of
 from isoglot.data.readers.jsonl import json_line
+from isoglot.data.tmx import tmx_writer
 from isoglot.mining.negatives import open_pairs
 from isoglot.model import Model, load
 from isoglot.search.exact import neighbours
@@ -70,25 +71,42 @@ def filter_file(
     *,
     dropped: Path | None = None,
     languages: str = "",
+    columns: Mapping[str, str] | None = None,
     progress: Callable[[int, int | None], None] | None = None,
     **settings: Any,
 ) -> Counts:
-    """`filter_pairs` from a file (.tsv, .jsonl, .tmx) or a folder of aligned files to JSON lines; gives the counts.
+    """`filter_pairs` from a file (.tsv, .csv, .xlsx, .jsonl, .parquet, .tmx) or a folder of aligned files to JSON
+    lines, or to TMX if the name of the output ends in .tmx; gives the counts.
 
-    Kept in memory: a block. `dropped` is the file for what is dropped; `progress` is called with bytes read and bytes
-    in all.
+    Kept in memory: a block. `dropped` is the file for what is dropped; `columns` of a table as in `read_tsv`;
+    `progress` is called with bytes read and bytes in all.
     """
     check_outputs(output, dropped, inputs=[pairs])
     counts: Counts = {}
     size = sum(file.stat().st_size for file in files_of(pairs))
     with ExitStack() as opened:
-        streams = [opened.enter_context(atomic_write(path)) if path else None for path in (output, dropped)]
+        writers = [opened.enter_context(_writer(path)) if path else None for path in (output, dropped)]
         opened.enter_context(metered(progress or (lambda *_: None), size))
-        for parts in judged(model, open_pairs(pairs, languages=languages), counts=counts, **settings):
-            for stream, part in zip(streams, parts, strict=True):
-                if stream is not None and part is not None:
-                    stream.write(json_line(part))
+        for parts in judged(model, open_pairs(pairs, languages=languages, columns=columns), counts=counts, **settings):
+            for write, part in zip(writers, parts, strict=True):
+                if write is not None and part is not None:
+                    write(part)
     return counts
+
+
+@contextmanager
+def _writer(path: Path) -> Iterator[Callable[[Group], object]]:
+    """A function that writes a group to a new file, TMX by its name, else JSON lines."""
+    if path.suffix.lower() == ".tmx":
+        with tmx_writer(path) as unit:
+            yield lambda group: unit(_properties(group), [*zip(group.langs, group.texts, strict=True)])
+    else:
+        with atomic_write(path) as stream:
+            yield lambda group: stream.write(json_line(group))
+
+
+def _properties(group: Group) -> dict[str, str]:
+    return {name: f"{value:.6f}" for name, value in group.extras.items() if isinstance(value, float)}
 
 
 @check_arguments()

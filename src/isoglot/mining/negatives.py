@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,9 +77,12 @@ def _hard_negatives(
     return [[targets[place] for place in found[row] if place >= 0] for row in gold[0]]
 
 
-def open_pairs(path: Path, *, languages: str | Sequence[str] = ()) -> Iterator[Group]:
-    """The groups of a .jsonl or .tmx file, of a folder of line-aligned files, or else of a table (tsv)."""
-    options = {"languages": languages if isinstance(languages, str) else list(languages)} if languages else {}
+def open_pairs(
+    path: Path, *, languages: str | Sequence[str] = (), columns: Mapping[str, str] | None = None
+) -> Iterator[Group]:
+    """The groups of a file by its suffix, of a folder of line-aligned files, or else of a table (tsv)."""
+    options: dict[str, Any] = {"languages": languages if isinstance(languages, str) else list(languages)}
+    options = {name: value for name, value in (options | {"columns": columns}).items() if value}
     return read(reader_of(path, default="tsv"), path, **options)
 
 

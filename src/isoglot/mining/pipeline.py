@@ -143,7 +143,7 @@ class MinedPairs(Sequence[MinedPair]):
     ) -> Path:
         """Write the pairs to a file, as a whole or not at all.
 
-        format     None: by the suffix: .tsv, .jsonl, .tmx, .parquet; a name like x.de-en is a pair of Moses files
+        format     None: by the suffix: .tsv, .csv, .jsonl, .tmx, .parquet; a name like x.de-en is a pair of Moses files
         ids        write the ids, or line numbers, of the sentences as well
         languages  for TMX, Moses and JSON lines; None: those of the mined files, or of the name of a Moses file
 
@@ -233,6 +233,7 @@ def mine(
     gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
     languages: str | Sequence[str] | None = None,
     ids: bool | Sequence[Sequence[str]] = False,
+    columns: Mapping[str, str] | None = None,
     vectors: Sequence[NDArray[Any] | str | Path] | NDArray[Any] | str | Path | None = None,
     device: str = "auto",
     filters: Filters | None = None,
@@ -254,6 +255,8 @@ def mine(
                  line numbers (files) or indices (lists)
     languages    languages of the two sides; None: from the file names. Codes, such as "deu,eng"
     ids          True: the lines of the files are id, tab, sentence; for lists: a list of ids for each side
+    columns      of files that are tables: names of columns, with what they are, such as {"english": "text"}; None: the
+                 column `text`, or the only one
     vectors      instead of a model: a table (N, D), or a .npy file, for each side
     device       for a model that is loaded by name
     filters      which sentences and pairs take no part: see `isoglot.mining.Filters`
@@ -297,7 +300,7 @@ def mine(
         sides = [
             gather(
                 one, folder / f"{_SIDES[at]}.txt" if folder and isinstance(one, Path) else None, name=name,
-                ids=given_ids[at], deduplicate=not filters.keep_duplicates,
+                ids=given_ids[at], columns=columns, deduplicate=not filters.keep_duplicates,
                 keep=_language_filter(filters.check_language, pair, at), report=say,
             )
             for at, (one, name) in enumerate(zip(given, names, strict=True))

@@ -13,7 +13,7 @@ import os
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,8 +25,9 @@ import numpy as np
 from langcodes import Language
 from numpy.typing import NDArray
 
-from isoglot.data.files import atomic_write, read_lines, read_texts
+from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.filters import BLOCK, Seen, hash_sentence
+from isoglot.data.formats import TABLES, input_format, read_table, read_texts, text_column
 from isoglot.data.languages import canonical
 from isoglot.errors import CorpusError, shown
 from isoglot.model.base import readable
@@ -102,11 +103,12 @@ def gather(
     *,
     name: str,
     ids: bool | Sequence[str] = False,
+    columns: Mapping[str, str] | None = None,
     deduplicate: bool = True,
     keep: Callable[[str], bool] | None = None,
     report: Callable[[str], None] | None = None,
 ) -> Side:
-    """Read a file, one sentence per line (with `ids`: id, tab, sentence), or a list, whose ids are `ids`.
+    """Read a file, one sentence per line (with `ids`: id, tab, sentence) or a table, or a list, whose ids are `ids`.
 
     Blank sentences, duplicates (unless `deduplicate` is off) and those for which `keep` returns False are left out. Of
     a file the rest is written to the file `into`. Raises `CorpusError` for what `read_lines` rejects, a line without an
@@ -120,7 +122,9 @@ def gather(
     texts: Sequence[str] = []
     with ExitStack() as stack:
         stream = stack.enter_context(atomic_write(into, binary=True)) if into else None
-        sentences = iter(_from_file(source, given_ids) if isinstance(source, Path) else _from_list(source, name))
+        sentences = iter(
+            _from_file(source, given_ids, columns) if isinstance(source, Path) else _from_list(source, name)
+        )
         while block := list(islice(sentences, BLOCK)):
             block_hashes, new = _choose(block, seen if deduplicate else None, keep)
             names.frombytes(block_hashes.tobytes())
@@ -168,10 +172,20 @@ def _choose(
     return hashes, new
 
 
-def _from_file(path: Path, ids: list[str] | None) -> Iterator[str]:
+def _from_file(path: Path, ids: list[str] | None, columns: Mapping[str, str] | None) -> Iterator[str]:
     if ids is None:
-        for _, text in read_texts(path):
+        for _, text in read_texts(path, columns):
             yield " ".join(text.splitlines()) if "\n" in text else text  # each is a line again below
+        return
+    if input_format(path) in TABLES and input_format(path) != "tsv":
+        names, rows = read_table(path, columns)
+        if "id" not in names:
+            problem = f"has the columns {', '.join(names)}, and none is called id; mine without ids, or pass --columns"
+            raise CorpusError(problem, file=path)
+        place, other = names.index("id"), text_column(names, path)
+        for _, cells in rows:
+            ids.append(cells[place])
+            yield " ".join(cells[other].splitlines())
         return
     for number, line in read_lines(path):
         name, tab, text = line.partition("\t")

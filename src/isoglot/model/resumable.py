@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isoglot.data.files import check_output, exclusive, read_texts
+from isoglot.data.files import check_output, exclusive
+from isoglot.data.formats import read_texts
 from isoglot.errors import EncoderError, OutputError
 from isoglot.model.engine import Engine, Window, engine, plan
 from isoglot.progress import Progress

@@ -93,7 +93,7 @@ def test_pairs_without_a_majority_are_counted(tmp_path, undecided):
     ("name", "content", "message"),
     [
         ("a.tsv", "a\tb\tneutral\na\tb\tperhaps\n", r"a\.tsv:2: .*'perhaps' .*entailment, neutral"),
-        ("a.tsv", "a\tb\tneutral\na\tb\n", r"a\.tsv:2: 2 columns where 3 are expected"),
+        ("a.tsv", "a\tb\tneutral\na\tb\n", r"a\.tsv:2: 2 columns where .* 3 in all"),
         ("a.tsv", "a\t\tneutral\n", r"a\.tsv:1: the hypothesis is empty"),
         ("a.tsv", "a\tb\tc\n", r"a\.tsv:1: no column for the premise \(sentence1, premise"),
         ("a.jsonl", '{"premise": "a", "hypothesis": "b"}', r"a\.jsonl:1: no column for the label"),

@@ -55,8 +55,8 @@ def test_without_a_key_rows_of_one_premise_are_negatives(tmp_path):
         ("a.tsv", "\tb\tc\n", "a.tsv:1: the premise is empty"),
         ("a.tsv", "a\t \tc\n", "a.tsv:1: the entailment is empty"),
         ("a.tsv", "sent0\tsent1\n", "a.tsv: contains a header and no text"),
-        ("a.csv", 'a,b,c\n"two\nlines",b,c\n"open,b,c\n', "a.csv:4: not CSV"),
-        ("a.csv", "a,b,c\n\n", "a.csv:2: 0 columns"),
+        ("a.csv", 'a,b,c\n"two\nlines",b,c\n"open,b,c\n', "a.csv:4: is not quoted as CSV"),
+        ("a.csv", "a,b,c\n\na\n", "a.csv:3: 1 columns"),
     ],
 )
 def test_wrong_rows_are_named(tmp_path, name, content, message):

@@ -17,7 +17,7 @@ def test_a_reader_is_reached_by_name(tmp_path):
 def test_unknown_readers_and_options_are_refused_at_once():
     with pytest.raises(RecipeError, match="unknown reader 'tvs'; did you mean 'tsv'"):
         read("tvs", "a")
-    with pytest.raises(RecipeError, match=r"^sources\.0: unknown reader 'qqq'; known: tsv, moses"):
+    with pytest.raises(RecipeError, match=r"^sources\.0: unknown reader 'qqq'; known: tsv, csv, xlsx, moses"):
         check("qqq", {}, where="sources.0")
     with pytest.raises(RecipeError, match="reader 'tsv' has no option 'language'; did you mean 'languages'"):
         read("tsv", "a", language="en")

@@ -14,7 +14,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import without_compression
+from isoglot.data.formats import input_format
 from isoglot.data.groups import Group
 from isoglot.data.readers.dataset import read_dataset
 from isoglot.data.readers.entities import read_entities
@@ -53,9 +53,12 @@ Reader = Callable[..., Iterator[Group]]
 
 _OWN: dict[str, Reader] = {
     "tsv": read_tsv,
+    "csv": read_tsv,
+    "xlsx": read_tsv,
     "moses": read_moses,
     "folder": read_folder,
     "jsonl": read_jsonl,
+    "parquet": read_jsonl,
     "tmx": read_tmx,
     "nli": read_nli,
     "xnli": read_xnli,
@@ -77,8 +80,7 @@ def read(reader: str, path: str | Path, **options: Any) -> Iterator[Group]:
 
 def reader_of(path: Path, *, default: str) -> str:
     """The reader of a folder, or by the suffix of a name, compressed or not; the default for any other suffix."""
-    suffix = Path(without_compression(path.name)).suffix.lower()
-    return "folder" if path.is_dir() else {".tsv": "tsv", ".jsonl": "jsonl", ".tmx": "tmx"}.get(suffix, default)
+    return "folder" if path.is_dir() else input_format(path, default)
 
 
 def check(reader: str, options: Mapping[str, Any], *, where: str = "") -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from isoglot.data.formats import TABLES
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers import read, reader_of
@@ -43,10 +44,10 @@ def _of(place: int, files: Sequence[Path], languages: Sequence[str]) -> str | No
 
 def _read(file: Path, language: str | None, languages: Sequence[str], *, skip_empty: bool) -> Iterator[Group]:
     reader = reader_of(file, default="lines")
-    if reader in ("tsv", "folder") and languages:
+    if reader in (*TABLES, "folder") and languages:
         return read(reader, file, languages=list(languages))
-    if reader == "jsonl" and language:
-        return read("jsonl", file, language=language)
+    if reader in ("jsonl", "parquet") and language:
+        return read(reader, file, language=language)
     if reader == "lines":
         return read("lines", file, language=_language(file, language, languages), skip_empty=skip_empty)
     return read(reader, file)

@@ -1,4 +1,4 @@
-"""JSON lines: one object per line, in one of the shapes that `group_of` knows, which may differ between lines."""
+"""JSON lines or Parquet: one object or row per group, in one of the shapes that `group_of` knows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import atomic_write, json_object, read_lines
+from isoglot.data.files import atomic_write
+from isoglot.data.formats import read_records
 from isoglot.data.groups import Group, group_of
 from isoglot.data.languages import UNKNOWN, OnUnknown, canonical
 from isoglot.errors import CorpusError
@@ -21,7 +22,7 @@ def read_jsonl(
     on_unknown_language: OnUnknown = "error",
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group per line; `language` is that of sentences that come without one.
+    """One group per line, or row of a file named `.parquet`; `language` is that of sentences that come without one.
 
     With `on_unknown_language = "skip"`, sentences in a language that is not known are left out and counted. Raises
     `CorpusError` for a line that is blank, no JSON object, of no known shape, with an unknown language, or with a
@@ -29,8 +30,7 @@ def read_jsonl(
     """
     codes = (canonical(language, file=path),)
     skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
-    for number, text in read_lines(path):
-        item = json_object(text, file=path, line=number)
+    for number, item in read_records(path):
         try:
             group = group_of(item, codes, skipped=skipped)
         except CorpusError as error:

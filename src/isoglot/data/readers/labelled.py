@@ -9,16 +9,15 @@ JSON lines SNLI and MNLI as released, or with the names of the Hugging Face sets
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any
 
 from isoglot.data.files import json_object, read_lines, without_compression
+from isoglot.data.formats import table_cells
 from isoglot.data.groups import Group
-from isoglot.errors import CorpusError
-
-Rows = Callable[[Path], Iterator[tuple[int, list[str]]]]
+from isoglot.errors import CorpusError, shown
 
 PREMISE = ("sentence1", "premise", "s1", "sentence_a")
 HYPOTHESIS = ("sentence2", "hypothesis", "hypo", "s2", "sentence_b")
@@ -35,10 +34,10 @@ def label_of(text: str) -> int | None:
     return CLASSES.get(text.strip().lower())
 
 
-def read_labelled(path: Path, code: str, *, split: str, rows: Rows, counts: Counter[str]) -> Iterator[Group]:
+def read_labelled(path: Path, code: str, *, split: str, counts: Counter[str]) -> Iterator[Group]:
     """A pair per row, in the language `code`, with the number `label`: 0 entailment, 1 neutral, 2 contradiction.
 
-    `rows` reads a table's cells with their lines. Pairs without a decided label are left out and counted in
+    Pairs without a decided label are left out and counted in
     `counts["undecided"]`. Where a table has a column `split` (AllNLI), only that split is read; of a folder, its files.
     Raises `CorpusError` for a layout it does not know, a blank sentence and an unknown label.
     """
@@ -47,7 +46,7 @@ def read_labelled(path: Path, code: str, *, split: str, rows: Rows, counts: Coun
     elif without_compression(path.name).endswith((".jsonl", ".json")):
         found = _objects(path)
     else:
-        found = _table(path, split, rows)
+        found = table_rows(path, split)
     for line, row in found:
         label = label_of(row["label"])
         if label is None and row["label"].strip() in UNDECIDED:
@@ -88,22 +87,32 @@ def _objects(path: Path) -> Iterator[tuple[int, Mapping[str, str]]]:
         yield number, {name: _text(item[names[at]], path, number) for name, at in _places(names, path, number).items()}
 
 
-def _table(path: Path, split: str, rows: Rows) -> Iterator[tuple[int, Mapping[str, str]]]:
+def table_rows(
+    path: Path, split: str = "", *, labels: Iterable[tuple[int, str]] | None = None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Premise, hypothesis and label of the rows of a table, with their lines, by its header or in this order.
+
+    Rows of two cells take their label from `labels`. Where the table has a column `split`, only that split is read.
+    """
     places: dict[str, int] = {}
-    splits, width = -1, 3
-    for number, cells in rows(path):
+    width, splits, apart = 3, -1, iter(labels or ())
+    for number, cells in table_cells(path):
+        cells = [*cells, *(label for _, label in islice(apart, 1))] if len(cells) == 2 else cells
         if not places:
             names = [cell.strip().lower() for cell in cells]
             if len(cells) == 3 and (label_of(cells[2]) is not None or cells[2].strip() in UNDECIDED):
                 places = {"premise": 0, "hypothesis": 1, "label": 2}
-            else:
+            elif len(cells) > 2:
                 places, width = _places(names, path, number), len(names)
                 splits = names.index("split") if "split" in names else -1
                 continue
         if len(cells) != width:
-            raise CorpusError(f"{len(cells)} columns where {width} are expected", file=path, line=number)
+            problem = f"{len(cells)} columns where premise, hypothesis and label are expected, {width} in all"
+            raise CorpusError(problem, file=path, line=number)
         if splits < 0 or cells[splits] == split:
             yield number, {name: cells[place] for name, place in places.items()}
+    if labels is not None and next(apart, None) is not None:
+        raise CorpusError("has fewer rows than its file of labels has lines; they must be aligned", file=path)
 
 
 def _places(names: Sequence[str], path: Path, line: int) -> dict[str, int]:
@@ -113,7 +122,8 @@ def _places(names: Sequence[str], path: Path, line: int) -> dict[str, int]:
     for what, possible in known.items():
         found = [place for place, name in enumerate(names) if name.lower() in possible]
         if not found:
-            raise CorpusError(f"no column for the {what} ({', '.join(possible)})", file=path, line=line)
+            problem = f"no column for the {what} ({', '.join(possible)}) among {shown(', '.join(names))}"
+            raise CorpusError(problem, file=path, line=line)
         places[what] = min(found, key=lambda place: possible.index(names[place].lower()))
     return places
 

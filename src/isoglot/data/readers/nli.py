@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from isoglot.data.files import read_lines, without_compression
+from isoglot.data.formats import table_cells
 from isoglot.data.groups import Group
 from isoglot.data.languages import UNKNOWN, canonical
 from isoglot.data.readers.labelled import read_labelled
@@ -55,14 +54,14 @@ def read_nli(
         raise CorpusError('mode = "triplets" makes triplets of labelled pairs; set labelled = true too', file=path)
     if labelled:
         counted = Counter[str]() if counts is None else counts
-        pairs = partial(read_labelled, Path(path), code, split=split, rows=_rows)
+        pairs = partial(read_labelled, Path(path), code, split=split)
         if mode == "pairs":
             yield from pairs(counts=counted)
         else:
             yield from _triplets(pairs, counted, keyed=key == "premise")
         return
     empty = True
-    for place, (line, cells) in enumerate(_rows(path)):
+    for place, (line, cells) in enumerate(table_cells(path)):
         if place == 0 and tuple(cell.strip().lower() for cell in cells) in _HEADERS:
             continue
         if not 2 <= len(cells) <= 3:
@@ -85,31 +84,9 @@ def _triplets(pairs: Callable[..., Iterator[Group]], counts: Counter[str], *, ke
             counts["without contradiction"] += 1
 
 
-def _rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    return _csv_rows(path) if without_compression(str(path)).endswith(".csv") else _tsv_rows(path)
-
-
 def _group(cells: list[str], code: str, key: str, path: str | Path, line: int) -> Group:
     for name, cell in zip(("premise", "entailment"), cells, strict=False):
         if not cell.strip():
             raise CorpusError(f"the {name} is empty; remove the row", file=path, line=line)
     contradictions = tuple(cell for cell in cells[2:] if cell.strip())
     return Group((cells[0], cells[1]), (code, code), key, contradictions, (code,) * len(contradictions))
-
-
-def _tsv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    for number, text in read_lines(path):
-        yield number, text.split("\t")
-
-
-def _csv_rows(path: str | Path) -> Iterator[tuple[int, list[str]]]:
-    rows = csv.reader((text + "\n" for _, text in read_lines(path)), strict=True)
-    while True:
-        first = rows.line_num + 1
-        try:
-            cells = next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            raise CorpusError(f"not CSV ({error}); check the quotes of this row", file=path, line=first) from None
-        yield first, cells

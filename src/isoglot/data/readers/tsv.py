@@ -1,53 +1,71 @@
-"""Tab-separated text: one meaning per line, one language per column. Never quoted, so every character stands for
-itself.
-"""
+"""Tables of text: one meaning per row, one language per column, in TSV, quoted CSV or the first sheet of a workbook."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from isoglot.data.files import read_lines
-from isoglot.data.groups import Group
+from isoglot.data.formats import read_table
+from isoglot.data.groups import Group, group_of, roles_in
 from isoglot.data.languages import OnUnknown, canonical, is_language
 from isoglot.data.numbers import finite
-from isoglot.errors import CorpusError
+from isoglot.errors import CorpusError, shown
 
 SCORE = "score"
 IGNORED = "_"
+_NUMBERS = (SCORE, "label")
 
 
 def read_tsv(
     path: str | Path,
     *,
     languages: str | Iterable[str] | None = None,
+    columns: Mapping[str, str] | None = None,
     on_unknown_language: OnUnknown = "error",
     counts: Counter[str] | None = None,
 ) -> Iterator[Group]:
-    """One group per line, one sentence per column; blank cells are left out.
+    """One group per row of a table, one sentence per column; blank cells are left out.
 
-    The first line names the language of each column, unless `languages` does (then a first line that names the same
-    ones is skipped). Two more names are understood: `score` becomes the extra of that name (mined pairs), `_` is
-    ignored. With `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted.
-    Raises `CorpusError` for a header that names no languages, a line with another number of columns, a score that is
-    not a finite number, and a line without any text.
+    A name that ends in `.csv` or `.xlsx` is that of a CSV file or a workbook (see `isoglot.data.formats`), any other
+    that of TSV. The first line names the language of each column, unless `languages` does (then a first line that names
+    the same ones is skipped). `score` becomes the extra of that name (mined pairs), `_` is ignored. A first line may
+    also have names such as `source` and `target` or `text`, as in `group_of`; then `languages` are those of the
+    sentences. `columns` are the columns that are read, with their language or one of these names: `{"english": "en"}`.
+    With
+    `on_unknown_language = "skip"`, columns whose names are not known languages are left out and counted. Raises
+    `CorpusError` for a header that names no languages, a row with another number of columns, a score that is not a
+    finite number, and a row without any text.
     """
-    lines = read_lines(path)
-    first, text = next(lines)
-    if languages is None:
-        skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
-        columns = _columns(text.split("\t"), path, first, skipped)
-    else:
-        columns = _columns(languages.split(",") if isinstance(languages, str) else list(languages), path, None)
-        if not _names_columns(text, columns):
-            yield _group(text, columns, path, first)
-    empty = languages is None
-    for number, text in lines:
-        empty = False
-        yield _group(text, columns, path, number)
-    if empty:
-        raise CorpusError("contains a header and no text below it", file=path)
+    skipped = (Counter() if counts is None else counts) if on_unknown_language == "skip" else None
+    given = languages.split(",") if isinstance(languages, str) else None if languages is None else [*languages]
+    codes = None if given is None else _columns(given, path, None)
+
+    def implied(first: list[str]) -> Sequence[str] | None:
+        header = columns or codes is None or roles_in(first) or _names_columns(first, codes)
+        return None if header else codes
+
+    names, rows = read_table(path, columns, implied=implied)
+    if roles_in(names):
+        yield from _by_role(path, names, rows, codes or (), skipped)
+        return
+    langs = codes if codes is not None and len(codes) == len(names) else _columns(names, path, 1, skipped)
+    for line, cells in rows:
+        yield _group(cells, langs, path, line)
+
+
+def _by_role(
+    path: str | Path, names: list[str], rows: Iterator[tuple[int, list[str]]], codes: Sequence[str],
+    skipped: Counter[str] | None,
+) -> Iterator[Group]:  # fmt: skip
+    for line, cells in rows:
+        row: dict[str, Any] = dict(zip(names, cells, strict=True))
+        row |= {name: _number(name, row[name], path, line) for name in _NUMBERS if row.get(name, "").strip()}
+        try:
+            yield group_of(row, codes, skipped=skipped)
+        except CorpusError as error:
+            raise CorpusError(str(error), file=path, line=line) from None
 
 
 def _columns(
@@ -67,33 +85,30 @@ def _columns(
         except CorpusError as error:
             if line is None:
                 raise
-            shown = name if len(name) <= 40 else name[:40] + "..."
             raise CorpusError(
-                f"the first line must contain the language code of each column, and {shown!r} is not a language code; "
-                "add such a line, or set the option `languages` of the reader",
+                f"the first line must contain the language code of each column, and {shown(name, most=40)} is not a "
+                f"language code; the columns are {shown(', '.join(names), quotes=False)}: choose some with the option "
+                "`columns` (--columns english=en,german=de), or set `languages`, or add such a line",
                 file=path,
                 line=line,
             ) from error
     return tuple(columns)
 
 
-def _names_columns(text: str, columns: tuple[str, ...]) -> bool:
+def _names_columns(first: list[str], columns: tuple[str, ...]) -> bool:
     try:
-        return _columns(text.split("\t"), "", None) == columns
+        return _columns(first, "", None) == columns
     except CorpusError:
         return False
 
 
-def _group(text: str, columns: tuple[str, ...], path: str | Path, line: int) -> Group:
-    cells = text.split("\t")
-    if len(cells) != len(columns):
-        raise _wrong_width(cells, columns, path, line)
+def _group(cells: list[str], columns: tuple[str, ...], path: str | Path, line: int) -> Group:
     if SCORE not in columns and IGNORED not in columns and all(map(str.strip, cells)):
         return Group(tuple(cells), columns)
     kept = [(cell, name) for cell, name in zip(cells, columns, strict=True) if _is_sentence(cell, name)]
     if not kept:
         raise CorpusError("contains no text in any language; remove the line", file=path, line=line)
-    scores = {SCORE: _score(cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
+    scores = {SCORE: _number(SCORE, cells[columns.index(SCORE)], path, line)} if SCORE in columns else {}
     return Group(tuple(cell for cell, _ in kept), tuple(name for _, name in kept), extras=scores)
 
 
@@ -101,17 +116,8 @@ def _is_sentence(cell: str, name: str) -> bool:
     return name not in (SCORE, IGNORED) and bool(cell.strip())
 
 
-def _score(cell: str, path: str | Path, line: int) -> float:
+def _number(name: str, cell: str, path: str | Path, line: int) -> float:
     try:
         return finite(cell)
     except ValueError as error:
-        raise CorpusError(f"the score {error}; fix it or remove the line", file=path, line=line) from None
-
-
-def _wrong_width(cells: Sequence[str], columns: Sequence[str], path: str | Path, line: int) -> CorpusError:
-    if cells == [""]:
-        return CorpusError("is empty; remove the line", file=path, line=line)
-    kind = "a column is missing" if len(cells) < len(columns) else "a tab too many"
-    return CorpusError(
-        f"{kind}: {len(cells)} columns where {len(columns)} are expected ({', '.join(columns)})", file=path, line=line
-    )
+        raise CorpusError(f"the {name} {error}; fix it or remove the line", file=path, line=line) from None

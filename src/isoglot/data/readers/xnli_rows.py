@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 from isoglot.data.files import COMPRESSED, read_lines
 from isoglot.data.languages import canonical, canonical_list, is_language
-from isoglot.data.readers.labelled import label_of
+from isoglot.data.readers.labelled import label_of, table_rows
 from isoglot.errors import CorpusError
 
 ENGLISH = "eng"
@@ -105,24 +105,12 @@ def labels_of(root: Path, split: str) -> Path | None:
 
 
 def _lines(path: Path, labels: Path | None) -> Iterator[_Line]:
-    apart = read_lines(labels) if labels is not None else iter(())
-    bare = False
-    for number, text in read_lines(path):
-        cells = text.split("\t")
-        if number == 1 and cells[0].strip().lower() == "premise":
-            continue
-        if len(cells) == 2 and labels is not None:
-            bare = True
-            cells += [label for _, label in islice(apart, 1)]
-        if len(cells) != 3:
-            what = f"{len(cells)} columns where premise, hypothesis and label are expected"
-            raise CorpusError(what, file=path, line=number)
-        label = label_of(cells[2])
+    with_labels = labels is not None and len(next(read_lines(path))[1].split("\t")) == 2
+    for number, row in table_rows(path, labels=read_lines(labels) if with_labels and labels else None):
+        label = label_of(row["label"])
         if label is None:
-            raise CorpusError(f"unknown label {cells[2]!r}; correct it", file=path, line=number)
-        yield _Line(number, cells[0], cells[1], label)
-    if bare and next(apart, None) is not None:
-        raise CorpusError(f"has fewer rows than {labels} has labels; they must be aligned", file=path)
+            raise CorpusError(f"unknown label {row['label']!r}; correct it", file=path, line=number)
+        yield _Line(number, row["premise"], row["hypothesis"], label)
 
 
 def _cleaned(text: str) -> str:

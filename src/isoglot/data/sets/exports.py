@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoglot.data.files import COMPRESSED, json_object, read_lines
+from isoglot.data.files import COMPRESSED
+from isoglot.data.formats import read_records
 from isoglot.errors import CorpusError
 
 _SHARD = re.compile(r"-(\d+)(?:-of-(\d+))?(?:-[0-9a-f]+)?\.")
@@ -48,7 +49,7 @@ def records(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[tuple[str,
     Raises `CorpusError` for files that cannot be read and for a record that lacks one of the `fields`.
     """
     for path in paths:
-        for number, record in _parquet(path) if path.suffix == ".parquet" else _json(path):
+        for number, record in read_records(path, skip_blank=True):
             if missing := [name for name in fields if name not in record]:
                 raise CorpusError(f"lacks {', '.join(missing)}; export the set again", file=path, line=number)
             yield f"{path}:{number}", record
@@ -114,20 +115,3 @@ def _in_order(paths: Sequence[Path]) -> tuple[Path, ...]:
             file=shards[0],
         )
     return tuple(shards)
-
-
-def _json(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in read_lines(path):
-        if line.strip():
-            yield number, json_object(line, file=path, line=number)
-
-
-def _parquet(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise CorpusError('Parquet needs pyarrow: pip install "isoglot[models]"', file=path) from error
-    try:
-        yield from enumerate(parquet.read_table(path).to_pylist(), 1)
-    except (ArrowException, OSError) as error:
-        raise CorpusError(f"cannot be read as Parquet ({error}); export it again", file=path) from error

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache as once
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -138,7 +139,7 @@ def imported(name: str, folder: Path) -> Parts:
                 entry["subset"],
                 tuple(entry["languages"]),
                 (file := folder / entry["file"],),
-                _Reader(file),
+                partial(read_rows, file),
                 bool(entry["labelled"]),
             )
             for entry in found["parts"]
@@ -154,7 +155,11 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
     `cache` is a folder; a copy there is named by the paths and the content of the published files. Raises
     `CorpusError` with file and line for files that cannot be used.
     """
-    target = _cached(name, part, cache) if cache and part.files and not isinstance(part.rows, _Reader) else None
+    target = (
+        _cached(name, part, cache)
+        if cache and part.files and getattr(part.rows, "func", None) is not read_rows
+        else None
+    )
     if target and target.is_file():
         with suppress(CorpusError):  # a damaged copy is recreated
             return Rows(read_rows(target))
@@ -169,16 +174,6 @@ def read(name: str, part: Part, *, cache: Path | None = None) -> Rows:
                 if old != target:
                     old.unlink(missing_ok=True)
     return rows
-
-
-class _Reader:
-    """Reads a file in the normal form."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __call__(self) -> Iterator[Row]:
-        return read_rows(self.path)
 
 
 def _cached(name: str, part: Part, cache: Path) -> Path | None:

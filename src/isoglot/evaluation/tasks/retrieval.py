@@ -33,6 +33,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from isoglot.data.files import COMPRESSED
+from isoglot.data.formats import FORMATS, TABLES
 from isoglot.data.groups import Group
 from isoglot.data.sets.normal import Rows
 from isoglot.errors import CorpusError, EvaluationError
@@ -68,7 +69,7 @@ class Aligned(NamedTuple):
     keys: list[str]
 
 
-_SUFFIXES = ("jsonl", "tsv", "tmx")
+_SUFFIXES = ("jsonl", *(name for name in FORMATS if name != "jsonl"))
 
 
 def nearest(
@@ -271,7 +272,7 @@ def read_groups(data: Path, *, task: str) -> Iterator[tuple[str, Group]]:
     passed = Counter[str]()
     try:
         groups = read(kind, path, **({"counts": passed} if kind == "tmx" else {}))
-        for number, group in enumerate(groups, 2 if kind == "tsv" else 1):
+        for number, group in enumerate(groups, 2 if kind in TABLES else 1):
             yield f"{before}{number + passed['empty']}", group
     except CorpusError as error:
         raise EvaluationError(f"{task}: {error}") from error

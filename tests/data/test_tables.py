@@ -1,0 +1,191 @@
+"""Tables with a header: CSV and XLSX as input of readers, of an index and of mining, and what is wrong with them."""
+
+from __future__ import annotations
+
+import zipfile
+from datetime import date
+
+import pytest
+
+from isoglot.data import filters
+from isoglot.data.formats import columns_of, read_table, read_texts, write_table
+from isoglot.data.groups import Group
+from isoglot.data.readers import read, read_tsv, reader_of
+from isoglot.data.tmx import write_tmx
+from isoglot.errors import CorpusError
+from isoglot.index import Sentence, read_sentences
+from isoglot.mining.filtering import filter_file
+from isoglot.mining.sentences import gather
+from toys import ToyEncoder
+
+PAIRS = [Group(("One, two", "Eins"), ("eng", "deu")), Group(('Say "no"\nnow', "Nein"), ("eng", "deu"))]
+CSV = 'en,de\n"One, two",Eins\n\n"Say ""no""\r\nnow",Nein\n'
+
+
+@pytest.fixture
+def workbook(tmp_path):
+    """A function that writes rows as the first of two sheets."""
+    openpyxl = pytest.importorskip("openpyxl")
+
+    def write(name, *rows):
+        book = openpyxl.Workbook()
+        for row in rows:
+            book.active.append(row)
+        book.create_sheet("other").append(["not read"])
+        book.save(tmp_path / name)
+        return tmp_path / name
+
+    return write
+
+
+def file(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return path
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("beginning", ["", "\ufeff"])
+def test_csv_is_unquoted_and_its_separator_is_that_of_the_first_line(tmp_path, separator, beginning):
+    text = beginning + CSV.replace("en,de", f"en{separator}de").replace('",', f'"{separator}')
+    path = file(tmp_path, "a.csv", text)
+    assert list(read(reader_of(path, default="lines"), path)) == PAIRS
+    assert [line for line, _ in read_table(path)[1]] == [2, 4]
+
+
+def test_a_separator_inside_of_quotes_does_not_count(tmp_path):
+    path = file(tmp_path, "a.csv", '"a; b; c",text\n1,One\n')
+    assert list(read_texts(path, {"text": "text"})) == [(2, "One")]
+
+
+def test_a_workbook_is_read_by_its_first_sheet(workbook):
+    path = workbook("a.xlsx", ["en", "de"], ["One, two", "Eins"], [None, " "], ['Say "no"\nnow', "Nein"], [7.0, None])
+    assert list(read("xlsx", path)) == [*PAIRS, Group(("7",), ("eng",))]
+    dates = workbook("d.xlsx", ["text", None], [date(2024, 5, 1), None], [True, None], [1.5, None])
+    assert [text for _, text in read_texts(dates)] == ["2024-05-01 00:00:00", "True", "1.5"]
+    assert list(read_sentences(f"en={dates}"))[2] == Sentence(f"{dates}:4", "1.5", "eng")
+
+
+def test_what_is_no_workbook_is_an_error(tmp_path, monkeypatch, workbook):
+    broken = file(tmp_path, "a.xlsx", "en,de\n")
+    with pytest.raises(CorpusError, match=r"a\.xlsx: cannot be read as an XLSX workbook"):
+        list(read("xlsx", broken))
+    with zipfile.ZipFile(tmp_path / "b.xlsx", "w") as archive:
+        archive.writestr("a.txt", "a")
+    with pytest.raises(CorpusError, match=r"b\.xlsx: cannot be read as an XLSX workbook"):
+        list(read("xlsx", tmp_path / "b.xlsx"))
+    with pytest.raises(CorpusError, match="no such file"):
+        list(read("xlsx", tmp_path / "c.xlsx"))
+    monkeypatch.setattr("isoglot.data.formats._LARGEST_WORKBOOK", 1000)
+    with pytest.raises(CorpusError, match="when unpacked"):
+        list(read("xlsx", workbook("d.xlsx", ["en"], ["One"])))
+
+
+def test_a_workbook_that_declares_entities_is_rejected(tmp_path, workbook):
+    pytest.importorskip("defusedxml")
+    path = workbook("a.xlsx", ["en"], ["One"])
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as other:
+        for name in archive.namelist():
+            content = archive.read(name)
+            if name.endswith("sheet1.xml"):
+                assert content.startswith(b"<worksheet")
+                content = b'<!DOCTYPE worksheet [<!ENTITY a "b">]>' + content
+            other.writestr(name, content)
+    with pytest.raises(CorpusError, match=r"b\.xlsx: cannot be read as an XLSX workbook"):
+        list(read("xlsx", tmp_path / "b.xlsx"))
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "groups"),
+    [
+        ("source,target", None, [Group(("a", "b"), ("und", "und"))]),
+        ("text,note", None, [Group(("a",), ("und",))]),
+        ("english,german", "english=en,german=de", [Group(("a", "b"), ("eng", "deu"))]),
+        ("german,english", "english=en", [Group(("b",), ("eng",))]),
+        ("english,german", "german", [Group(("b",), ("und",))]),
+        ("anchor,positive", None, [Group(("a", "b"), ("und", "und"))]),
+    ],
+)
+def test_a_header_has_languages_or_roles_or_columns_are_chosen(tmp_path, header, columns, groups):
+    path = file(tmp_path, "a.csv", f"{header}\na,b\n")
+    assert list(read_tsv(path, columns=columns and columns_of(columns))) == groups
+
+
+def test_numbers_of_columns_by_role_become_extras(tmp_path):
+    path = file(tmp_path, "a.csv", "source,target,score,label\na,b,1.5,\n")
+    assert list(read_tsv(path, languages="en,de")) == [Group(("a", "b"), ("eng", "deu"), extras={"score": 1.5})]
+    path = file(tmp_path, "b.csv", "source,target,score\na,b,high\n")
+    with pytest.raises(CorpusError, match=r"b\.csv:2: the score 'high'"):
+        list(read_tsv(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,value\na,b\n", r":1: .*'name' is not a language code; the columns are name, value: .*--columns"),
+        ("en,de\na\n", ":2: a column is missing"),
+        ("en,de\na,b,c\n", ":2: a cell too many"),
+        ('en,de\na,b\n"open,b\n', ":3: is not quoted as CSV"),
+        ("en,de\n", "contains a header and no text"),
+    ],
+)
+def test_wrong_tables_are_named(tmp_path, text, message):
+    with pytest.raises(CorpusError, match=message):
+        list(read_tsv(file(tmp_path, "a.csv", text)))
+
+
+def test_an_index_reads_sentences_of_tables_and_not_lines(tmp_path):
+    path = file(tmp_path, "a.csv", CSV)
+    found = [(one.text, one.language, one.translation) for one in read_sentences(str(path))]
+    assert found[:2] == [("One, two", "eng", "Eins"), ("Eins", "deu", "One, two")]
+    named = file(tmp_path, "b.csv", "key,english,german\n1,One,Eins\n")
+    with pytest.raises(CorpusError, match=r"b\.csv:1: has the columns key, english, german, .*--columns"):
+        list(read_sentences(str(named)))
+    columns = columns_of("key=id,english=en,german=de")
+    assert [one.id for one in read_sentences(str(named), columns=columns)] == ["1:eng", "1:deu"]
+    assert [one.text for one in read_sentences(f"en={named}", columns={"english": "text"})] == ["One"]
+    with pytest.raises(CorpusError, match="none is called spanish"):
+        list(read_sentences(str(named), columns={"spanish": "es"}))
+
+
+def test_mining_reads_the_column_of_the_text(tmp_path):
+    path = file(tmp_path, "a.csv", "id,english\nx,One\ny,\nz,Two\n")
+    assert list(gather(path, None, name="a").texts) == ["One", "Two"]
+    side = gather(path, None, name="a", ids=True)
+    assert [side.id_of(row) for row in range(2)] == ["x", "z"]
+    path = file(tmp_path, "b.csv", "english,german\nOne,Eins\n")
+    with pytest.raises(CorpusError, match=r"b\.csv: has the columns english, german, .*--columns english"):
+        gather(path, None, name="b")
+    assert list(gather(path, None, name="b", columns=columns_of("german")).texts) == ["Eins"]
+    with pytest.raises(CorpusError, match="none is called id"):
+        gather(path, None, name="b", ids=True)
+
+
+def test_what_is_written_as_csv_is_read(tmp_path):
+    write_table(tmp_path / "a.csv", "csv", {"en": "string", "de": "string"}, [[["a,\nb", "=1"], ['"c"', None]]])
+    found = [Group(("a,\nb", '"c"'), ("eng", "deu")), Group(("=1",), ("eng",))]
+    assert list(read_tsv(tmp_path / "a.csv")) == found
+
+
+def test_rows_of_parquet_are_groups(tmp_path):
+    pytest.importorskip("pyarrow")
+    write_table(tmp_path / "a.parquet", "parquet", {"en": "string", "vector": 2}, [[["One"], [[1, 2]]]])
+    assert list(read("parquet", tmp_path / "a.parquet")) == [Group(("One",), ("eng",))]
+
+
+def test_a_translation_memory_is_filtered_to_another_one(tmp_path):
+    texts = [f"sentence {number}" for number in range(6)]
+    units = [({}, [("en", text), ("de", text)]) for text in [*texts]]
+    write_tmx(tmp_path / "in.tmx", [*units, ({}, [("en", "one more"), ("de", texts[0])])])
+    counts = filter_file(
+        ToyEncoder(), tmp_path / "in.tmx", tmp_path / "out.tmx", dropped=tmp_path / "bad.jsonl", margin="absolute",
+        threshold=0.999,
+    )  # fmt: skip
+    assert counts["eng-deu"] == {"kept": 6, "dropped": 1}
+    assert [group.texts for group in read("tmx", tmp_path / "out.tmx")] == [(text, text) for text in texts]
+    assert [group.texts for group in read("jsonl", tmp_path / "bad.jsonl")] == [("one more", texts[0])]
+
+
+def test_sentences_of_tables_are_left_out_of_training(tmp_path):
+    path = file(tmp_path, "held-out.csv", CSV)
+    assert {"onetwo", "eins", "saynonow", "nein"} < filters.test_sentences(path)

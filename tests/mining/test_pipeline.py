@@ -223,7 +223,7 @@ def test_a_wrong_kind_of_argument_is_one_sentence(arguments, options, message):
         ({"computation": Computation(budget="lots")}, "'lots' is not a size"),
         ({"computation": Computation(cluster=Cluster("local"), index="ivf")}, "exactly"),
         ({"computation": Computation(cluster=Cluster("local")), "device": "cpu"}, "device=cpu"),
-        ({"output": Output("x", format="csv")}, "format is 'csv'"),
+        ({"output": Output("x", format="xlsx")}, "format is 'xlsx'"),
         ({"languages": "deu"}, "1 languages for 2 sides"),
         ({"filters": Filters(check_language="script")}, "needs the languages"),
         ({"filters": Filters(check_language="scripts"), "languages": "deu,eng"}, "check_language is 'scripts'"),

@@ -67,13 +67,16 @@ def test_sequences_of_the_table_are_left_to_the_other_step():
             assert _SEQUENCE.search("".join(chr(int(part, 16)) for part in parts)), hex(code)
 
 
-def test_other_properties_are_those_of_the_tokenizer(both):
+def test_other_properties_are_those_of_the_tokenizer(both, tmp_path):
     pieces, tokenizer = both
     assert len(pieces) == tokenizer.get_vocab_size()
     for token in tokenizer.get_added_tokens_decoder().values():
         assert pieces.number(token.content) == tokenizer.token_to_id(token.content)
-    for length, prompt in ((512, ""), (37, "query: ")):
+    tokenizer.save(str(tmp_path / "tokenizer.json"))  # with line ends
+    (tmp_path / FILE).write_bytes((pieces.folder / FILE).read_bytes())
+    for length, prompt in ((512, ""), (37, "query: "), (37, "query: ")):
         assert pieces.digest(length, prompt) == digest(tokenizer, length, prompt)
+        assert PieceTokenizer(tmp_path).digest(length, prompt) == digest(tokenizer, length, prompt)
     again = pickle.loads(pickle.dumps(pieces))
     np.testing.assert_array_equal(again.tokenize(TEXTS, max_length=99).ids, pieces.tokenize(TEXTS, max_length=99).ids)
     assert pieces.backend.to_str() == tokenizer.to_str()

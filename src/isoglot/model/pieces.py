@@ -56,6 +56,7 @@ _MARKS = (
 )
 _SEQUENCE = re.compile(f"[{_JOINING}]|[\\x00-\\x1f\\x21-\\u07ff][{_MARKS}]")
 _SEVERAL = re.compile(" +")
+_BEGINNING = re.compile(rb'(\{"version":"1\.0","truncation":)(?:null|\{[^{}]*\})(,"padding":null,)')
 
 
 class PieceTokenizer:
@@ -75,7 +76,7 @@ class PieceTokenizer:
         except (OSError, RuntimeError, ValueError, IndexError) as error:
             reason = " ".join(str(error).split())[:300]
             raise EncoderError(f"{path}: can't be read: {reason}; save or download the model again") from error
-        self._table = table
+        self._table, self._digests = table, dict[tuple[int, str], str]()
         count = self._processor.vocab_size()
         control = [number for number in range(count) if self._processor.is_control(number)]
         self._specials = {self._processor.id_to_piece(number): number for number in control}
@@ -148,11 +149,26 @@ class PieceTokenizer:
 
     def digest(self, max_length: int, prompt: str) -> str:
         """That of `tokenizer.digest` for `backend`, which is not made for it."""
-        state = packed.read_description(self.folder)
-        state["padding"] = None
-        state["truncation"] = {"direction": "Right", "max_length": max_length, "strategy": "LongestFirst", "stride": 0}
-        text = json.dumps(state, ensure_ascii=False, separators=(",", ":")) + "\0" + prompt
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        key = max_length, prompt
+        if key not in self._digests:
+            truncation = {"direction": "Right", "max_length": max_length, "strategy": "LongestFirst", "stride": 0}
+            with packed.tokenizer_file(self.folder) as file:
+                content = file.read_bytes()
+            beginning = _BEGINNING.match(content)
+            if beginning is None:  # it has line ends, or pads: slower
+                content = _compact(packed.read_description(self.folder) | {"truncation": None, "padding": None})
+                beginning = _BEGINNING.match(content)
+                assert beginning is not None
+            checksum = hashlib.sha256(beginning[1] + _compact(truncation) + beginning[2])
+            checksum.update(memoryview(content)[beginning.end() :])
+            checksum.update(f"\0{prompt}".encode("utf-8", "surrogatepass"))
+            self._digests[key] = checksum.hexdigest()
+        return self._digests[key]
+
+
+def _compact(state: Mapping[str, Any]) -> bytes:
+    """JSON as `tokenizers` writes it without line ends."""
+    return json.dumps(state, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def write(folder: Path) -> bool:
@@ -187,7 +203,7 @@ def build(state: Mapping[str, Any]) -> bytes | None:
         return None
     numbers = {vocabulary[number][0]: number for number in added}
     kinds = dict.fromkeys(added, _CONTROL) | {model["unk_id"]: _UNKNOWN}
-    if model["unk_id"] is None or not {around[0], around[2]} <= numbers.keys():
+    if model["unk_id"] not in added or not {around[0], around[2]} <= numbers.keys():
         return None
     table = base64.b64decode(steps[0]["precompiled_charsmap"])
     settings = [(3, _UNIGRAM), (40, model["unk_id"]), (41, numbers[around[0]]), (42, numbers[around[2]]), (43, _ABSENT)]
@@ -207,13 +223,13 @@ def _parted(model: bytes) -> tuple[bytes, bytes]:
     if model[:1] != _tag(3, 2):
         raise ValueError("its first field is not the table of characters that isoglot writes there")
     size, start = _varint_at(model, 1)
-    fields, rest = model[start : start + size], model[start + size :]
+    fields, pieces = model[start : start + size], model[start + size :]
     _, name = _varint_at(fields, 1)
     name += fields[1]
     size, start = _varint_at(fields, name + 1)
     if fields[name : name + 1] != _tag(2, 2) or start + size != len(fields):
         raise ValueError("it is incomplete")
-    return fields[start:], rest
+    return fields[start:], pieces
 
 
 # Fields of a protocol buffer

@@ -47,23 +47,23 @@ def compare(
         check_json(output / "compare.json", ("systems", "tables"))
     tables = [output / name for name in ("compare.md", "compare.json")] if output is not None else []
     check_outputs(*tables, page, inputs=inputs)
-    found = compare(*(path for _, path in named), names=[name for name, _ in named], **settings)
+    comparison = compare(*(path for _, path in named), names=[name for name, _ in named], **settings)
     if as_json:
-        show_json(found.to_dict())
+        show_json(comparison.to_dict())
     else:
-        for grid in found.grids():
+        for grid in comparison.grids():
             show_grid(grid)
             typer.echo()
-        typer.echo(found.method)
+        typer.echo(comparison.method)
         for grid in _examples(named, settings.get("tasks", []), examples, data) if examples else ():
             show_grid(grid)
-    for line in found.left_out:
+    for line in comparison.left_out:
         say(f"skipped: {line}")
     if output is not None:
-        found.save(output)
+        comparison.save(output)
         say(f"wrote {output / 'compare.md'} and {output / 'compare.json'}")
     if page is not None:
-        found.page(page)
+        comparison.page(page)
         say(f"wrote {page}")
 
 

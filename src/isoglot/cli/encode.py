@@ -80,17 +80,17 @@ def encode(
             raise EncoderError(f"encode: --ray writes a folder of .npy files; remove --format {form}")
         if output_precision != "float32":
             raise EncoderError("encode: --ray writes floats; remove --output-precision")
-        found = _encode_on(remote, model, source, output, settings | opening, **pieces)
-        console.say(f"{found['lines']:,} lines, {found['dim']} dimensions, {found['files']} files: {output}")
+        facts = _encode_on(remote, model, source, output, settings | opening, **pieces)
+        console.say(f"{facts['lines']:,} lines, {facts['dim']} dimensions, {facts['files']} files: {output}")
     elif pieces != {"lines": LINES}:
         raise EncoderError("encode: --lines needs --ray; remove it, or add --ray")
     elif devices and workers != 1:
         raise EncoderError("encode: --devices starts one process for each device; remove --workers")
     else:
         settings["workers"] = split(devices) or workers
-        found = _encode(model, source, output, form, settings, opening, output_precision, calibration)
+        facts = _encode(model, source, output, form, settings, opening, output_precision, calibration)
     if as_json:
-        console.show_json({"output": str(output), **found})
+        console.show_json({"output": str(output), **facts})
 
 
 def _encode(

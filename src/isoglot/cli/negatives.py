@@ -40,9 +40,9 @@ def negatives(
         groups = read_pairs(pairs, languages=split(languages), leakage=tests)
         encoder = open_encoder(model, **loading)
         with Progress("encoding") as progress:
-            found = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
-        write_jsonl(target, found)
-    say(f"{len(found):,} pairs with up to {settings['count']} hard negatives each: {output}")
+            mined = add_hard_negatives(encoder, groups, **settings, progress=progress, report=say)
+        write_jsonl(target, mined)
+    say(f"{len(mined):,} pairs with up to {settings['count']} hard negatives each: {output}")
 
 
 def _place(path: str) -> Path:

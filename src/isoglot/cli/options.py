@@ -181,13 +181,13 @@ def imported(option: str, name: str, expected: str) -> Callable[..., Any]:
     module, _, attribute = name.partition(":")
     sys.path.append(str(Path.cwd()))
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        value = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # such as a SyntaxError of the module
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         raise IsoglotError(f"{option} {name}: {kind}{error}; pass {expected}") from error
-    if not callable(found):
-        raise IsoglotError(f"{option} {name}: not callable but {type(found).__name__}; pass {expected}")
-    function: Callable[..., Any] = found
+    if not callable(value):
+        raise IsoglotError(f"{option} {name}: not callable but {type(value).__name__}; pass {expected}")
+    function: Callable[..., Any] = value
     return function
 
 

@@ -44,8 +44,8 @@ def trim(
         encoder = open_encoder(model, **opening)
         try:
             with Progress("reading", unit="sentences") as progress:
-                found = trimming(encoder, Texts(), progress=progress, **settings)
+                trimmed = trimming(encoder, Texts(), progress=progress, **settings)
         except EncoderError as error:
             raise EncoderError(f"{model}: {error}") from error
-        found.encoder.save(output)
-    say(f"{found}: {output}")
+        trimmed.encoder.save(output)
+    say(f"{trimmed}: {output}")

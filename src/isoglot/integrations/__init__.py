@@ -11,6 +11,6 @@ from pathlib import Path
 from isoglot.model import Model, load
 
 
-def opened(model: Model | str | Path | None) -> Model:
+def open_model(model: Model | str | Path | None) -> Model:
     """The model, or the one of this name, folder or hub id; None: the default model."""
     return model if isinstance(model, Model) else load(model)

@@ -8,7 +8,7 @@ from typing import Any
 from chromadb.api.types import Documents, EmbeddingFunction, Embeddings, Space
 from chromadb.utils.embedding_functions import register_embedding_function
 
-from isoglot.integrations import opened
+from isoglot.integrations import open_model
 from isoglot.model import Model
 
 
@@ -17,7 +17,7 @@ class IsoglotEmbeddingFunction(EmbeddingFunction[Documents]):
     """A model as an `EmbeddingFunction`. Once this module is imported, a stored collection opens its model itself."""
 
     def __init__(self, model: Model | str | Path | None = None) -> None:
-        self.model = opened(model)
+        self.model = open_model(model)
 
     def __call__(self, input: Documents) -> Embeddings:
         """The vectors of documents."""

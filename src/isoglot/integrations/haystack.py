@@ -8,7 +8,7 @@ from typing import Any
 
 from haystack import Document, component, default_to_dict
 
-from isoglot.integrations import opened
+from isoglot.integrations import open_model
 from isoglot.model import Model
 
 
@@ -17,7 +17,7 @@ class IsoglotTextEmbedder:
     """A model that gives the vector of a query. A saved pipeline opens it again by its name or folder."""
 
     def __init__(self, model: Model | str | Path | None = None) -> None:
-        self.model = opened(model)
+        self.model = open_model(model)
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved pipeline contains."""
@@ -34,7 +34,7 @@ class IsoglotDocumentEmbedder:
     """A model that gives documents their vectors. A saved pipeline opens it again by its name or folder."""
 
     def __init__(self, model: Model | str | Path | None = None) -> None:
-        self.model = opened(model)
+        self.model = open_model(model)
 
     def to_dict(self) -> dict[str, Any]:
         """What a saved pipeline contains."""

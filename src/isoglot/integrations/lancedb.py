@@ -7,7 +7,7 @@ from typing import Any
 
 from lancedb.embeddings import TextEmbeddingFunction, register
 
-from isoglot.integrations import opened
+from isoglot.integrations import open_model
 from isoglot.model import Model
 
 
@@ -21,7 +21,7 @@ class IsoglotEmbeddings(TextEmbeddingFunction):
     @property
     def model(self) -> Any:
         """The model, opened when first used."""
-        self._model = opened(self.name if self._model is None else self._model)
+        self._model = open_model(self.name if self._model is None else self._model)
         return self._model
 
     def ndims(self) -> int:
@@ -39,7 +39,7 @@ class IsoglotEmbeddings(TextEmbeddingFunction):
 
 def embedding_function(model: Model | str | Path | None = None) -> IsoglotEmbeddings:
     """The function of a model that is open."""
-    found = opened(model)
-    function: IsoglotEmbeddings = IsoglotEmbeddings.create(name=found.origin)
-    function._model = found
+    model = open_model(model)
+    function: IsoglotEmbeddings = IsoglotEmbeddings.create(name=model.origin)
+    function._model = model
     return function

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from langchain_core.embeddings import Embeddings
 
-from isoglot.integrations import opened
+from isoglot.integrations import open_model
 from isoglot.model import Model
 
 
@@ -14,7 +14,7 @@ class IsoglotEmbeddings(Embeddings):
     """A model as `Embeddings`."""
 
     def __init__(self, model: Model | str | Path | None = None) -> None:
-        self.model = opened(model)
+        self.model = open_model(model)
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """A vector for each document."""

@@ -8,7 +8,7 @@ from typing import Any
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 
-from isoglot.integrations import opened
+from isoglot.integrations import open_model
 from isoglot.model import Model
 
 
@@ -18,9 +18,9 @@ class IsoglotEmbedding(BaseEmbedding):
     _model: Any = PrivateAttr()
 
     def __init__(self, model: Model | str | Path | None = None, **settings: Any) -> None:
-        found = opened(model)
-        super().__init__(**{"model_name": found.origin or found.name, "embed_batch_size": 1024, **settings})
-        self._model = found
+        model = open_model(model)
+        super().__init__(**{"model_name": model.origin or model.name, "embed_batch_size": 1024, **settings})
+        self._model = model
 
     @classmethod
     def class_name(cls) -> str:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from sentence_transformers import SentenceTransformer
 
 from isoglot.errors import EncoderError
-from isoglot.integrations import opened
+from isoglot.integrations import open_model
 from isoglot.model import Model, configs
 
 
@@ -17,12 +17,12 @@ def as_sentence_transformer(model: Model | str | Path | None = None) -> Sentence
 
     Raises EncoderError without torch, or for a model with parts that sentence-transformers does not have.
     """
-    found = opened(model)
+    model = open_model(model)
     with TemporaryDirectory(ignore_cleanup_errors=True) as place:
         folder = Path(place, "model")
-        found.save(folder)
+        model.save(folder)
         for module in configs.read(folder / "modules.json", configs.Modules).root:
             if module.type.startswith("isoglot."):
                 kind = module.type.rpartition(".")[2]
-                raise EncoderError(f"sentence-transformers has no {kind}; pass it the vectors of {found.name or 'it'}")
-        return SentenceTransformer(str(folder), device=str(found.device))
+                raise EncoderError(f"sentence-transformers has no {kind}; pass it the vectors of {model.name or 'it'}")
+        return SentenceTransformer(str(folder), device=str(model.device))

@@ -48,11 +48,11 @@ def _matching(folder: Path, pattern: str) -> Iterator[tuple[dict[str, str], Path
     Between its slashes a pattern begins with letters that stand for themselves, so that not every folder is read.
     """
     glob = re.sub(r"([\w-]*)[^/]+", r"\1*", pattern)
-    found: dict[tuple[str | None, ...], tuple[dict[str, str], Path]] = {}
+    files: dict[tuple[str | None, ...], tuple[dict[str, str], Path]] = {}
     for path in sorted(folder.glob(glob), reverse=True):  # the plain name sorts first
         if match := re.fullmatch(pattern + _PACKED, path.relative_to(folder).as_posix()):
-            found[match.groups()] = match.groupdict(), path
-    yield from found.values()
+            files[match.groups()] = match.groupdict(), path
+    yield from files.values()
 
 
 def _part(
@@ -158,7 +158,7 @@ class Copy:
 
     def __call__(self, data: Path) -> Iterator[Parts]:
         """The parts of the copy."""
-        found: list[Part] = []
+        parts: list[Part] = []
         folders = self.folders.split()
         for stored, split in _split_names(self.splits).items():
             names: Sequence[str] = self.subsets.split() or [""]
@@ -168,8 +168,8 @@ class Copy:
             for name, paths in copies.items():
                 subset, swap = _subset(name) if self.columns.scale and name else (name or "eng", False)
                 rows = partial(self._read, paths, [path for some in copies.values() for path in some], swap)
-                found += [_part(split, subset, paths, rows, self.columns, subset)] if paths else []
-        yield parts_of(found)
+                parts += [_part(split, subset, paths, rows, self.columns, subset)] if paths else []
+        yield parts_of(parts)
 
     def _read(self, paths: Sequence[Path], all_paths: Sequence[Path], swap: bool) -> Iterator[Row]:
         self.check(all_paths)
@@ -229,16 +229,16 @@ def _bucc(data: Path) -> Iterator[Parts]:
     """
     name = r"(?P<pair>(?P<code>[^-.]+)-en)\.(?P<split>sample|dev|training|test)\.gold"
     for place in ("bucc2018", "xtreme-bucc2018", "", "bucc", "data/bucc2018", "download/bucc2018"):
-        found: list[Part] = []
+        parts: list[Part] = []
         for groups, path in (one for folder in ("", "[^.]+-en/") for one in _matching(data / place, folder + name)):
             split, pair = groups["split"], groups["pair"]
             for side in (groups["code"], "en"):
                 partner = f"{pair}.{split}.{side}"
                 files = tuple(filter(None, [_find(path.parent, ("",), partner)]))
                 rows = partial(_read_partner, path, partner)
-                found.append(Part(split, f"{pair}.{side}", (side,), files, rows, labelled=False))
-            found.append(Part(split, f"{pair}.gold", (), (path,), partial(_BUCC_GOLD.read, [path]), labelled=False))
-        yield parts_of(sorted(found, key=lambda part: part.subset))
+                parts.append(Part(split, f"{pair}.{side}", (side,), files, rows, labelled=False))
+            parts.append(Part(split, f"{pair}.gold", (), (path,), partial(_BUCC_GOLD.read, [path]), labelled=False))
+        yield parts_of(sorted(parts, key=lambda part: part.subset))
 
 
 def _read_partner(gold: Path, name: str) -> Iterator[Row]:
@@ -300,13 +300,13 @@ def _qa_retrieval(data: Path) -> Iterator[Parts]:
     The split goes by language: four are `dev`, all others `test`.
     """
     for place in ("qa-retrieval", ""):
-        found: list[Part] = []
+        parts: list[Part] = []
         for groups, path in sorted(_matching(data / place, r"(?P<code>[^.]+)\.questions\.jsonl"), key=itemgetter(1)):
             code = groups["code"]
             paragraphs = _partner(path, f"{code}.paragraphs.jsonl")
             gold = partial(_gold_lists, path)
-            found += _asked("dev" if code in _QA_DEV else "test", code, ([path], [paragraphs], [path]), gold)
-        yield parts_of(found)
+            parts += _asked("dev" if code in _QA_DEV else "test", code, ([path], [paragraphs], [path]), gold)
+        yield parts_of(parts)
 
 
 def _own_questions(data: Path) -> Iterator[Parts]:
@@ -315,12 +315,12 @@ def _own_questions(data: Path) -> Iterator[Parts]:
     That is `corpus`, `queries` and `qrels` as JSON lines or Parquet, alone, in shards or in a folder of that name; or
     the relevance as a table with a header, `qrels.tsv`, `qrels/test.tsv` or `qrels/dev.tsv`.
     """
-    found: list[Part] = []
+    parts: list[Part] = []
     for folder in sorted(filter(Path.is_dir, (data / "questions").glob("*"))):
         subset = "-".join(canonical(code, file=folder) for code in folder.name.split("-"))
         corpus, queries, qrels = (_beir(folder, name) for name in ("corpus", "queries", "qrels"))
-        found += _asked("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
-    yield parts_of(found)
+        parts += _asked("test", subset, (queries, corpus, qrels), partial(_qrels, qrels))
+    yield parts_of(parts)
 
 
 def _beir(folder: Path, name: str) -> list[Path]:
@@ -367,8 +367,8 @@ def _qrels(paths: Sequence[Path]) -> Iterator[Row]:
     if ".tsv" in paths[0].suffixes:
         return replace(_RELEVANCE, form="tabs", header=True).read(paths)
     names = ("query-id", "corpus-id")  # which may be numbers
-    found = records(paths, _RELEVANCE.names.split())
-    return _RELEVANCE.rows((at, at, one | {name: str(one[name]) for name in names}) for at, one in found)
+    judgements = records(paths, _RELEVANCE.names.split())
+    return _RELEVANCE.rows((at, at, one | {name: str(one[name]) for name in names}) for at, one in judgements)
 
 
 # Similarity
@@ -419,7 +419,7 @@ _TRACKS = {
 
 def _sts17_tracks(data: Path) -> Iterator[Parts]:
     """SemEval 2017 by track. English comes first in tracks 2, 4b and 6; half of track 6 has no gold score."""
-    found: list[Part] = []
+    parts: list[Part] = []
     for track, english_first in _TRACKS.items():
         folders = (
             f"{place}/STS2017.eval.v1.1" for place in ("sts17-official", ".", "sts17", "Sts2017", "data/Sts2017")
@@ -427,8 +427,8 @@ def _sts17_tracks(data: Path) -> Iterator[Parts]:
         if text := _find(data, folders, f"STS.input.track{track}.txt"):
             subset = f"{_subset(track.partition('.')[2])[0]}{'-4b' if '4b' in track else ''}"
             columns = replace(_SEMEVAL, beside_shorter=track[0] == "6")
-            found.append(_semeval(text.parent, ("test", subset), f"track{track}.txt", columns, swap=english_first))
-    yield parts_of(found)
+            parts.append(_semeval(text.parent, ("test", subset), f"track{track}.txt", columns, swap=english_first))
+    yield parts_of(parts)
 
 
 def _subset(languages: str) -> tuple[str, bool]:

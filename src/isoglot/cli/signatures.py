@@ -156,9 +156,9 @@ def _parameter(
     info = copy(info)
     if default is False and not _flags(info):
         info.param_decls = (_flag(name),)
-    about, *rest = text.rstrip(".").split("; default: ")
+    about, *defaults = text.rstrip(".").split("; default: ")
     about += ", separated by commas" * (kind is _LIST)
-    info.help = f"{'; default: '.join([about[:1].upper() + about[1:], *rest])}." if about else info.help
+    info.help = f"{'; default: '.join([about[:1].upper() + about[1:], *defaults])}." if about else info.help
     info.min = info.min if minimum is None else minimum
     if kind is _LIST or float in parts_of(kind):
         info.callback = split if kind is _LIST else finite

@@ -32,7 +32,7 @@ class Columns:
     form     `tabs`: cells between tabs, without quoting; `csv` and `quoted`: cells between commas or tabs with CSV
              quotes; `records`: JSON lines or Parquet
     header   the first line has the names of the columns
-    rest     of a line with more tabs than columns: an error, `ignored`, or `joined` to the last column
+    surplus  of a line with more tabs than columns: an error, `ignored`, or `joined` to the last column
     beside   the column whose cells are the lines of a second file, which with `beside_shorter` may end earlier: rows
              below have no label
     texts    the columns of the sentences, between blanks
@@ -50,7 +50,7 @@ class Columns:
     _: KW_ONLY
     form: Literal["tabs", "csv", "quoted", "records"] = "tabs"
     header: bool = False
-    rest: Literal["error", "ignored", "joined"] = "error"
+    surplus: Literal["error", "ignored", "joined"] = "error"
     beside: str = ""
     beside_shorter: bool = False
     texts: str = "text"
@@ -116,7 +116,7 @@ class Columns:
                 problem = f"the header lacks {', '.join(missing)}; add these column names"
                 raise CorpusError(problem, file=path, line=1)
         for line, cells in rows:
-            if len(cells) < len(names) or (len(cells) > len(names) and self.rest != "ignored"):
+            if len(cells) < len(names) or (len(cells) > len(names) and self.surplus != "ignored"):
                 problem = f"{len(cells)} cells where {len(names)} are expected; correct the line"
                 raise CorpusError(problem, file=path, line=line)
             yield f"{path}:{line}", dict(zip(names, cells, strict=False))
@@ -126,7 +126,7 @@ class Columns:
             _refuse_carriage_returns(path)
         if self.form != "tabs":
             return csv_cells(path, separator="," if self.form == "csv" else "\t")
-        most = self.names.count(" ") if self.rest == "joined" or " " not in self.names else -1
+        most = self.names.count(" ") if self.surplus == "joined" or " " not in self.names else -1
         return ((line, text.split("\t", most)) for line, text in read_lines(path))
 
     def _joined(self, table: Table, path: Path, beside: Path) -> Table:

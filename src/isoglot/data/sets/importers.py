@@ -77,7 +77,7 @@ _PLAIN = Columns(id="#")  # one sentence per line
 
 def _split_names(splits: str) -> dict[str, str]:
     """What splits are called in files, with what they are called here."""
-    return {stored or here: here for here, _, stored in (name.partition("=") for name in splits.split())}
+    return {stored or name: name for name, _, stored in (word.partition("=") for word in splits.split())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +120,8 @@ class Layout:
     def _parts(self, folder: Path) -> Iterator[Part]:
         for groups, path in _matching(folder, self.path):
             names = {"split": "test", "code": self.code, **groups}
-            there = {key: self.names.get(name, name).replace("-", "_") for key, name in names.items()}
-            subset = self.subset.format(**there) if isinstance(self.subset, str) else self.subset(there)
+            renamed = {key: self.names.get(name, name).replace("-", "_") for key, name in names.items()}
+            subset = self.subset.format(**renamed) if isinstance(self.subset, str) else self.subset(renamed)
             columns = self.columns if isinstance(self.columns, Columns) else self.columns(path)
             second = self.beside.format(**names) if columns.beside else ""
             beside = _find(path.parent, ("",), second) if second else None
@@ -131,7 +131,7 @@ class Layout:
                 columns, second = replace(columns, label=""), ""
             files = [path, *([beside] if beside else [])]
             split = _split_names(self.splits)[names["split"]]
-            yield _part(split, subset, files, partial(_read, columns, path, second), columns, there["code"])
+            yield _part(split, subset, files, partial(_read, columns, path, second), columns, renamed["code"])
 
 
 def _read(columns: Columns, path: Path, second: str) -> Iterator[Row]:
@@ -189,7 +189,7 @@ _SEMEVAL = replace(_JUDGED, names="sentence1 sentence2", form="tabs", beside="sc
 _STS22_PAIRS = replace(_JUDGED, scale=(1.0, 4.0))
 _STS22_ADVICE = "this is revision 1 of the set: evaluate it as sts22/v1, or get revision 2 (STS22.v2)"
 _OWN_STS = replace(_JUDGED, form="tabs", header=True, scale=ANY_SCALE)
-_LABEL_FIRST = Columns("label text", label="label", rest="joined", clean=str.strip)
+_LABEL_FIRST = Columns("label text", label="label", surplus="joined", clean=str.strip)
 _LABEL_BESIDE = Columns(beside="label", label="label", clean=str.strip)
 _LABEL_RECORDS = Columns("text cluster", form="records", label="cluster", kind=str | int, clean=str.strip)
 _RELEVANCE = Columns(
@@ -631,7 +631,7 @@ IMPORTERS: Mapping[str, Importer] = {
         "as in SentEval's data/downstream (https://github.com/facebookresearch/SentEval)",
         _senteval,
         Layout(r"sts-(?P<split>test|dev)\.csv", _inside("STS/STSBenchmark STSBenchmark ."),
-            replace(_JUDGED, names="genre file year number score sentence1 sentence2", form="tabs", rest="ignored"),
+            replace(_JUDGED, names="genre file year number score sentence1 sentence2", form="tabs", surplus="ignored"),
             splits="sts-b-test=test sts-b-dev=dev", subset="eng"),
         Layout(r"SICK_(?P<split>test_annotated|trial)\.txt", _inside("SICK ."),
             Columns("sentence_A sentence_B relatedness_score", form="tabs", header=True, carriage_returns=True,

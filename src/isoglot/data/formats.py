@@ -162,8 +162,11 @@ def _tab_cells(path: str | Path) -> Cells:
     return ((number, line.split("\t")) for number, line in read_lines(path))
 
 
-def csv_cells(path: str | Path, *, separator: str = "") -> Cells:
-    """The rows of quoted CSV with the number of their first line. Raises `CorpusError` for wrong quotes."""
+def csv_cells(path: str | Path, *, separator: str = "", skip_blank: bool = True) -> Cells:
+    """The rows of quoted CSV with the number of their first line; those without text only if they are not skipped.
+
+    Raises `CorpusError` for wrong quotes.
+    """
     lines = (text for _, text in read_lines(path))
     first = next(lines, "")
     separator = separator or max(",;\t", key=re.sub(r'"[^"]*"?', "", first).count)
@@ -178,7 +181,7 @@ def csv_cells(path: str | Path, *, separator: str = "") -> Cells:
         except csv.Error as error:
             problem = f"is not quoted as CSV ({error}); correct the quotes of this row or get the file again"
             raise CorpusError(problem, file=path, line=line) from None
-        if any(map(str.strip, cells)):
+        if not skip_blank or any(map(str.strip, cells)):
             yield line, cells
 
 

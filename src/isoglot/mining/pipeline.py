@@ -319,7 +319,7 @@ def mine(
         found = _neighbours(arrays[0], arrays[-1], k, within, memory, computation, checkpoint, progress, say)
         allowed = [different_text(sides[0], sides[-1])] if filters.drop_identical else []
         if filters.length_ratio is not None:
-            allowed.append(similar_lengths(sides[0], sides[-1], filters.length_ratio))
+            allowed.append(similar_lengths(sides[0], sides[-1], float(filters.length_ratio)))
         rows = choose(found, margin=margin, direction=direction, allowed=all_of(allowed), within=within)
         mined = _cut(rows, found, (sides[0], sides[-1]), threshold, true_pairs, margin, pair, say)
         if path is not None:

@@ -152,7 +152,7 @@ class _Shared:
         every such thread delays the event loop. In the threads that all others share, those that wait for their turn
         would leave none for small requests.
         """
-        if size <= _TINY:
+        if size <= min(_TINY, self.limits.small):
             return function(*arguments)
         if size > self.limits.small:
             return await asyncio.get_running_loop().run_in_executor(self.heavy, partial(function, *arguments))

@@ -125,7 +125,7 @@ class Columns:
         if not self.carriage_returns:
             _refuse_carriage_returns(path)
         if self.form != "tabs":
-            return csv_cells(path, separator="," if self.form == "csv" else "\t")
+            return csv_cells(path, separator="," if self.form == "csv" else "\t", skip_blank=False)
         most = self.names.count(" ") if self.surplus == "joined" or " " not in self.names else -1
         return ((line, text.split("\t", most)) for line, text in read_lines(path))
 

@@ -10,8 +10,9 @@ making the files in OUTPUT that its recipes read and that no data set holds:
                                       five the test has all
     wikipedia/entity_vectors.npy      a model's vectors of the names of these territories
     wikipedia2vec/entity_vectors.npy  vectors of Wikipedia2Vec, trained on the largest of these dumps
+    joined/tatoeba.jsonl              the pairs of Tatoeba joined into groups, those of at least four languages
 
-The last three need `pip install "isoglot[wikipedia]"`.
+Those of Wikipedia need `pip install "isoglot[wikipedia]"`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ from isoglot import load
 from isoglot import recipe as recipes
 from isoglot.data.entity_vectors import align, write_vectors
 from isoglot.data.files import atomic_write, read_lines
+from isoglot.data.join import join
 from isoglot.data.readers.entities import SENTENCES, TABLE
+from isoglot.data.readers.folder import read_folder
 from isoglot.data.readers.jsonl import write_jsonl
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
@@ -54,6 +57,7 @@ DUMPS = (
 )
 LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
 TITLES = "titles.tsv"
+TATOEBA = "opus-tatoeba-v2021-08-07"
 
 
 def prepare(design: Design, data: Path, output: Path) -> None:
@@ -82,6 +86,9 @@ def prepare(design: Design, data: Path, output: Path) -> None:
         elif str(path) == "wikipedia2vec/entity_vectors.npy":
             print("training Wikipedia2Vec", file=sys.stderr, flush=True)
             train_entities(data, output / path.parent, output)
+        elif str(path) == "joined/tatoeba.jsonl":
+            groups = join(list(read_folder(data / TATOEBA, sets="*", skip_empty=True)), largest=16)
+            write_jsonl(path, (group for group in groups if len(set(group.langs)) >= 4))
 
 
 def mine_negatives(design: Design, data: Path, path: Path) -> None:

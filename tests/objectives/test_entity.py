@@ -18,6 +18,7 @@ import oracle
 from isoglot.data.batch import Batch
 from isoglot.errors import CorpusError
 from isoglot.objectives import EntityContrast, InfoNCE, Sum, build
+from isoglot.objectives.kernel import unit
 from isoglot.recipe import parse
 from isoglot.settings import OptimizerSettings
 from isoglot.training import optimizer
@@ -80,11 +81,19 @@ def test_agrees_with_the_loops(case, temperature, weight, projection, duplicates
 def test_the_projection_is_that_of_the_code_or_of_the_paper():
     rows = torch.tensor([4, 0])
     term = objective()
+    torch.nn.init.uniform_(term.bias)
     expected = torch.tanh(term.table[rows] @ term.weight.T + term.bias)
     assert torch.allclose(term.project(rows), expected)
     plain = objective(projection="linear")
     assert plain.bias is None
     assert torch.allclose(plain.project(rows), plain.table[rows] @ plain.weight.T)
+
+
+def test_different_entities_begin_unrelated():
+    projected = unit(objective(entities=100, dim=256).project(torch.arange(100)))
+    cosines = (projected @ projected.T)[~torch.eye(100, dtype=torch.bool)]
+    assert cosines.mean().abs() < 0.02
+    assert cosines.abs().max() < 0.4
 
 
 @pytest.mark.parametrize("temperature", [10.0, 100.0])
@@ -171,7 +180,7 @@ def test_accuracy_grows_while_the_loss_stands_still():
         near = nn.functional.normalize(term.project(torch.arange(20)), dim=1)
         best = (nn.functional.normalize(vectors[batch.slot == 0], dim=1) @ near.T).argmax(dim=1)
         seen.append((now.item(), float((best == torch.arange(20)).float().mean())))
-    assert seen[0][1] < 0.3
+    assert seen[0][1] < 0.5
     assert seen[-1][1] > 0.9
     assert abs(seen[0][0] - seen[-1][0]) < 0.15
 

@@ -88,8 +88,8 @@ class EntityContrast(Objective):
         self.table = nn.Parameter(table)  # (E, dim), its gradient row-sparse
         bound = table.shape[1] ** -0.5
         self.weight = nn.Parameter(torch.empty(width, table.shape[1]).uniform_(-bound, bound, generator=draw))
-        bias = torch.empty(width).uniform_(-bound, bound, generator=draw)
-        self.bias = nn.Parameter(bias) if projection == "tanh" else None
+        # Zeros, as in the released code: a random bias dominates small rows, so all entities begin alike.
+        self.bias = nn.Parameter(torch.zeros(width)) if projection == "tanh" else None
 
     def project(self, rows: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """φ(e) (n, D) of the entities in the given rows (n,) of the table."""

@@ -34,7 +34,7 @@ from isoglot.data.files import atomic_write, read_lines
 from isoglot.data.join import join
 from isoglot.data.readers.entities import SENTENCES, TABLE
 from isoglot.data.readers.folder import read_folder
-from isoglot.data.readers.jsonl import write_jsonl
+from isoglot.data.readers.jsonl import read_jsonl, write_jsonl
 from isoglot.errors import CorpusError, IsoglotError
 from isoglot.mining.negatives import add_hard_negatives, read_pairs
 from isoglot.settings import BUNDLED
@@ -57,7 +57,7 @@ DUMPS = (
 )
 LARGEST = "wiki-xml-7lang/viwiki-truncated-100k.xml.xz"
 TITLES = "titles.tsv"
-TATOEBA = "opus-tatoeba-v2021-08-07"
+TATOEBA, MORE_TATOEBA = "opus-tatoeba-v2021-08-07", "tatoeba-pairs/pairs.jsonl.xz"
 
 
 def prepare(design: Design, data: Path, output: Path) -> None:
@@ -87,8 +87,8 @@ def prepare(design: Design, data: Path, output: Path) -> None:
             print("training Wikipedia2Vec", file=sys.stderr, flush=True)
             train_entities(data, output / path.parent, output)
         elif str(path) == "joined/tatoeba.jsonl":
-            groups = join(list(read_folder(data / TATOEBA, sets="*", skip_empty=True)), largest=16)
-            write_jsonl(path, (group for group in groups if len(set(group.langs)) >= 4))
+            pairs = [*read_folder(data / TATOEBA, sets="*", skip_empty=True), *read_jsonl(data / MORE_TATOEBA)]
+            write_jsonl(path, (group for group in join(pairs) if len(set(group.langs)) >= 4))
 
 
 def mine_negatives(design: Design, data: Path, path: Path) -> None:

@@ -7,9 +7,9 @@ again, so the same command continues after an interruption. OUTPUT/isoglot-stati
 
 Trained weights of transformers are averaged with those that training began from. The share is the one with the best
 mean of four dev scores (OUTPUT/dev.json): Tatoeba on the packaged dev pairs, xSIM on the first half of NTREX's
-documents, STS-B dev, and questions in four languages that are dev. No test set is read. With --results, a later call
-writes the test scores of scripts/comparison.py into the cards; with --publish the models are copied into the package,
-their cards into docs/models.
+documents, STS-B dev, and questions in four languages that are dev; isoglot-base may have none that is lower than its
+backbone's. No test set is read. With --results, a later call writes the test scores of scripts/comparison.py into the
+cards; with --publish the models are copied into the package, their cards into docs/models.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ from isoglot.settings import BUNDLED
 STATIC, BASE, SMALL = "isoglot-static", "isoglot-base", "isoglot-small"
 BACKBONE = "multilingual-e5-small"
 PACKAGE = Path(__file__).parents[1]
-SHARES = (0.2, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the average
+SHARES = (0.2, 0.25, 0.35, 0.5, 0.75, 1.0)  # of the trained weights in the average
+TOLERANCE = 0.002  # by which no dev score of isoglot-base may be below that of its backbone
 FREQUENT = 92_000  # pieces of isoglot-base whose rows have 4 bits a value; the others have 2
 FIRST_SHARE = 0.7  # of the first part of isoglot-base, where its second begins
 TEACHER_SHARE = 0.4  # the same for the teacher of isoglot-small, chosen before, on a part of the dev data
@@ -114,15 +115,20 @@ class Build:
         self.log[-1] = shlex.join(["isoglot", "trim", model, "TRAINING-SETS", *limits, "--output", folder])
         self.log[-1] += "  # TRAINING-SETS: the files of models/base"
 
-    def average(self, run: str, start: str, folder: str) -> float:
-        """Average RUN/model with `start` into a folder: the share of its weights that is best on dev data."""
-        scores = {}
+    def average(self, run: str, start: str, folder: str, *, tolerance: float = 1.0) -> float:
+        """Average RUN/model with `start` into a folder, by the share of its weights that is best on dev data.
+
+        Shares that have a dev score more than `tolerance` (a fraction) worse than that of `start` are left out.
+        """
+        means = {}
         for share in SHARES:
             name = f"{run}-{share}"
             self.mix(run, start, share, name)
             self.log.pop()
-            scores[share] = self.dev(name)
-        share = max(scores, key=scores.__getitem__)
+            scores = self.dev(name)
+            if tolerance == 1 or all(scores[key] >= score - tolerance for key, score in self.dev(start).items()):
+                means[share] = fmean(scores.values())
+        share = max(means, key=means.__getitem__)
         self.mix(run, start, share, folder)
         return share
 
@@ -131,28 +137,31 @@ class Build:
         weights = f"{share},{round(1 - share, 2)}"
         self.isoglot("average", f"{run}/model", start, "--weights", weights, "--output", folder, makes=folder)
 
-    def dev(self, name: str) -> float:
-        """The mean of four dev scores of a model; all are kept in dev.json."""
+    def dev(self, name: str) -> dict[str, float]:
+        """Four dev scores of a model, errors as 1 - error; they are kept in dev.json."""
         path = self.output / "dev.json"
-        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        if name not in known:
-            encoder = isoglot.load(self.output / name)
-            scored = partial(isoglot.evaluate, encoder, precision="auto")
-            found = [
-                scored([task], data=data, languages=languages)[task, subset, metric]
+        scores = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if name not in scores:
+            folder = self.output / name
+            encoder = isoglot.load(folder if folder.exists() else name)
+            evaluate = partial(isoglot.evaluate, encoder, precision="auto")
+            results = [
+                evaluate([task], data=data, languages=languages)[task, subset, metric]
                 for task, data, languages, subset, metric in (
                     ("tatoeba", BUNDLED / "dev", (), "mean", "accuracy/mean"),
                     ("xsim/ntrex-dev", self.data, DEV_LANGUAGES, "xx-eng", "error/ratio"),
-                    ("sts-b-multi/dev", self.data, ["eng", "zho"], "mean", "spearman"),
+                    ("sts-b-multi/dev", self.data, ["eng", "zho", "deu"], "mean", "spearman"),
                     ("retrieval/questions-dev", self.data, (), "mean", "ndcg@10"),
                 )
             ]
-            known[name] = {f"{score.task} {score.subset} {score.metric}": score.value for score in found}
-            known[name]["mean"] = fmean(1 - score.value if score.lower_is_better else score.value for score in found)
+            scores[name] = {
+                f"{result.task} {result.metric}": 1 - result.value if result.lower_is_better else result.value
+                for result in results
+            }
             with atomic_write(path) as file:
-                file.write(json.dumps(known, indent=1) + "\n")
-        print(f"{name}: {known[name]}", file=sys.stderr, flush=True)
-        return float(known[name]["mean"])
+                file.write(json.dumps(scores, indent=1) + "\n")
+        print(f"{name}: {scores[name]}", file=sys.stderr, flush=True)
+        return dict(scores[name])
 
     def static(self) -> None:
         """isoglot-static: trained, packed to 4 bits."""
@@ -164,16 +173,20 @@ class Build:
         """isoglot-base: trained, averaged with the weights that it began from, its vocabulary trimmed."""
         self.script("base_texts.py", "DATA", ".", makes="base-cloze.jsonl")
         for recipe in ("base", "base-long"):
-            self.log.append(f"isoglot recipe show models/{recipe} > {recipe}.toml")
-            with atomic_write(self.output / f"{recipe}.toml") as file:
-                file.write(recipes.text(f"models/{recipe}"))
+            self.write_recipe(recipe)
         self.train("base", recipe="base.toml")
         self.mix("base", BACKBONE, FIRST_SHARE, "base-first")
         self.train("base-long", recipe="base-long.toml")
-        self.average("base-long", BACKBONE, "base-averaged")
+        self.average("base-long", BACKBONE, "base-averaged", tolerance=TOLERANCE)
         vocabulary = ("base_vocabulary.py", "base-averaged", "DATA", "base-trimmed", "--report", "base-pieces.tsv")
         self.script(*vocabulary, makes="base-trimmed")
         self.pack("base-trimmed", BASE, block=64, layers="int8-blocks", frequent=FREQUENT)
+
+    def write_recipe(self, name: str) -> None:
+        """Write a packaged recipe into OUTPUT, where the files are that it names."""
+        self.log.append(f"isoglot recipe show models/{name} > {name}.toml")
+        with atomic_write(self.output / f"{name}.toml") as file:
+            file.write(recipes.text(f"models/{name}"))
 
     def pack(self, model: str, folder: str, **settings: Any) -> None:
         """A model as ONNX, by default its layers in 8 bits and its words in 4: `settings` are those of `write_onnx`."""
@@ -196,22 +209,33 @@ class Build:
             subprocess.run([sys.executable, str(PACKAGE / "scripts" / name), *given], cwd=self.output, check=True)
 
     def small(self) -> None:
-        """isoglot-small: six layers of isoglot-base, trimmed, trained, packed; then its layers, trained further."""
+        """isoglot-small: six layers of isoglot-base, trimmed, trained, packed; then its layers alone, twice."""
         self.base()
         self.mix("base-long", BACKBONE, TEACHER_SHARE, "small-teacher")
         self.trim("small-teacher", "small-start", count=90, first=50_000)
         self.train("small")
         layers = recipes.load("models/small").encoder.model_dump()["layers"]
-        self.log.append(
-            f"python -c \"import isoglot; isoglot.load('small-start', layers={layers}).save('small-untrained')\""
-        )
-        if not (self.output / "small-untrained").exists():
-            isoglot.load(self.output / "small-start", layers=layers).save(self.output / "small-untrained")
+        self.save(f"isoglot.load('small-start', layers={layers})", "small-untrained")
         self.average("small", "small-untrained", "small-averaged")
         self.isoglot("convert", "small-averaged", "--output", "small-packed", "--weights", "int4", makes="small-packed")
         self.train("small-layers")
         self.average("small-layers", "small-packed", "small-layers-averaged")
-        self.pack("small-layers-averaged", SMALL, block=32)
+        self.pack("small-layers-averaged", "small-second-packed", block=32)
+        self.save("isoglot.load('small-second-packed').trainable()", "small-second")
+        self.write_recipe("small-long")
+        self.train("small-long", recipe="small-long.toml")
+        changes = {"encoder.model": "small-long/model", "steps": self.steps or 300, "seed": 2}
+        words = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
+        self.isoglot("train", "small-long.toml", "--output", "small-longer", *words, makes="small-longer/model")
+        self.average("small-longer", "small-second", "small-longer-averaged")
+        self.pack("small-longer-averaged", SMALL, block=32)
+
+    def save(self, expression: str, folder: str) -> None:
+        """Save the model that a Python expression makes."""
+        command = f"import isoglot; {expression}.save('{folder}')"
+        self.log.append(f'python -c "{command}"')
+        if not (self.output / folder).exists():
+            subprocess.run([sys.executable, "-c", command], cwd=self.output, check=True)
 
     def describe(self, name: str, results: Path | None) -> None:
         """Write the card: summary, data, licences, commands, and test scores where they are known."""

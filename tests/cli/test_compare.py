@@ -47,6 +47,10 @@ def test_tables_lines_and_files(folder, capsys):
     assert 'id="comparison"' in (folder / "page.html").read_text(encoding="utf-8")
     assert json.loads((folder / "out" / "compare.json").read_text())["systems"] == ["before", "after"]
     assert "## tatoeba accuracy/mean" in (folder / "out" / "compare.md").read_text(encoding="utf-8")
+    latex = (folder / "out" / "compare.tex").read_text(encoding="utf-8")
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == 1
+    assert {line.count(" & ") for line in latex.splitlines() if line.endswith(r"\\")} == {5}
+    assert r"$\blacktriangle$" in latex
 
 
 def test_names_and_seeds(folder, capsys):
@@ -54,7 +58,10 @@ def test_names_and_seeds(folder, capsys):
     assert dict(zip(found.systems, found.seeds, strict=True)) == {"base": 1, "runs": 2}
     assert [run.model for run in found.runs] == ["model before", "model runs/1"]
     run(["base=before", "runs=runs/1", "runs=runs/2"], **SETTINGS)
-    assert "±" in capsys.readouterr().out
+    named = capsys.readouterr().out
+    assert "±" in named
+    run(["base=before", "runs"], **SETTINGS)  # a folder of seeds
+    assert capsys.readouterr().out == named
 
 
 def test_folders_of_one_name_are_no_seeds(folder):

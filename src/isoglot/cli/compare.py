@@ -29,23 +29,24 @@ def compare(
 ) -> None:
     """Compare results item by item: confidence intervals, paired tests, wins and losses per language.
 
-    results   folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds, PATH+PATH
-              joins results of different tasks
-    output    folder for compare.md and compare.json
+    results   folders of results, PATH or NAME=PATH; the first is the baseline, equal names are random seeds, as are the
+              folders of results in one such as an arm of a sweep; PATH+PATH joins results of different tasks
+    output    folder for compare.md, compare.tex and compare.json
     page      output HTML page with all figures
     examples  number of pairs to show that the second system ranks better, and worse
     data      folder of the data sets, for --examples
     """
     from isoglot.data.files import check_json, check_output, check_outputs
-    from isoglot.evaluation.compare import compare, parts_of
+    from isoglot.evaluation.compare import compare, parts_of, seeds_of
     from isoglot.evaluation.scores import files_of
 
     named = [_named(argument) for argument in results]
-    inputs = [file for _, path in named for part in parts_of(path) for file in files_of(part)]
+    parts = [part for _, path in named for seed in seeds_of(path) for part in parts_of(seed)]
+    inputs = [file for part in parts for file in files_of(part)]
     if output is not None:
         check_output(output, folder=True)
         check_json(output / "compare.json", ("systems", "tables"))
-    tables = [output / name for name in ("compare.md", "compare.json")] if output is not None else []
+    tables = [output / f"compare.{kind}" for kind in ("md", "tex", "json")] if output is not None else []
     check_outputs(*tables, page, inputs=inputs)
     comparison = compare(*(path for _, path in named), names=[name for name, _ in named], **settings)
     if as_json:
@@ -61,7 +62,7 @@ def compare(
         say(f"skipped: {line}")
     if output is not None:
         comparison.save(output)
-        say(f"wrote {output / 'compare.md'} and {output / 'compare.json'}")
+        say(f"wrote {', '.join(map(str, tables))}")
     if page is not None:
         comparison.page(page)
         say(f"wrote {page}")
@@ -81,13 +82,15 @@ def _named(argument: str) -> tuple[str | None, str]:
 def _examples(named: list[tuple[str | None, str]], tasks: list[str], count: int, data: Path | None) -> tuple[Grid, ...]:
     from isoglot import environment
     from isoglot.errors import EvaluationError
-    from isoglot.evaluation.compare import parts_of
+    from isoglot.evaluation.compare import parts_of, seeds_of
     from isoglot.evaluation.examples import examples
     from isoglot.evaluation.scores import read_results
 
     systems: dict[str, list[list[Score]]] = {}
     for name, path in named:
-        systems.setdefault(name or path, []).append([score for part in parts_of(path) for score in read_results(part)])
+        for seed in seeds_of(path):
+            scores = [score for part in parts_of(seed) for score in read_results(part)]
+            systems.setdefault(name or path, []).append(scores)
     if len(systems) != 2 or len(tasks) != 1:
         raise EvaluationError("--examples needs two systems, and one similarity task in --tasks")
     (first, base), (second, other) = systems.items()

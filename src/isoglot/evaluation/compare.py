@@ -39,7 +39,7 @@ from isoglot.evaluation.statistics import Doubles
 from isoglot.evaluation.suites import SUITES, Column, Key
 from isoglot.report.comparable import Runs, key, problem, subsets, wanted, whole_tasks_lacking
 from isoglot.report.html import Tables, tables_html
-from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_document, to_text
+from isoglot.report.tables import MANY, NOTHING, Grid, shown, size_of, to_document, to_latex, to_text
 from isoglot.score import Score, Unit
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ _WAYS = {"better": True, "worse": False}
 _MOST_RESAMPLES = 10**7  # which are kept in memory
 
 Interval = tuple[float, float]
+System = str | Path | Scores | Iterable[Score]
 Group = list[list[Score]]  # for one subset, the scores of the seeds of each system
 
 
@@ -267,11 +268,19 @@ class Comparison:
                     difference["significant"] = computed.significant
         return record
 
+    def to_latex(self) -> str:
+        """All tables in LaTeX, for the packages booktabs and amssymb."""
+        return "\n".join([f"% {self.method}", *map(to_latex, self.grids())])
+
     @check_arguments()
     def save(self, folder: str | Path) -> None:
-        """Write `compare.md` and, with every digit, `compare.json`; the same comparison gives the same bytes."""
-        with atomic_write(Path(folder) / "compare.md") as file:
-            file.write(self.to_markdown())
+        """Write `compare.md`, `compare.tex` and, with every digit, `compare.json`.
+
+        The same comparison gives the same bytes.
+        """
+        for name, text in (("compare.md", self.to_markdown()), ("compare.tex", self.to_latex())):
+            with atomic_write(Path(folder) / name) as file:
+                file.write(text)
         with atomic_write(Path(folder) / "compare.json") as file:
             file.write(json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
@@ -298,7 +307,8 @@ def compare(
     """Compare systems on the same test items; the first is the base. One alone has its intervals.
 
     systems    scores as `isoglot.evaluate` returns them, `Scores`, or folders of results or their `results.json`.
-               `FOLDER+FOLDER` joins results of different tasks, such as those of checkpoints chosen for each task
+               `FOLDER+FOLDER` joins results of different tasks, such as those of checkpoints chosen for each task.
+               The folders of results in a folder without any of its own are seeds of one system
     names      a name for each, None for the default: the folder, the model, or `system 1` and so on for bare scores.
                Equal names mean seeds of one system
     tasks      tasks to compare, and suites to compare by column; default: all tasks of every system
@@ -334,9 +344,7 @@ def compare(
     return Comparison(tuple(labels), seeds, resamples, seed, tables, tuple(left_out), firsts)
 
 
-def _named(
-    systems: Sequence[str | Path | Scores | Iterable[Score]], names: Sequence[str | None] | None
-) -> dict[str, list[Scores]]:
+def _named(systems: Sequence[System], names: Sequence[str | None] | None) -> dict[str, list[Scores]]:
     """The results of each system by name, in the order of the arguments; of an equal name, all of its seeds."""
     if not systems:
         raise EvaluationError("nothing to compare; pass at least one result")
@@ -355,18 +363,19 @@ def _named(
         if not name and labels.count(label) > 1:
             hint = f"; write NAME={system}" if isinstance(system, str | Path) else ""
             raise EvaluationError(f"{label!r} is the name of two systems; pass a name for each{hint}")
-        runs.setdefault(label, []).append(_results(label, system))
+        seeds = seeds_of(system) if isinstance(system, str | Path) else [system]
+        runs.setdefault(label, []).extend(_results(label, one) for one in seeds)
     return runs
 
 
-def _default_name(place: int, system: str | Path | Scores | Iterable[Score]) -> str:
+def _default_name(place: int, system: System) -> str:
     if isinstance(system, str | Path):
         full = Path(os.path.realpath(system))
         return full.parent.name if full.name == "results.json" else full.name
     return system.model if isinstance(system, Scores) else f"system {place + 1}"
 
 
-def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Scores:
+def _results(label: str, system: System) -> Scores:
     if isinstance(system, Scores):
         return system
     if isinstance(system, str | Path):
@@ -384,6 +393,17 @@ def _results(label: str, system: str | Path | Scores | Iterable[Score]) -> Score
             f"{label}: expected a result of isoglot.evaluate or a folder of results, not {type(wrong[0]).__name__}"
         )
     return Scores(scores, label)
+
+
+def seeds_of(system: str | Path) -> list[str | Path]:
+    """The paths of the results of one system: of a folder that only has folders of results, such as an arm of a sweep, each of them.
+
+    They are in the order of their names, `seed-2` before `seed-10`.
+    """
+    if (Path(system) / "results.json").exists():
+        return [system]
+    folders = [file.parent for file in Path(system).glob("*/results.json")]
+    return [*sorted(folders, key=lambda folder: (len(folder.name), folder.name))] or [system]
 
 
 def parts_of(system: str | Path) -> list[Path]:

@@ -1,6 +1,6 @@
 """Scores as tables: one model by language, several models side by side, or the main table of a paper.
 
-Each function makes a `Grid` of plain cells, which a terminal, Markdown and HTML all show. Shares are percentages with
+Each function makes a `Grid` of plain cells, which a terminal, Markdown, LaTeX and HTML all show. Shares are percentages with
 one decimal; distances are shown unscaled.
 """
 
@@ -21,6 +21,18 @@ if TYPE_CHECKING:
 # Maximum subsets of a task that are shown and compared; with more (60 languages have 3540 pairs), only the averages.
 MANY = 200
 NOTHING = "–"  # shown for a missing value
+_LATEX = str.maketrans(
+    {mark: f"\\{mark}" for mark in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    | {
+        "▲": r"$\blacktriangle$",
+        "▼": r"$\blacktriangledown$",
+        "↓": r"$\downarrow$",
+        "≤": r"$\leq$",
+        "–": "--",
+        "<": "$<$",
+    }
+)  # triangles are in the package amssymb
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +159,23 @@ def to_markdown(grid: Grid) -> str:
     if grid.notes:
         lines += ["", *(f"- {note}" for note in grid.notes)]
     return "\n".join(lines) + "\n"
+
+
+def to_latex(grid: Grid) -> str:
+    """The table in LaTeX for the package booktabs, with its title as caption and its notes below; ends in a line feed."""
+
+    def cell(text: str, bold: bool = False) -> str:
+        escaped = text.translate(_LATEX)
+        return f"\\textbf{{{escaped}}}" if bold else escaped
+
+    lines = [r"\begin{table}", r"\centering", f"\\caption{{{cell(grid.title)}}}"]
+    lines += [f"\\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}", r"\toprule"]
+    lines += [" & ".join(map(cell, grid.header)) + r" \\", r"\midrule"]
+    for place, row in enumerate(grid.rows):
+        lines += [r"\midrule"] if place and place == grid.first_average else []
+        lines.append(" & ".join(cell(text, (place, at) in grid.bold) for at, text in enumerate(row)) + r" \\")
+    notes = [f"\\par\\footnotesize {cell(note)}" for note in grid.notes]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *notes, r"\end{table}"]) + "\n"
 
 
 def to_rich(grid: Grid, *, broken: bool = False) -> Table:

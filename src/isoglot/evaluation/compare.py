@@ -396,7 +396,7 @@ def _results(label: str, system: System) -> Scores:
 
 
 def seeds_of(system: str | Path) -> list[str | Path]:
-    """The paths of the results of one system: of a folder that only has folders of results, such as an arm of a sweep, each of them.
+    """The results of one system: this path or, if it only has folders of results, as an arm of a sweep has, those.
 
     They are in the order of their names, `seed-2` before `seed-10`.
     """

@@ -1,7 +1,7 @@
 """Scores as tables: one model by language, several models side by side, or the main table of a paper.
 
-Each function makes a `Grid` of plain cells, which a terminal, Markdown, LaTeX and HTML all show. Shares are percentages with
-one decimal; distances are shown unscaled.
+Each function makes a `Grid` of plain cells, which a terminal, Markdown, LaTeX and HTML all show. Shares are
+percentages with one decimal; distances are shown unscaled.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def to_markdown(grid: Grid) -> str:
 
 
 def to_latex(grid: Grid) -> str:
-    """The table in LaTeX for the package booktabs, with its title as caption and its notes below; ends in a line feed."""
+    """The table in LaTeX, for the package booktabs, its title as caption, its notes below; ends in a line feed."""
 
     def cell(text: str, bold: bool = False) -> str:
         escaped = text.translate(_LATEX)

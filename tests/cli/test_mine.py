@@ -48,6 +48,7 @@ def project(tmp_path, monkeypatch):
 
 
 VECTORS = ("a.eng", "b.deu", "--vectors", "x.npy", "--vectors", "y.npy")
+ALL = (*VECTORS, "--all")
 
 
 def table(path):
@@ -59,20 +60,20 @@ def expected(**options):
 
 
 def test_without_an_output_the_pairs_are_printed(project):
-    run(*VECTORS, "--output", "pairs.tsv")
+    run(*ALL, "--output", "pairs.tsv")
     app = typer.Typer()
     app.command()(expand_options(command))
-    printed = CliRunner().invoke(app, VECTORS)
+    printed = CliRunner().invoke(app, ALL)
     assert (printed.exit_code, printed.stdout) == (0, Path("pairs.tsv").read_text())
-    assert CliRunner().invoke(app, [*VECTORS, "--json"]).exit_code == 2  # both would be on stdout
+    assert CliRunner().invoke(app, [*ALL, "--json"]).exit_code == 2  # both would be on stdout
 
 
 def test_tables_are_mined_as_their_column_of_text(project):
-    run(*VECTORS, "--output", "pairs.tsv")
+    run(*ALL, "--output", "pairs.tsv")
     for name in ("a.eng", "b.deu"):
         lines = Path(name).read_text().splitlines()
         Path(f"{name}.csv").write_text("note,name\n" + "".join(f'"{at},",{line}\n' for at, line in enumerate(lines)))
-    tables = ("a.eng.csv", "b.deu.csv", *VECTORS[2:], "--columns", "name")
+    tables = ("a.eng.csv", "b.deu.csv", *ALL[2:], "--columns", "name")
     run(*tables, "--output", "again.tsv")
     assert Path("again.tsv").read_text() == Path("pairs.tsv").read_text()
     run(*tables, "--output", "again.csv", "--languages", "en,de")
@@ -92,7 +93,7 @@ def test_the_device_and_the_precision_of_encoding_are_reported(project):
 @pytest.mark.parametrize("margin", ["ratio", "distance", "absolute"])
 def test_the_pairs_are_those_of_the_function(project, direction, margin):
     options = ("--direction", direction, "--margin", margin, "-k", 3)
-    err = run(*VECTORS, "--output", "pairs.tsv", "--write-ids", *options)
+    err = run(*ALL, "--output", "pairs.tsv", "--write-ids", *options)
     pairs = expected(direction=direction, margin=margin, k=3)
     a, b = Path("a.eng").read_text().splitlines(), Path("b.deu").read_text().splitlines()
     assert table("pairs.tsv") == [
@@ -121,7 +122,7 @@ def test_what_would_break_a_format_becomes_a_blank(project):
     lines = Path("a.eng").read_text().splitlines()
     Path("a.eng").write_text("\n".join(["one\ttwo\rthree\x01\x1b🙂 \u202ename", *lines[1:]]) + "\n")
     for output in ("p.tsv", "p.tmx", "p.en-de"):
-        run(*VECTORS, "--output", output, "--direction", "forward")
+        run(*ALL, "--output", output, "--direction", "forward")
     assert "one two three\x01\x1b🙂 \u202ename" in {
         group.texts[0] for group in read_tsv("p.tsv", languages="score,eng,deu")
     }
@@ -137,7 +138,7 @@ def test_ids_blank_and_repeated_lines(project):
     Path("b.txt").write_text("\n".join(b) + "\n")
     x = np.load("x.npy")
     np.save("longer.npy", np.concatenate([x, x[5:6], x[:1] * 0]))
-    err = run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv")
+    err = run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv", "--all")
     assert "62 sentences, 2 skipped" in err
     pairs = expected()
     assert [row[1:3] for row in table("p.tsv")] == [
@@ -151,7 +152,7 @@ def test_ids_blank_and_repeated_lines(project):
     assert f"F1 {best.f1:.1%}" in err
     assert len(table("p.tsv")) == len(pairs.above(best.threshold))
     run("a.txt", "b.txt", "--vectors", "longer.npy", "--vectors", "y.npy", "--ids", "-o", "p.tsv", "--keep-duplicates",
-        "--direction", "forward")  # fmt: skip
+        "--direction", "forward", "--all")  # fmt: skip
     assert {row[1] for row in table("p.tsv")} == {*(f"s{i}" for i in range(60)), "again"}
 
 
@@ -191,8 +192,8 @@ def test_identical_text_and_length_are_refused_and_the_next_takes_the_place(proj
     x, y = np.load("x.npy"), np.load("y.npy")
     y[0] = x[0]
     np.save("y.npy", y)
-    run(*VECTORS, "-o", "all.tsv", "--write-ids")
-    run(*VECTORS, "-o", "kept.tsv", "--write-ids", "--drop-identical", "--length-ratio", 4)
+    run(*ALL, "-o", "all.tsv", "--write-ids")
+    run(*ALL, "-o", "kept.tsv", "--write-ids", "--drop-identical", "--length-ratio", 4)
     every, kept = ({tuple(row[1:3]) for row in table(name)} for name in ("all.tsv", "kept.tsv"))
     assert ("1", "1") in every
     assert ("30", "31") in every
@@ -205,11 +206,11 @@ def test_another_language_takes_no_part(project):
     lines = Path("a.eng").read_text().splitlines()
     lines[3], lines[4] = "это не английский", "42 !"
     Path("a.eng").write_text("\n".join(lines) + "\n")
-    err = run(*VECTORS, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
+    err = run(*ALL, "-o", "p.tsv", "--write-ids", "--direction", "forward", "--check-language", "script")
     assert "60 sentences, 1 skipped" in err
     assert {int(row[1]) for row in table("p.tsv")} == set(range(1, 61)) - {4}
     Path("by_article.py").write_text("def guess(text):\n    return 'deu' if text.startswith('das') else 'en'\n")
-    err = run(*VECTORS, "-o", "p.tsv", "--check-language", "by_article:guess")
+    err = run(*ALL, "-o", "p.tsv", "--check-language", "by_article:guess")
     assert "a.eng: 60 sentences, 0 skipped" in err
     assert "b.deu: 60 sentences, 0 skipped" in err
 
@@ -229,7 +230,7 @@ def test_one_file_gives_paraphrases(project):
 
 @pytest.mark.parametrize("budget", ["450KB", "1GB"])
 def test_the_budget_changes_nothing(project, budget):
-    run(*VECTORS, "-o", "p.tsv", "--budget", budget)
+    run(*ALL, "-o", "p.tsv", "--budget", budget)
     assert len(table("p.tsv")) == len(expected())
 
 
@@ -239,9 +240,9 @@ def test_approximate_says_what_it_found(project):
     for name, file in (("x", "a.eng"), ("y", "b.deu")):
         Path(file).write_text("".join(f"{name} {i}\n" for i in range(600)))
         np.save(f"{name}.npy", rng.standard_normal((600, 8), np.float32))
-    err = run(*VECTORS, "-o", "p.tsv", "--index", "ivf", "--probes", 99)
+    err = run(*ALL, "-o", "p.tsv", "--index", "ivf", "--probes", 99)
     assert "recall 100.00%" in err
-    run(*VECTORS, "-o", "exact.tsv")
+    run(*ALL, "-o", "exact.tsv")
     found, exact = ({tuple(row[1:]): float(row[0]) for row in table(name)} for name in ("p.tsv", "exact.tsv"))
     assert found == pytest.approx(exact, abs=2e-6)
 
@@ -408,9 +409,9 @@ def test_numbers_that_are_not_finite_are_wrong_usage(project, option, value):
 @pytest.mark.parametrize("k", [60, 61, 10**30])
 @pytest.mark.parametrize("budget", ["256MB", "1MB"])
 def test_more_neighbours_than_sentences_are_all_of_them(project, k, budget):
-    err = run(*VECTORS, "-o", "many.tsv", "-k", k, "--budget", budget)
+    err = run(*ALL, "-o", "many.tsv", "-k", k, "--budget", budget)
     assert (f"k is {k}: only 60 neighbours exist" in err) == (k > 60)
-    run(*VECTORS, "-o", "all.tsv", "-k", 60)
+    run(*ALL, "-o", "all.tsv", "-k", 60)
     assert table("many.tsv") == table("all.tsv")
 
 

@@ -109,9 +109,28 @@ def test_thresholds(vectors, pairs):
     noise = np.random.default_rng(1).standard_normal((2, 500, 16))
     sides = [[f"{word} {number}" for number in range(500)] for word in ("das", "the")]
     isoglot.mine(None, *sides, vectors=noise, threshold="estimate", report=messages.append)
-    assert any("may be no true pairs" in message for message in messages)
+    assert any("no clear threshold" in message for message in messages)
     with pytest.raises(ValueError, match=r"gold\[1\]: 30 is not an index from 0 to 29"):
         isoglot.mine(None, GERMAN, ENGLISH, vectors=vectors, gold=[(0, 0), (30, 1)])
+
+
+@pytest.mark.parametrize(("true", "others", "cut"), [(120, 60, True), (8, 160, False), (0, 150, False)])
+def test_pairs_are_cut_by_default_where_the_estimate_is_reliable(true, others, cut):
+    rng = np.random.default_rng(2)
+    x, y = rng.standard_normal((2, true + others, 48))
+    y[:true] = x[:true] + 0.3 * rng.standard_normal((true, 48))
+    sides = [[f"{word} {number}" for number in range(len(x))] for word in ("das", "the")]
+    messages = []
+    mined = isoglot.mine(None, *sides, vectors=(x, y), report=messages.append)
+    whole = isoglot.mine(None, *sides, vectors=(x, y), threshold="all")
+    if cut:
+        assert {pair.source_id for pair in mined} == set(range(true))
+        assert mined.estimated.reliable
+        assert len(whole) > len(mined)
+    else:
+        assert np.array_equal(mined.rows.score, whole.rows.score)
+        assert mined.threshold is None
+        assert any("all pairs are kept" in message for message in messages)
 
 
 def test_gold_pairs_are_read_before_anything_is_encoded(toy_static, monkeypatch):

@@ -18,6 +18,7 @@ def mine(
     output: Output = Path("-"),
     settings: Annotated[Settings, Of("mining.pipeline:mine", k=options.NEIGHBOURS)],
     estimate: bool = False,
+    keep_all: Annotated[bool, typer.Option("--all")] = False,
     columns: Columns = "",
     filters: Annotated[Settings, Of("mining.pipeline:Filters")],
     check_language: str | None = None,
@@ -32,11 +33,12 @@ def mine(
 
     words           model (optional) and two files (text, .tsv, .csv, .xlsx, .jsonl), or one to mine paraphrases; -
                     for stdin
-    threshold       minimum score; default: keep all pairs
+    threshold       minimum score; default: estimated, or none where that is not reliable
     gold            file of known pairs (ids or line numbers) to tune the threshold on
     ids             read lines of id, tab, sentence
     output          output file: .tsv, .csv, .jsonl, .tmx, .parquet, or x.de-en for Moses; - for stdout
-    estimate        estimate the threshold without known pairs
+    estimate        use the estimated threshold even where it is not reliable
+    keep_all        keep all pairs
     check_language  drop lines in other languages, judged by script or by a Python function module:name
     vectors         NumPy file of vectors, instead of MODEL, one per text file; repeatable
     """
@@ -47,9 +49,9 @@ def mine(
         console.on_interrupt("run the same command again to resume")
     options.check_stdout(output, as_json)
     model, files = (None, words) if vectors else options.model_and_files(words, most=2)
-    if estimate and "threshold" in settings:
-        raise typer.BadParameter("--threshold and --estimate exclude each other; choose one")
-    settings |= {"threshold": "estimate"} if estimate else {}
+    if estimate + keep_all + ("threshold" in settings) > 1:
+        raise typer.BadParameter("--threshold, --estimate and --all exclude each other; choose one")
+    settings |= {"threshold": "estimate"} if estimate else {"threshold": "all"} if keep_all else {}
     judge: Any = check_language
     if check_language not in (None, "script"):
         judge = options.imported(

@@ -59,7 +59,6 @@ from isoglot.search import (
 )
 from isoglot.search.faiss_index import PROBES
 from isoglot.search.pairs import check_choice
-from isoglot.search.threshold import LEAST_SEPARATION
 
 Sentences = str | Path | Iterable[str]
 Progress = Callable[[int, int | None], None]
@@ -82,7 +81,7 @@ class MinedPairs(Sequence[MinedPair]):
     rows       row numbers and scores as arrays
     threshold  lowest score kept; None: all pairs were kept
     quality    with gold pairs, the precision, recall and F1 at this threshold
-    estimated  for threshold="estimate", the expected precision and recall
+    estimated  with an estimated threshold, the expected precision and recall
     languages  of the two sides, if known
     """
 
@@ -229,7 +228,7 @@ def mine(
     k: PositiveInt = 4,
     margin: str = "ratio",
     direction: str = "max",
-    threshold: float | Literal["estimate"] | None = None,
+    threshold: float | Literal["estimate", "all"] | None = None,
     gold: str | Path | Iterable[tuple[str | int, str | int]] | None = None,
     languages: str | Sequence[str] | None = None,
     ids: bool | Sequence[Sequence[str]] = False,
@@ -250,7 +249,8 @@ def mine(
     k            number of neighbours per sentence
     margin       margin of a pair: "ratio", "distance" or "absolute"
     direction    selection of pairs: "max" (each sentence in one pair), "intersection", "forward" or "backward"
-    threshold    minimum score: a number, or "estimate" to estimate it from the scores; None: keep all pairs
+    threshold    minimum score: a number; "estimate": one that is estimated from the scores; "all": keep all pairs. None:
+                 the estimated one if the two sides have two texts and the estimate is reliable, else all
     gold         known pairs to tune the threshold on: a file of tab-separated ids or line numbers, or pairs of ids,
                  line numbers (files) or indices (lists)
     languages    languages of the two sides; None: from the file names. Codes, such as "deu,eng"
@@ -352,8 +352,8 @@ def _side_argument(model: object, name: str, value: Any) -> Path | Sequence[str]
 def _check_selection(margin: str, direction: str, threshold: float | str | None, gold: object) -> None:
     if threshold is not None and gold is not None:
         raise ValueError("threshold and gold exclude each other; pass one of them")
-    if isinstance(threshold, str) and threshold != "estimate":
-        raise ValueError(f'threshold is {threshold!r}; pass a number or "estimate"')
+    if isinstance(threshold, str):
+        check_choice("threshold", threshold, ("estimate", "all"))
     check_choice("margin", margin, MARGINS)
     check_choice("direction", direction, DIRECTIONS)
 
@@ -604,7 +604,7 @@ def _cut(
     rows: Pairs,
     found: Neighbours,
     sides: tuple[Side, Side],
-    threshold: float | Literal["estimate"] | None,
+    threshold: float | Literal["estimate", "all"] | None,
     gold: list[tuple[int, int]] | None,
     margin: str,
     languages: tuple[str, str] | None,
@@ -615,14 +615,16 @@ def _cut(
         quality = f"precision {best.precision:.1%}, recall {best.recall:.1%}, F1 {best.f1:.1%}"
         say(f"threshold {best.threshold:.6f}, tuned on these pairs: {quality}")
         return MinedPairs(rows.above(best.threshold), sides, best.threshold, quality=best, languages=languages)
-    if threshold == "estimate":
+    if threshold == "estimate" or (threshold is None and sides[0] is not sides[1] and len(rows) and found.forward_scores.shape[1] > 1):
         guess = estimate(rows, found, margin=margin)
-        say(f"threshold {guess.threshold:.6f}, estimated: precision {guess.precision:.0%}, recall {guess.recall:.0%}")
-        if guess.separation < LEAST_SEPARATION:
-            say("no clear score threshold; there may be no true pairs: check the pairs")
-        return MinedPairs(rows.above(guess.threshold), sides, guess.threshold, estimated=guess, languages=languages)
-    kept = rows if threshold is None else rows.above(threshold)
-    return MinedPairs(kept, sides, threshold, languages=languages)
+        quality = f"estimated: precision {guess.precision:.0%}, recall {guess.recall:.0%}"
+        doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"
+        if threshold == "estimate" or guess.reliable:
+            say(f"threshold {guess.threshold:.6f}, {quality}{doubt and f'; {doubt}: check the pairs'}")
+            return MinedPairs(rows.above(guess.threshold), sides, guess.threshold, estimated=guess, languages=languages)
+        say(f"all pairs are kept, since {doubt}; pass a threshold to keep fewer")
+    limit = threshold if isinstance(threshold, float | int) else None
+    return MinedPairs(rows if limit is None else rows.above(limit), sides, limit, languages=languages)
 
 
 def size_of(size: int | str) -> int:

@@ -27,7 +27,7 @@ Gold = Collection[tuple[int, int]]
 
 ANCHOR = 0.1
 ROUNDS = 200
-LEAST_SEPARATION = 2.0
+RELIABLE_SEPARATION, RELIABLE_PAIRS = 3.0, 20  # least values at which an estimate was never far from the truth
 _TOP = 0.99  # initially, scores above this quantile are taken as right pairs
 
 
@@ -92,14 +92,21 @@ def _quality(threshold: float, right: int, kept: int, gold: int) -> Quality:
 class Estimate:
     """A threshold, and the expected precision and recall, 0 to 1, of the pairs at or above it.
 
-    `separation` is the distance of the two means in standard deviations (root of the mean variance). Below
-    `LEAST_SEPARATION` there may be no right pairs at all, or the encoder can't distinguish them from wrong ones.
+    `separation` is the distance of the two means in standard deviations (root of the mean variance), `right` the
+    expected number of right pairs among those. Unless it is `reliable` there may be none at all, or the encoder can't
+    distinguish them from wrong ones.
     """
 
     threshold: float
     precision: float
     recall: float
     separation: float
+    right: float
+
+    @property
+    def reliable(self) -> bool:
+        """Whether precision and recall can be trusted: right pairs score much higher than wrong ones, and are many."""
+        return self.separation >= RELIABLE_SEPARATION and self.right >= RELIABLE_PAIRS
 
 
 @check_arguments()
@@ -118,7 +125,8 @@ def estimate(pairs: Pairs, found: Neighbours, *, margin: str = "ratio") -> Estim
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], True))
     cut = int(cuts[(2 * right[cuts] / (counts[cuts] + right[-1])).argmax()])
     whole = max(float(right[-1]), np.finfo(float).tiny)
-    return Estimate(float(pairs.score[cut]), float(right[cut]) / (cut + 1), float(right[cut]) / whole, separation)
+    sure = float(right[cut])
+    return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure)
 
 
 def _second(found: Neighbours, margin: str) -> Doubles:

@@ -615,7 +615,9 @@ def _cut(
         quality = f"precision {best.precision:.1%}, recall {best.recall:.1%}, F1 {best.f1:.1%}"
         say(f"threshold {best.threshold:.6f}, tuned on these pairs: {quality}")
         return MinedPairs(rows.above(best.threshold), sides, best.threshold, quality=best, languages=languages)
-    if threshold == "estimate" or (threshold is None and sides[0] is not sides[1] and len(rows) and found.forward_scores.shape[1] > 1):
+    if threshold == "estimate" or (
+        threshold is None and sides[0] is not sides[1] and len(rows) and found.forward_scores.shape[1] > 1
+    ):
         guess = estimate(rows, found, margin=margin)
         quality = f"estimated: precision {guess.precision:.0%}, recall {guess.recall:.0%}"
         doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"

@@ -27,7 +27,9 @@ Gold = Collection[tuple[int, int]]
 
 ANCHOR = 0.1
 ROUNDS = 200
-RELIABLE_SEPARATION, RELIABLE_PAIRS = 3.0, 20  # least values at which an estimate was never far from the truth
+# Where an estimate was never far from the truth (docs/mine.md): the separation of a list in which right pairs are rare and
+# of one in which at least this share of the sentences has one, and the least number of right pairs.
+RARE, COMMON, SHARE, RIGHT = 3.5, 1.7, 0.4, 20
 _TOP = 0.99  # initially, scores above this quantile are taken as right pairs
 
 
@@ -93,8 +95,8 @@ class Estimate:
     """A threshold, and the expected precision and recall, 0 to 1, of the pairs at or above it.
 
     `separation` is the distance of the two means in standard deviations (root of the mean variance), `right` the
-    expected number of right pairs among those. Unless it is `reliable` there may be none at all, or the encoder can't
-    distinguish them from wrong ones.
+    expected number of right pairs among those, `share` the same for each sentence of the smaller side. Unless it is
+    `reliable` there may be none at all, or the encoder can't distinguish them from wrong ones.
     """
 
     threshold: float
@@ -102,11 +104,12 @@ class Estimate:
     recall: float
     separation: float
     right: float
+    share: float
 
     @property
     def reliable(self) -> bool:
         """Whether precision and recall can be trusted: right pairs score much higher than wrong ones, and are many."""
-        return self.separation >= RELIABLE_SEPARATION and self.right >= RELIABLE_PAIRS
+        return self.right >= RIGHT and self.separation >= (COMMON if self.share >= SHARE else RARE)
 
 
 @check_arguments()
@@ -125,8 +128,8 @@ def estimate(pairs: Pairs, found: Neighbours, *, margin: str = "ratio") -> Estim
     cuts = np.flatnonzero(np.append(pairs.score[:-1] > pairs.score[1:], True))
     cut = int(cuts[(2 * right[cuts] / (counts[cuts] + right[-1])).argmax()])
     whole = max(float(right[-1]), np.finfo(float).tiny)
-    sure = float(right[cut])
-    return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure)
+    sure, smaller = float(right[cut]), min(len(found.forward_ids), len(found.backward_ids))
+    return Estimate(float(pairs.score[cut]), sure / (cut + 1), sure / whole, separation, sure, sure / smaller)
 
 
 def _second(found: Neighbours, margin: str) -> Doubles:

@@ -58,7 +58,7 @@ def mine(
             "--check-language", check_language, "script, or module:name of a function from text to code"
         )
     with (
-        console.Progress("mining", unit="blocks") as bar,
+        console.Progress("mining", unit="sentences") as bar,
         console.from_stdin(*map(Path, files)) as texts,
         console.to_stdout(output, destination.get("format", "tsv")) as target,
     ):

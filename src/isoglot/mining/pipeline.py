@@ -249,8 +249,8 @@ def mine(
     k            number of neighbours per sentence
     margin       margin of a pair: "ratio", "distance" or "absolute"
     direction    selection of pairs: "max" (each sentence in one pair), "intersection", "forward" or "backward"
-    threshold    minimum score: a number; "estimate": one that is estimated from the scores; "all": keep all pairs. None:
-                 the estimated one if the two sides have two texts and the estimate is reliable, else all
+    threshold    minimum score: a number; "estimate": one that is estimated from the scores; "all": keep all pairs;
+                 None: of two sides the estimated one if it is reliable, else all
     gold         known pairs to tune the threshold on: a file of tab-separated ids or line numbers, or pairs of ids,
                  line numbers (files) or indices (lists)
     languages    languages of the two sides; None: from the file names. Codes, such as "deu,eng"
@@ -263,7 +263,7 @@ def mine(
     computation  how vectors are computed and compared, for instance approximately or on a cluster: see
                  `isoglot.mining.Computation`
     output       write the pairs to this file too, and resume from its work folder: a name, or `isoglot.mining.Output`
-    progress     called with (done, total) of the current step
+    progress     called with (done, total) of the current step, in sentences (with a cluster, encoding is in pieces)
     report       called with one-line messages about the steps
 
     Raises `TypeError` and `ValueError` for wrong arguments, and `IsoglotError`s for files, models and vectors.
@@ -568,7 +568,12 @@ def _neighbours(
         say(f"k is {k}: only {max(0, count):,} neighbours exist; using all of them")
     say(f"comparing {len(x):,} with {len(y):,} sentences")
     k += within  # a row is its own neighbour
-    settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": progress}
+
+    def in_sentences(done: int, total: int | None) -> None:
+        if progress is not None and total:
+            progress(done * len(x) // total, len(x))
+
+    settings: dict[str, Any] = {"budget": budget, "checkpoint": checkpoint, "progress": in_sentences}
     if computation.cluster is not None:
         found = neighbours_shards(_mapped(x), _mapped(y), k, cluster=computation.cluster, **settings)
     elif computation.index is not None:
@@ -615,9 +620,8 @@ def _cut(
         quality = f"precision {best.precision:.1%}, recall {best.recall:.1%}, F1 {best.f1:.1%}"
         say(f"threshold {best.threshold:.6f}, tuned on these pairs: {quality}")
         return MinedPairs(rows.above(best.threshold), sides, best.threshold, quality=best, languages=languages)
-    if threshold == "estimate" or (
-        threshold is None and sides[0] is not sides[1] and len(rows) and found.forward_scores.shape[1] > 1
-    ):
+    can_estimate = sides[0] is not sides[1] and len(rows) > 0 and found.forward_scores.shape[1] > 1
+    if threshold == "estimate" or (threshold is None and can_estimate):
         guess = estimate(rows, found, margin=margin)
         quality = f"estimated: precision {guess.precision:.0%}, recall {guess.recall:.0%}"
         doubt = "" if guess.reliable else "the scores show no clear threshold, and there may be few true pairs or none"
